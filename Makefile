@@ -1,0 +1,34 @@
+# One verb a line; `.ci/run` uses the same ones.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: run test lint bench clean
+
+run: $(VENV)/.installed  ## install and start the server with the gym sample
+	@$(BIN)/toolcaddie serve --catalog gym --port 8321
+
+test: $(VENV)/.dev  ## everything CI checks
+	$(BIN)/pytest -n 2
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.dev  ## the figures of docs/performance.md
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) .venv-* build dist
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP) install --quiet --constraint constraints.txt --group dev
+	@touch $@

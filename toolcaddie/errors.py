@@ -1,0 +1,126 @@
+"""Everything Toolcaddie raises.
+
+ToolcaddieError
+├── ConfigError              the operator got it wrong: raised at start, names the key or the thing
+│   ├── CatalogError         a tool or category definition is unusable; names source and tool
+│   │   └── DuplicateToolError   two sources hold one name
+│   └── BudgetError          core and meta tools alone are over a limit
+├── RequestError             the caller's request cannot be served as asked (a door answers 400)
+│   └── RunNotFoundError     no stored run has that id
+├── RunError                 the run could not be carried on
+│   ├── LimitExceededError   turns or seconds ran out; `limit` says which
+│   ├── ToolNotCalledError   forced use was asked for and no attempt called a tool
+│   └── AuditError           the trail could not be written, so nothing may run
+└── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
+    ├── ProviderAuthError        401, 403
+    ├── ProviderRateLimitError   429
+    ├── ProviderRejectedError    other 4xx: the request is at fault
+    ├── ProviderUnavailableError 5xx, no connection, timeout
+    └── ProviderProtocolError    an answer that breaks the wire: garbage, a cut stream, no choices
+
+What the model can mend is never raised: it is a `ToolResult` with `is_error`.
+"""
+
+from __future__ import annotations
+
+
+class ToolcaddieError(Exception):
+    """The root: catch this to catch everything of ours."""
+
+
+class ConfigError(ToolcaddieError):
+    """A setting, preset or definition is wrong; raised before anything runs."""
+
+
+class CatalogError(ConfigError):
+    """A tool or category cannot be taken into a catalog."""
+
+
+class DuplicateToolError(CatalogError):
+    """Two tools share a name; the message names both sources."""
+
+
+class BudgetError(ConfigError):
+    """Tools that must always be sent do not fit the limits."""
+
+
+class RequestError(ToolcaddieError):
+    """The request itself is wrong. `param` is the field at fault, if one is; `code` is stable."""
+
+    def __init__(self, message: str, *, param: str | None = None, code: str = "invalid_request") -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code
+
+
+class RunNotFoundError(RequestError):
+    """No stored run has that id."""
+
+
+class RunError(ToolcaddieError):
+    """A run ended without an answer."""
+
+
+class LimitExceededError(RunError):
+    """A counter of the run reached its end. `limit` is 'turns', 'seconds', 'tokens' or 'repeats'."""
+
+    def __init__(self, message: str, *, limit: str) -> None:
+        super().__init__(message)
+        self.limit = limit
+
+
+class ToolNotCalledError(RunError):
+    """Forced use: no attempt called a tool and the settings say that this is an error."""
+
+
+class AuditError(RunError):
+    """The audit sink failed: the run stops rather than act unrecorded."""
+
+
+class ProviderError(ToolcaddieError):
+    """A provider failed.
+
+    `status` is the HTTP status or None, `retry_after` seconds or None, `body` what the provider said, so that a gateway
+    can hand it on unchanged.
+    """
+
+    retryable = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        body: bytes = b"",
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retry_after = retry_after
+        self.body = body
+
+
+class ProviderAuthError(ProviderError):
+    """The provider does not accept the key."""
+
+
+class ProviderRateLimitError(ProviderError):
+    """Too many requests; wait `retry_after` seconds if it is set."""
+
+    retryable = True
+
+
+class ProviderRejectedError(ProviderError):
+    """The provider calls the request invalid."""
+
+
+class ProviderUnavailableError(ProviderError):
+    """The provider cannot be reached, timed out, or failed on its side."""
+
+    retryable = True
+
+
+class ProviderProtocolError(ProviderError):
+    """The provider's answer is not what its protocol promises."""
+
+    retryable = True

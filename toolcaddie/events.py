@@ -1,0 +1,158 @@
+"""One fact each: what a run did, as values. Sinks receive them in the order they happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from toolcaddie.message import CallDelta, Usage
+from toolcaddie.run import Decision, Delivery, Principal, RunResult, RunState, Selection
+from toolcaddie.tool import JsonObject, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted:
+    run_id: str
+    principal: Principal
+    preset: str
+    model: str
+    message: str
+    """The words the run is to answer."""
+    catalog_version: str
+    catalog_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsSelected:
+    run_id: str
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsDelivered:
+    """The tool array of a round; sent only when it differs from the round before."""
+
+    run_id: str
+    round: int
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAsked:
+    run_id: str
+    round: int
+    provider: str
+    model: str
+    tools: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """A piece of the answer, live. Not kept by the trail. `raw`: the provider's chunk."""
+
+    run_id: str
+    text: str
+    raw: JsonObject | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCallDelta:
+    """A piece of a call to one of the caller's tools, live; `delta.index` counts the caller's calls only."""
+
+    run_id: str
+    delta: CallDelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswered:
+    run_id: str
+    round: int
+    text: str
+    calls: tuple[ToolCall, ...]
+    finish_reason: str
+    usage: Usage
+    model: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaCalled:
+    """A meta tool was answered inside the loop. The one event it leaves."""
+
+    run_id: str
+    call: ToolCall
+    result: ToolResult
+    added: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallDecided:
+    run_id: str
+    call: ToolCall
+    decision: Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallIntended:
+    """Written durably before a tool that is not idempotent runs."""
+
+    run_id: str
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFinished:
+    run_id: str
+    call: ToolCall
+    result: ToolResult
+    source: str
+    seconds: float
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitReached:
+    run_id: str
+    limit: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPaused:
+    """The run waits for a person; `state` is what `resume` continues from."""
+
+    run_id: str
+    state: RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished:
+    run_id: str
+    result: RunResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFailed:
+    run_id: str
+    error: str
+    kind: str
+    """The exception's class name."""
+    state: RunState | None = None
+
+
+RunEvent = (
+    RunStarted
+    | ToolsSelected
+    | ToolsDelivered
+    | ModelAsked
+    | TextDelta
+    | ClientCallDelta
+    | ModelAnswered
+    | MetaCalled
+    | CallDecided
+    | CallIntended
+    | CallFinished
+    | LimitReached
+    | RunPaused
+    | RunFinished
+    | RunFailed
+)

@@ -1,0 +1,154 @@
+"""The meta tools' definitions: what a model reads of them. What they do is the engine's.
+
+Each text depends on nothing but its arguments, so a definition is byte-stable for a catalog and the prompt cache holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from toolcaddie.schema import wire_definition
+from toolcaddie.tool import Tool, ToolAnnotations
+
+REQUEST_MORE_TOOLS = "request_more_tools"
+EXECUTE_TOOL = "execute_tool"
+LIST_TOOLS = "list_tools"
+SEARCH_TOOLS = "search_tools"
+GET_TOOL_SCHEMA = "get_tool_schema"
+RESPOND = "respond"
+
+META_SOURCE = "meta"
+META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND})
+
+PAGE_SIZE = 50
+
+_MIN_LISTED, _MAX_LISTED = 2, 40
+
+
+def request_more_tools_schema(categories: Iterable[str]) -> dict[str, Any]:
+    """Source 000's builder: the function schema of `request_more_tools` for these categories, listed sorted."""
+    return wire_definition(request_more_tools_by_category(categories))
+
+
+def request_more_tools_by_category(categories: Iterable[str]) -> Tool:
+    """Source 000's meta tool: `categories` required, `reason` optional, the choices listed in the description."""
+    listed = ", ".join(sorted(set(categories)))
+    return _meta(
+        REQUEST_MORE_TOOLS,
+        "Request more tools",
+        "Load the tools of further categories when the ones you have do not fit the task. "
+        f"Available categories: {listed}.",
+        {
+            "categories": _strings("Categories to load, from the list above."),
+            "reason": {"type": "string", "description": "Why they are needed."},
+        },
+        required=["categories"],
+    )
+
+
+def request_more_tools(categories: Iterable[str]) -> Tool:
+    """Our own: by words, by categories, or both; categories are listed only when there are 2 to 40 of them."""
+    names = sorted(set(categories))
+    listed = f" Categories: {', '.join(names)}." if _MIN_LISTED <= len(names) <= _MAX_LISTED else ""
+    return _meta(
+        REQUEST_MORE_TOOLS,
+        "Request more tools",
+        "More tools exist than you were given. Call this when none of yours fits the task: say what you need in `query`, "
+        f"or name `categories`. The tools found can be called from the next step on.{listed}",
+        {
+            "query": {"type": "string", "description": "What the tool should do, in a few words."},
+            "categories": _strings("Categories to load tools from."),
+            "reason": {"type": "string", "description": "Why they are needed."},
+        },
+        anyOf=[{"required": ["query"]}, {"required": ["categories"]}],
+    )
+
+
+def execute_tool() -> Tool:
+    return _meta(
+        EXECUTE_TOOL,
+        "Execute a tool",
+        "Run any tool by its name, also one found by search and not in your list. "
+        "Read its schema first with get_tool_schema if you do not know its arguments.",
+        {
+            "tool_name": {"type": "string", "description": "The exact name of the tool."},
+            "arguments": {"type": "object", "description": "The tool's arguments, as its schema says."},
+        },
+        required=["tool_name"],
+        read_only=False,
+    )
+
+
+def list_tools() -> Tool:
+    return _meta(
+        LIST_TOOLS,
+        "List tools",
+        "List the available tools page by page, in a stable order.",
+        {
+            "category": {"type": "string", "description": "Only tools of this category."},
+            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Tools to skip."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": PAGE_SIZE, "default": PAGE_SIZE},
+        },
+    )
+
+
+def search_tools() -> Tool:
+    return _meta(
+        SEARCH_TOOLS,
+        "Search tools",
+        "Find tools by words in their name, description and category. At most 50 hits.",
+        {
+            "query": {"type": "string", "description": "What the tool should do, in a few words."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+        },
+        required=["query"],
+    )
+
+
+def get_tool_schema() -> Tool:
+    return _meta(
+        GET_TOOL_SCHEMA,
+        "Get a tool's schema",
+        "Show a tool's description and the schema of its arguments.",
+        {"tool_name": {"type": "string", "description": "The exact name of the tool."}},
+        required=["tool_name"],
+    )
+
+
+def respond() -> Tool:
+    return _meta(
+        RESPOND,
+        "Respond",
+        "Give the user your final answer. This ends the task.",
+        {"message": {"type": "string", "description": "The answer."}},
+        required=["message"],
+    )
+
+
+def _meta(
+    name: str,
+    title: str,
+    description: str,
+    properties: dict[str, Any],
+    *,
+    required: list[str] | None = None,
+    read_only: bool = True,
+    **more: Any,
+) -> Tool:
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False, **more}
+    if required:
+        schema["required"] = required
+    return Tool(
+        name=name,
+        description=description,
+        input_schema=schema,
+        source=META_SOURCE,
+        annotations=ToolAnnotations(
+            title=title, read_only=read_only, destructive=not read_only, idempotent=read_only, open_world=not read_only
+        ),
+    )
+
+
+def _strings(description: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, "description": description}

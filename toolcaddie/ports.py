@@ -1,0 +1,269 @@
+"""Every socket a plugin may fill, on one page. Rooms meet here and nowhere else: they implement, the runtime hands in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from toolcaddie.capabilities import Capabilities
+from toolcaddie.catalog import Catalog, Category, Mask, View
+from toolcaddie.events import RunEvent
+from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.run import (
+    Budget,
+    Decision,
+    DeliveredTool,
+    Delivery,
+    Principal,
+    RunContext,
+    SelectedTool,
+    Selection,
+)
+from toolcaddie.tool import JsonObject, Tool, ToolCall, ToolResult
+
+
+class ToolSource(Protocol):
+    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def revision(self) -> int: ...
+    def tools(self) -> Sequence[Tool]: ...
+    def categories(self) -> Sequence[Category]: ...
+    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
+        """Run it. Arguments are checked already. A tool this source holds no longer answers with kind 'revoked'."""
+        ...
+
+
+class Provider(Protocol):
+    """A model behind a wire. Raises `ProviderError`; cancelling either call closes the upstream request."""
+
+    @property
+    def name(self) -> str: ...
+    async def complete(self, request: ModelRequest) -> ModelReply: ...
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        """Deltas as they come; the last item is the whole reply."""
+        ...
+
+    async def models(self) -> Sequence[JsonObject]:
+        """The models there are, as OpenAI's model objects."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionQuery:
+    """What tools are wanted for.
+
+    The words come from the window of `messages`, or are `text` alone (a reveal's query). `categories` given: no matching,
+    these are taken. `exclude` holds names that are sent already.
+    """
+
+    messages: Sequence[Message] = ()
+    text: str | None = None
+    categories: Sequence[str] | None = None
+    pinned: Sequence[str] = ()
+    """Names chosen whatever they score (a tool the caller forces)."""
+    exclude: frozenset[str] = frozenset()
+    fixed_count: int = 0
+    """Places of the cap already taken (meta tools, earlier additions)."""
+    fixed_tokens: int = 0
+    expandable: bool = False
+    """`request_more_tools` is offered: keep the budget's reserve free."""
+
+
+class Selector(Protocol):
+    """Finds the tools of a view that fit. Pure: no I/O, the same answer for the same input in every process."""
+
+    def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection: ...
+    def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
+        """The best matches for some words, best first; only tools that match at all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWords:
+    """A query as rankers read it: each message of the window by itself, newest first, with its weight."""
+
+    messages: tuple[tuple[str, float], ...]
+    called: tuple[str, ...] = ()
+    """Names of tools called lately."""
+
+
+class Ranker(Protocol):
+    """Scores every tool of one catalog. Made once per catalog; asked once per request."""
+
+    @property
+    def name(self) -> str: ...
+    def scores(self, words: QueryWords, mask: Mask | None) -> Any:
+        """float32 array, one score per catalog position; 0 means: nothing to say. Hidden positions are 0."""
+        ...
+
+    def reasons(self, words: QueryWords, position: int) -> tuple[str, ...]: ...
+
+
+RankerFactory = Callable[[Catalog], Ranker]
+
+Classifier = Callable[[Sequence[Message], View], Awaitable[Sequence[str]]]
+"""A first stage that names categories for a conversation; unknown names are dropped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPlan:
+    """What a planner is given."""
+
+    view: View
+    selection: Selection
+    delivered: Sequence[DeliveredTool]
+    """What this conversation was sent before, in order; the cache may still hold it."""
+    meta: Sequence[Tool]
+    budget: Budget
+    capabilities: Capabilities
+
+
+class Planner(Protocol):
+    def plan(self, plan: DeliveryPlan) -> Delivery: ...
+
+
+class Policy(Protocol):
+    @property
+    def version(self) -> str: ...
+    def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
+        """Which tools this principal may see; None: all."""
+        ...
+
+    async def decide(
+        self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext
+    ) -> Decision: ...
+
+
+class Approver(Protocol):
+    async def approve(
+        self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], decision: Decision, context: RunContext
+    ) -> bool | None:
+        """True or False: decided now. None: not yet; the call stays pending and the run is put away."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One call on its way to its source, past every gate."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+    context: RunContext
+    seconds: float
+    """The timeout that holds for it."""
+
+
+CallNext = Callable[[Invocation], Awaitable[ToolResult]]
+
+
+class Middleware(Protocol):
+    """Around a call. The first of a list is the outermost."""
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult: ...
+
+
+class EventSink(Protocol):
+    async def emit(self, event: RunEvent) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventRecord:
+    """A row of the trail. `seq` counts within the run; `data` is JSON-compatible."""
+
+    run_id: str
+    seq: int
+    at: float
+    """Seconds since the epoch."""
+    kind: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSummary:
+    """A run as a list shows it."""
+
+    run_id: str
+    started: float
+    message: str
+    status: str
+    principal: str
+    preset: str
+    turns: int = 0
+    rounds: int = 0
+    seconds: float | None = None
+
+
+class EventLog(Protocol):
+    """Durable, append-only. Raises `AuditError` when it cannot write."""
+
+    def append(self, record: EventRecord) -> None:
+        """Queue a row; rows are committed in groups, in order. Raises `AuditError` if an earlier write failed."""
+        ...
+
+    async def flush(self) -> None:
+        """Return when all appended rows are on disk."""
+        ...
+
+    async def events(self, run_id: str) -> Sequence[EventRecord]: ...
+    async def runs(self, *, limit: int = 50) -> Sequence[RunSummary]:
+        """Newest first."""
+        ...
+
+
+class Documents(Protocol):
+    """Small values under (kind, key): run states, what a conversation was sent, hidden parts of turns."""
+
+    async def get(self, kind: str, key: str) -> bytes | None: ...
+    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+        """Durable on return."""
+        ...
+
+    async def delete(self, kind: str, key: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiKey:
+    """A key of the gateway's own; the secret itself is never kept, only its hash."""
+
+    id: str
+    name: str
+    principal: Principal
+    created: float
+    revoked: float | None = None
+    last_used: float | None = None
+    hint: str = ""
+    """The first characters, so that a person can tell keys apart."""
+
+
+class KeyStore(Protocol):
+    async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
+        """The new key and its secret, which is shown this once."""
+        ...
+
+    async def list(self) -> Sequence[ApiKey]: ...
+    async def revoke(self, id_or_name: str) -> ApiKey:
+        """Raises `RequestError` if there is none."""
+        ...
+
+    async def check(self, secret: str) -> ApiKey | None:
+        """The live key of that secret; None: unknown or revoked. Constant time in the secret."""
+        ...
+
+    async def any(self) -> bool:
+        """Whether a live key exists at all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sinks:
+    """The order events go: the trail first and alone able to stop a run, then the others, then the caller's stream."""
+
+    audit: EventSink | None = None
+    others: Sequence[EventSink] = field(default_factory=tuple)

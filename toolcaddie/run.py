@@ -1,0 +1,264 @@
+"""What a caller asks, what stays the same while a run goes on, how it stands between turns, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from toolcaddie.catalog import View
+from toolcaddie.message import Message, Usage
+from toolcaddie.tool import JsonObject, Tool, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who asks."""
+
+    id: str = "local"
+    bot: str | None = None
+    role: str | None = None
+    tenant: str = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much a request may carry."""
+
+    max_tools: int | None = 24
+    """Selected tools; core and meta tools are outside it. None: no limit."""
+    provider_cap: int | None = 128
+    """Everything sent. None: the provider takes any number."""
+    max_tokens: int | None = None
+    """Tokens of everything sent, by `schema.estimate_tokens` of the definitions. None: no limit."""
+    policy: Literal["proportional", "fair", "ranked"] = "fair"
+    redistribute: bool = False
+    """With `proportional`: a second pass gives unused slots to categories that have more."""
+    reserve_tools: int = 16
+    """Places of the cap kept for later additions where `request_more_tools` is offered."""
+    reserve_tokens: float = 0.25
+    """Share of `max_tokens` kept for the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Four independent counters and two smaller ones; None: off."""
+
+    rounds: int | None = 5
+    """Model calls with tools; after the last, one more without tools."""
+    turns: int | None = 75
+    """Executed real tools; one more is refused and the run fails."""
+    forced_attempts: int = 3
+    """Model calls until the first tool call, when use is forced."""
+    seconds: float | None = 300.0
+    tokens: int | None = None
+    tool_seconds: float = 30.0
+    """For tools without a timeout of their own."""
+    result_bytes: int = 100_000
+    """A longer result is cut, and says so."""
+    repeats_warn: int | None = 3
+    repeats_stop: int | None = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedTool:
+    """A chosen tool, why, and whether its schema had to be slimmed to fit."""
+
+    tool: Tool
+    score: float = 0.0
+    reasons: tuple[str, ...] = ()
+    slim: bool = False
+    core: bool = False
+
+
+DropStage = Literal["hidden", "floor", "no_match", "max_tools", "quota", "provider_cap", "max_tokens"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedTool:
+    """A tool left out, and the stage and number that lost."""
+
+    name: str
+    stage: DropStage
+    detail: str = ""
+    score: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The tools chosen for a request, core first, and the ones left out."""
+
+    tools: tuple[SelectedTool, ...] = ()
+    dropped: tuple[DroppedTool, ...] = ()
+    categories: tuple[str, ...] = ()
+    """Categories that gave tools: matched, then related, or the defaults."""
+    matched: tuple[str, ...] = ()
+    """Of these, the ones a keyword hit or a caller named."""
+    no_match: bool = False
+    """Nothing fitted the request; what is here are defaults or core tools."""
+    starved: tuple[str, ...] = ()
+    """Matched categories that got no tool because the budget ran out."""
+    catalog_size: int = 0
+    """Visible tools."""
+    tokens_all: int = 0
+    tokens_selected: int = 0
+    seconds: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(chosen.tool.name for chosen in self.tools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveredTool:
+    """A tool the conversation was sent, in the form it was sent in."""
+
+    name: str
+    slim: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """How the selection reaches the model: the tool array in the order sent."""
+
+    strategy: Literal["direct", "compact"]
+    definitions: tuple[JsonObject, ...]
+    meta: tuple[str, ...]
+    """Names of the meta tools in `definitions`."""
+    tools: tuple[DeliveredTool, ...]
+    """The catalog tools in `definitions`, in order."""
+    prefix_digest: str
+    tokens: int
+    tokens_all: int
+    reused: bool = False
+    """The array begins with all that this conversation was sent before, so the provider's cached prefix holds."""
+    note: str = ""
+    """What the planner chose and why, in a sentence."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What policy says of a call."""
+
+    verdict: Literal["allow", "deny", "ask"]
+    reason: str = ""
+    rule: str = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a caller asks for.
+
+    `messages` ends with what is to be answered. `client_tools` are run by the caller: their calls end the run and come
+    back in `RunResult.client_calls`. `params` goes to the provider as it is.
+    """
+
+    messages: Sequence[Message]
+    principal: Principal = Principal()
+    model: str | None = None
+    preset: str | None = None
+    client_tools: Sequence[Tool] = ()
+    use_catalog: bool = True
+    """False: only the client's tools."""
+    tool_choice: Any = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    conversation: str | None = None
+    """The caller's own name for this conversation, for deliveries that stay the same from turn to turn."""
+    delivered: Sequence[DeliveredTool] = ()
+    """What the conversation was sent before, where the caller keeps it."""
+    categories: Sequence[str] | None = None
+    """Take these categories instead of matching the message."""
+    disabled_tools: Sequence[str] = ()
+    injected: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What stays the same while a run goes on."""
+
+    run_id: str
+    principal: Principal
+    view: View
+    model: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tool_choice: Any = None
+    injected: Mapping[str, Any] = field(default_factory=dict)
+    variables: dict[str, Any] = field(default_factory=dict)
+    """A scratch pad for the tools of this one run; gone with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingCall:
+    """A call of the turn under way and how far it came."""
+
+    call: ToolCall
+    result: ToolResult | None = None
+    waiting: Literal["", "approval", "client"] = ""
+    """What the call still needs before there is a result."""
+    intended: bool = False
+    """An intent was written: the call may have run, whatever the outcome says."""
+
+
+RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunState:
+    """How a run stands between turns. Plain data: encode with msgspec, store, decode, carry on."""
+
+    run_id: str
+    status: RunStatus = "running"
+    messages: tuple[Message, ...] = ()
+    first_new: int = 0
+    """Index in `messages` of the first one this run added."""
+    delivered: tuple[DeliveredTool, ...] = ()
+    meta: tuple[str, ...] = ()
+    pending: tuple[PendingCall, ...] = ()
+    """The turn under way; empty between turns."""
+    rounds: int = 0
+    turns: int = 0
+    forced: int = 0
+    seconds: float = 0.0
+    usage: Usage = Usage()
+    last_usage: Usage = Usage()
+    repeats: tuple[tuple[str, int], ...] = ()
+    """Digest of (tool, arguments, result) of the last round -> rounds in a row."""
+    called: tuple[str, ...] = ()
+    """Real tools run so far, in order."""
+    text: str = ""
+    finish_reason: str = ""
+    model: str = ""
+    catalog_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a run ended. `status` 'pending': somebody must approve, then `resume(run_id)`."""
+
+    run_id: str
+    status: RunStatus
+    text: str
+    state: RunState
+    selection: Selection | None = None
+    client_calls: tuple[ToolCall, ...] = ()
+    raw: JsonObject | None = None
+    """The provider's last body, for doors that pass unknown fields on."""
+    provider: str = ""
+
+    @property
+    def usage(self) -> Usage:
+        return self.state.usage
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the run added to the conversation."""
+        return self.state.messages[self.state.first_new :]
+
+    @property
+    def tool_calls(self) -> tuple[str, ...]:
+        """Names of the real tools that ran, in order."""
+        return self.state.called
