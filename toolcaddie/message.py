@@ -13,7 +13,7 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. `content` is text, or content parts (`{"type": "text", "text": ...}`, images, ...) passed through as they are."""
+    """One message. `content` is text, or content parts (text, images, ...) in OpenAI's form, passed through as they are."""
 
     role: Role
     content: str | tuple[JsonObject, ...] | None = None
