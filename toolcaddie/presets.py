@@ -45,6 +45,8 @@ class Preset:
     meta: tuple[str, ...] = ()
     expand_by: Literal["query", "categories"] = "query"
     """What `request_more_tools` takes; `categories` is source 000 to the letter."""
+    capability_note: bool = False
+    """Say in the system prompt that the set of tools can be expanded (source 000); elsewhere the meta tool says so itself."""
     force: bool = False
     on_not_called: Literal["retry", "error", "warn", "allow"] = "retry"
 
@@ -70,6 +72,7 @@ PRESETS: dict[str, Preset] = {
             core_first=False,
             meta=(REQUEST_MORE_TOOLS,),
             expand_by="categories",
+            capability_note=True,
         ),
         Preset(  # source 001
             name="keyword",

@@ -199,8 +199,7 @@ class PendingCall:
     result: ToolResult | None = None
     waiting: Literal["", "approval", "client"] = ""
     """What the call still needs before there is a result."""
-    intended: bool = False
-    """An intent was written: the call may have run, whatever the outcome says."""
+    decision: Decision | None = None
 
 
 RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
@@ -229,6 +228,8 @@ class RunState:
     """Digest of (tool, arguments, result) of the last round -> rounds in a row."""
     called: tuple[str, ...] = ()
     """Real tools run so far, in order."""
+    closing: bool = False
+    """The next model call is the last and goes without tools."""
     text: str = ""
     finish_reason: str = ""
     model: str = ""

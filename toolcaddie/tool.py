@@ -82,6 +82,10 @@ class Reveal:
     """Effect: these tools join the delivery from the next round on, in this order."""
 
     names: tuple[str, ...]
+    slim: tuple[str, ...] = ()
+    """Of these, the ones whose schema is sent slimmed."""
+    replace: bool = False
+    """The reserve for additions is spent: these take the place of all that was delivered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

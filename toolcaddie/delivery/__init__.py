@@ -1,0 +1,1 @@
+"""How a selection reaches the model without breaking its prompt cache."""

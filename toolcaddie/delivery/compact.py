@@ -1,0 +1,17 @@
+"""Strategy `compact`: the five meta tools and nothing else, the same bytes in every request."""
+
+from __future__ import annotations
+
+from toolcaddie.delivery.direct import delivery_of
+from toolcaddie.ports import DeliveryPlan
+from toolcaddie.run import Delivery
+
+
+def plan(plan: DeliveryPlan) -> Delivery:
+    return delivery_of(
+        "compact",
+        plan,
+        (),
+        reused=True,
+        note=f"{len(plan.meta)} meta tools stand for {len(plan.view)} tools",
+    )

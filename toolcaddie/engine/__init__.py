@@ -1,0 +1,1 @@
+"""The loop between a model and its tools: asks, executes, applies, and stops."""

@@ -1,0 +1,172 @@
+"""From a call to its result. The gates stand in a fixed order, in plain sight:
+
+    unwrap `execute_tool` once -> find in the view -> check the arguments -> decide -> approve
+    -> take a turn -> write the intent -> middleware around the source -> record the outcome
+
+`admit` is everything before the turn, `carry_out` everything after, so that the turns of a batch are taken in call order
+before anything starts and the outcome never depends on timing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import msgspec
+import structlog
+
+from toolcaddie.engine.meta import unknown_tool
+from toolcaddie.events import CallDecided, CallFinished, CallIntended, RunEvent
+from toolcaddie.meta import EXECUTE_TOOL, META_TOOLS, execute_tool
+from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
+from toolcaddie.run import Limits, PendingCall, RunContext
+from toolcaddie.schema import argument_errors, canonical_json
+from toolcaddie.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
+
+log = structlog.get_logger(__name__)
+
+Emit = Callable[[RunEvent], Awaitable[None]]
+
+_EXECUTE = execute_tool()
+_MAX_ARGUMENTS = 1_000_000
+_MAX_SCHEMA_SHOWN = 6_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A call past every gate: it takes a turn and runs."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+class Executor:
+    """Holds the gates of one runtime; knows nothing of rounds or messages."""
+
+    def __init__(
+        self,
+        *,
+        source: ToolSource,
+        policy: Policy,
+        approver: Approver | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> None:
+        self._policy = policy
+        self._approver = approver
+        self._invoke = _around(self._call_source, middleware, source)
+
+    async def admit(self, pending: PendingCall, context: RunContext, emit: Emit) -> Admitted | PendingCall:
+        """Bring a call up to its turn: admitted, or the pending call with a result or what it waits for."""
+        call = unwrap(pending.call)
+        if isinstance(call, ToolResult):
+            return replace(pending, result=call)
+        tool = context.view.get(call.name)
+        if tool is None:
+            return replace(pending, result=unknown_tool(call.name, context.view))
+        if tool.source == CLIENT_SOURCE:
+            return replace(pending, waiting="client")
+        arguments = checked_arguments(call, tool)
+        if isinstance(arguments, ToolResult):
+            return replace(pending, result=arguments)
+        decision = pending.decision or await self._policy.decide(call, tool, arguments, context)
+        if pending.decision is None:
+            await emit(CallDecided(run_id=context.run_id, call=call, decision=decision))
+        if decision.verdict == "deny":
+            return replace(pending, result=failed(f"Not allowed: {decision.reason or decision.rule}.", "denied"))
+        if decision.verdict == "ask":
+            approved = self._approver and await self._approver.approve(call, tool, arguments, decision, context)
+            if approved is None:
+                return replace(pending, waiting="approval", decision=decision)
+            if not approved:
+                return replace(pending, result=failed("A person did not approve this call.", "denied"))
+        return Admitted(call=call, tool=tool, arguments=arguments)
+
+    async def carry_out(
+        self, admitted: Admitted, context: RunContext, limits: Limits, turn: int, emit: Emit
+    ) -> ToolResult:
+        """Run an admitted call. Whatever the tool does, a result comes back; only cancellation passes through."""
+        call, tool = admitted.call, admitted.tool
+        if not tool.annotations.read_only and not tool.annotations.idempotent:
+            await emit(CallIntended(run_id=context.run_id, call=call))
+        started = time.perf_counter()
+        result = await self._invoke(
+            Invocation(
+                call=call,
+                tool=tool,
+                arguments={**admitted.arguments, **context.injected},
+                context=context,
+                seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
+            )
+        )
+        if result.effect is not None:  # only the engine's own meta tools may change a run
+            result = replace(result, effect=None)
+        seconds = time.perf_counter() - started
+        await emit(
+            CallFinished(
+                run_id=context.run_id, call=call, result=result, source=tool.source, seconds=seconds, turn=turn
+            )
+        )
+        return result
+
+    @staticmethod
+    async def _call_source(source: ToolSource, invocation: Invocation) -> ToolResult:
+        try:
+            return await source.call_tool(invocation.tool, invocation.arguments, invocation.context)
+        except Exception as error:  # a stranger's source may raise anything; the model gets a result, we the traceback
+            log.exception("tool_raised", tool=invocation.tool.name, source=invocation.tool.source)
+            return failed(f"{invocation.tool.name} failed: {type(error).__name__}: {error}"[:2000])
+
+
+def _around(
+    call_source: Callable[[ToolSource, Invocation], Awaitable[ToolResult]],
+    middleware: Sequence[Middleware],
+    source: ToolSource,
+) -> CallNext:
+    """The first of `middleware` ends up outermost."""
+    call: CallNext = partial(call_source, source)
+    for layer in reversed(middleware):
+        call = partial(layer, call_next=call)
+    return call
+
+
+def unwrap(call: ToolCall) -> ToolCall | ToolResult:
+    """The call inside an `execute_tool`, once; other calls as they are; a result says what is wrong with the wrapping."""
+    if call.name != EXECUTE_TOOL:
+        return call
+    arguments = checked_arguments(call, _EXECUTE)
+    if isinstance(arguments, ToolResult):
+        return arguments
+    inner = arguments["tool_name"]
+    if inner in META_TOOLS:
+        return failed(f"{inner} cannot be run through {EXECUTE_TOOL}; call it directly.", "unknown_tool")
+    return replace(call, name=inner, arguments=canonical_json(arguments.get("arguments", {})).decode())
+
+
+def checked_arguments(call: ToolCall, tool: Tool) -> dict[str, Any] | ToolResult:
+    """The decoded arguments, or a result that names the field at fault and shows the schema."""
+    if len(call.arguments) > _MAX_ARGUMENTS:
+        return failed(f"The arguments of {tool.name} are over {_MAX_ARGUMENTS} characters.", "invalid_arguments")
+    try:
+        arguments = msgspec.json.decode(call.arguments.strip() or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return _refused(tool, [f"they are not JSON ({error})"])
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        return _refused(tool, [f"they must be a JSON object, not {type(arguments).__name__}"])
+    wrong = argument_errors(tool.input_schema, arguments)
+    return _refused(tool, wrong) if wrong else arguments
+
+
+def _refused(tool: Tool, wrong: Sequence[str]) -> ToolResult:
+    schema = canonical_json(tool.input_schema).decode()
+    if len(schema) > _MAX_SCHEMA_SHOWN:
+        schema = schema[:_MAX_SCHEMA_SHOWN] + " ... (cut)"
+    return failed(
+        f"The arguments of {tool.name} are wrong: {'; '.join(wrong)}. They must fit this schema: {schema}",
+        "invalid_arguments",
+    )

@@ -1,0 +1,461 @@
+"""The loop: ask, execute, apply, until there is an answer, a question, or a limit.
+
+It knows values and ports only. A run is a `RunState`; each step makes the next one; `apply` is the one place where the
+results of a turn enter it. Everything that happens is emitted as an event, and streaming is just another listener.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from toolcaddie.capabilities import Capabilities
+from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments, unwrap
+from toolcaddie.engine.meta import MetaScene, answer
+from toolcaddie.errors import LimitExceededError, ToolNotCalledError
+from toolcaddie.events import (
+    ClientCallDelta,
+    LimitReached,
+    MetaCalled,
+    ModelAnswered,
+    ModelAsked,
+    TextDelta,
+    ToolsDelivered,
+)
+from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.meta import EXECUTE_TOOL, META_TOOLS
+from toolcaddie.ports import DeliveryPlan, Planner, Provider, Selector
+from toolcaddie.presets import Preset
+from toolcaddie.run import DeliveredTool, Delivery, PendingCall, RunContext, RunResult, RunState, Selection
+from toolcaddie.schema import canonical_json
+from toolcaddie.tool import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
+
+FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
+CAPABILITY_NOTE = (
+    "You see only the tools that seem to fit this request. More exist: if none of yours fits, call "
+    "request_more_tools and the set is expanded for your next step."
+)
+_LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
+_FORCED_NOTE = "\n\nAnswer this by calling one of the tools you were given. Do not answer from general knowledge."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What the loop works with; the same for every run of a preset."""
+
+    provider: Provider
+    selector: Selector
+    planner: Planner
+    executor: Executor
+    preset: Preset
+    capabilities: Capabilities
+    meta: dict[str, Tool] = field(default_factory=dict)
+    """The meta tools offered, by name, in the order sent."""
+
+    async def run(
+        self, state: RunState, context: RunContext, selection: Selection, emit: Emit, *, live: bool
+    ) -> RunResult:
+        """Carry `state` on until it is completed, pending, or waits for the caller's own tools.
+
+        `live`: stream from the provider. Raises `RunError` and `ProviderError`; `state` before the failure is lost, what
+        was done is in the events.
+        """
+        seconds = self.preset.limits.seconds
+        left = None if seconds is None else max(0.0, seconds - state.seconds)
+        try:
+            async with asyncio.timeout(left) as clock:
+                return await _Run(self, context, selection, emit, live).drive(state)
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            await emit(LimitReached(run_id=context.run_id, limit="seconds", detail=f"{seconds} s"))
+            raise LimitExceededError(f"the run took longer than {seconds} s", limit="seconds") from None
+
+
+class _Run:
+    """One run's walk through the engine. Holds what does not change, and the last reply for doors that want it raw."""
+
+    def __init__(self, engine: Engine, context: RunContext, selection: Selection, emit: Emit, live: bool) -> None:
+        self.engine = engine
+        self.preset = engine.preset
+        self.limits = engine.preset.limits
+        self.context = context
+        self.selection = selection
+        self.emit = emit
+        self.live = live
+        self.raw: Any = None
+        self.started = time.monotonic()
+        self.client_calls_shown = 0
+
+    async def drive(self, state: RunState) -> RunResult:
+        before = state.seconds
+        while state.status == "running":
+            state = await (self.turn(state) if state.pending else self.round(state))
+            state = replace(state, seconds=before + time.monotonic() - self.started)
+        return RunResult(
+            run_id=state.run_id,
+            status=state.status,
+            text=state.text,
+            state=state,
+            selection=self.selection,
+            client_calls=tuple(item.call for item in state.pending if item.waiting == "client"),
+            raw=self.raw,
+            provider=self.engine.provider.name,
+        )
+
+    # --- a round: one model call -------------------------------------------------------------------------------------
+
+    async def round(self, state: RunState) -> RunState:
+        """Ask the model; the next state is finished or holds the calls of a turn."""
+        delivery = self.deliver(state)
+        over = self.limits.rounds is not None and state.rounds >= self.limits.rounds
+        offer = bool(delivery.definitions) and not over and not state.closing
+        if offer:
+            await self.emit(ToolsDelivered(run_id=state.run_id, round=state.rounds + 1, delivery=delivery))
+        elif delivery.definitions and over:
+            await self.emit(LimitReached(run_id=state.run_id, limit="rounds", detail=f"{state.rounds} rounds"))
+        forced = offer and self.must_call(state, delivery)
+        reply = await self.ask(state, delivery, offer=offer, forced=forced)
+        state = replace(
+            state,
+            usage=state.usage + reply.usage,
+            last_usage=reply.usage,
+            model=reply.model or state.model,
+            finish_reason=reply.finish_reason,
+        )
+        if not offer:
+            return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
+        if forced and not any(
+            call.name not in META_TOOLS or call.name == EXECUTE_TOOL for call in reply.message.tool_calls
+        ):
+            attempted = await self.not_called(state, reply)
+            if attempted is not None:
+                return attempted
+        if not reply.message.tool_calls:
+            return completed(state, reply.message)
+        message = with_unique_ids(reply.message, state.messages)
+        return replace(
+            state,
+            rounds=state.rounds + 1,
+            delivered=delivery.tools,
+            messages=(*state.messages, message),
+            pending=tuple(PendingCall(call=call) for call in message.tool_calls),
+        )
+
+    def deliver(self, state: RunState) -> Delivery:
+        """The tool array of the next round: what stands in the state, in the form it was sent in."""
+        return self.engine.planner.plan(
+            DeliveryPlan(
+                view=self.context.view,
+                selection=Selection(tokens_all=self.selection.tokens_all),
+                delivered=state.delivered,
+                meta=[self.engine.meta[name] for name in state.meta],
+                budget=self.preset.budget,
+                capabilities=self.engine.capabilities,
+            )
+        )
+
+    async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelReply:
+        request = ModelRequest(
+            model=self.context.model,
+            messages=self.prompt(state, offer=offer, had_tools=bool(delivery.definitions), forced=forced),
+            tools=delivery.definitions if offer else (),
+            tool_choice=self.context.tool_choice if offer and not state.called else None,
+            params=self.context.params,
+            headers=self.context.headers,
+        )
+        provider = self.engine.provider
+        await self.emit(
+            ModelAsked(
+                run_id=state.run_id,
+                round=state.rounds + 1,
+                provider=provider.name,
+                model=request.model,
+                tools=len(request.tools),
+            )
+        )
+        started = time.perf_counter()
+        reply = await (self.listen(request, offer, forced) if self.live else provider.complete(request))
+        self.raw = reply.raw
+        await self.emit(
+            ModelAnswered(
+                run_id=state.run_id,
+                round=state.rounds + 1,
+                text=reply.message.text,
+                calls=reply.message.tool_calls,
+                finish_reason=reply.finish_reason,
+                usage=reply.usage,
+                model=reply.model,
+                seconds=time.perf_counter() - started,
+            )
+        )
+        return reply
+
+    async def listen(self, request: ModelRequest, offer: bool, forced: bool) -> ModelReply:
+        """Stream an answer. Text goes out as it comes, and so do calls of the caller's tools; ours stay inside.
+
+        A forced attempt may be thrown away, so its text is held until it counts.
+        """
+        shown = _ClientCalls(self.context, offset=self.client_calls_shown)
+        held: list[ModelDelta] = []
+        reply: ModelReply | None = None
+        async for item in self.engine.provider.stream(request):
+            if isinstance(item, ModelReply):
+                reply = item
+                continue
+            if forced:
+                held.append(item)
+            elif item.text or item.raw is not None:
+                await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
+            if offer and not forced:
+                for delta in shown.pieces(item.calls):
+                    await self.emit(ClientCallDelta(run_id=self.context.run_id, delta=delta))
+        assert reply is not None, f"provider {self.engine.provider.name} ended its stream without a reply"
+        for item in held if reply.message.tool_calls else ():
+            await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
+        return reply
+
+    def prompt(self, state: RunState, *, offer: bool, had_tools: bool, forced: bool) -> Sequence[Message]:
+        """The messages as sent: the state's own, plus notes that are never stored."""
+        messages: tuple[Message, ...] = state.messages
+        if self.preset.capability_note and state.meta:
+            messages = with_system_note(messages, CAPABILITY_NOTE)
+        if had_tools and not offer:
+            messages = (*messages, Message(role="system", content=_LAST_ROUND_NOTE))
+        if forced and state.forced > 0:
+            messages = enhanced(messages, _FORCED_NOTE)
+        return messages
+
+    def must_call(self, state: RunState, delivery: Delivery) -> bool:
+        return self.preset.force and not state.called and bool(delivery.tools)
+
+    async def not_called(self, state: RunState, reply: ModelReply) -> RunState | None:
+        """A forced attempt without a call: try again from the original message, or end as the settings say.
+
+        None: the reply holds meta calls; they are answered, and the attempt is counted.
+        """
+        attempts = state.forced + 1
+        await self.emit(
+            LimitReached(
+                run_id=state.run_id,
+                limit="forced_attempts",
+                detail=f"attempt {attempts} of {self.limits.forced_attempts} called no tool",
+            )
+        )
+        if attempts < self.limits.forced_attempts:
+            return None if reply.message.tool_calls else replace(state, forced=attempts)
+        if self.preset.on_not_called == "error":
+            raise ToolNotCalledError(f"no tool was called in {attempts} attempts")
+        if self.live and not reply.message.tool_calls:
+            await self.emit(TextDelta(run_id=state.run_id, text=reply.message.text))
+        return None
+
+    async def finish_without_tools(self, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
+        """The end of a round without tools: whatever it calls is ignored."""
+        message = replace(reply.message, tool_calls=())
+        if not message.text and (had_tools or reply.message.tool_calls):
+            message = replace(message, content=FALLBACK_TEXT)
+            if self.live:
+                await self.emit(TextDelta(run_id=state.run_id, text=FALLBACK_TEXT))
+        finish = "stop" if reply.finish_reason == "tool_calls" else reply.finish_reason
+        return completed(replace(state, finish_reason=finish), message)
+
+    # --- a turn: the calls of one answer -----------------------------------------------------------------------------
+
+    async def turn(self, state: RunState) -> RunState:
+        """Meta calls first, one after another; then the real ones; results in call order whatever finishes first."""
+        state, outcomes = await self.answer_meta_calls(state)
+        admitted: dict[int, Admitted] = {}
+        for index, pending in enumerate(outcomes):
+            if pending.result is None and pending.waiting != "client":
+                gated = await self.engine.executor.admit(pending, self.context, self.emit)
+                if isinstance(gated, Admitted):
+                    admitted[index] = gated
+                else:
+                    outcomes[index] = gated
+        refused = self.over_turns(state.turns, admitted)
+        for index in refused:
+            detail = f"the limit of {self.limits.turns} tool calls in one request is reached"
+            outcomes[index] = replace(outcomes[index], result=failed(f"Not run: {detail}.", "limit"))
+            del admitted[index]
+        results = await self.carry_out(admitted, state.turns)
+        for index, result in results.items():
+            outcomes[index] = replace(outcomes[index], result=result, waiting="")
+        called = tuple(admitted[index].tool.name for index in admitted)
+        state = replace(state, turns=state.turns + len(admitted), called=(*state.called, *called))
+        if refused:
+            await self.emit(LimitReached(run_id=state.run_id, limit="turns", detail=f"{self.limits.turns} turns"))
+            raise LimitExceededError(f"the request asked for more than {self.limits.turns} tool calls", limit="turns")
+        state, warned = self.watch_repeats(state, admitted, outcomes)
+        return apply(state, warned, self.context)
+
+    async def answer_meta_calls(self, state: RunState) -> tuple[RunState, list[PendingCall]]:
+        outcomes = list(state.pending)
+        for index, pending in enumerate(outcomes):
+            call = pending.call
+            if pending.result is not None or call.name == EXECUTE_TOOL or call.name not in state.meta:
+                continue
+            arguments = checked_arguments(call, self.engine.meta[call.name])
+            result = arguments if isinstance(arguments, ToolResult) else answer(call.name, arguments, self.scene(state))
+            state = with_effect(state, result)
+            added = result.effect.names if isinstance(result.effect, Reveal) else ()
+            await self.emit(MetaCalled(run_id=state.run_id, call=call, result=result, added=added))
+            outcomes[index] = replace(pending, result=result)
+        return state, outcomes
+
+    def scene(self, state: RunState) -> MetaScene:
+        return MetaScene(
+            view=self.context.view,
+            selector=self.engine.selector,
+            budget=self.preset.budget,
+            delivered=state.delivered,
+            fixed_tokens=self.deliver(state).tokens,
+            fixed_meta=len(state.meta),
+            exact_categories=self.preset.expand_by == "categories",
+        )
+
+    def over_turns(self, taken: int, admitted: dict[int, Admitted]) -> list[int]:
+        if self.limits.turns is None:
+            return []
+        return list(admitted)[max(0, self.limits.turns - taken) :]
+
+    async def carry_out(self, admitted: dict[int, Admitted], taken: int) -> dict[int, ToolResult]:
+        jobs: dict[int, Awaitable[ToolResult]] = {
+            index: self.engine.executor.carry_out(call, self.context, self.limits, taken + number, self.emit)
+            for number, (index, call) in enumerate(admitted.items(), start=1)
+        }
+        if len(jobs) > 1 and self.together(admitted):
+            async with asyncio.TaskGroup() as group:
+                tasks = {index: group.create_task(_awaited(job)) for index, job in jobs.items()}
+            return {index: task.result() for index, task in tasks.items()}
+        return {index: await job for index, job in jobs.items()}
+
+    def together(self, admitted: dict[int, Admitted]) -> bool:
+        if self.preset.batch == "auto":
+            return all(call.tool.runs_concurrently for call in admitted.values())
+        return self.preset.batch == "concurrent"
+
+    def watch_repeats(
+        self, state: RunState, admitted: dict[int, Admitted], outcomes: list[PendingCall]
+    ) -> tuple[RunState, list[PendingCall]]:
+        """Count the same call with the same result over consecutive rounds; warn the model, then take the tools away."""
+        if self.limits.repeats_warn is None:
+            return state, outcomes
+        earlier, counts = dict(state.repeats), {}
+        for index, call in admitted.items():
+            result = outcomes[index].result
+            if result is None or call.tool.polling:
+                continue
+            key = hashlib.sha256(canonical_json([call.tool.name, call.arguments, result.content])).hexdigest()
+            count = counts[key] = earlier.get(key, 0) + 1
+            if count >= self.limits.repeats_warn:
+                note = f"\n\n(The same call gave the same result {count} times in a row. Change something, or answer.)"
+                outcomes[index] = replace(outcomes[index], result=replace(result, content=result.content + note))
+        stop = self.limits.repeats_stop
+        closing = stop is not None and any(count >= stop for count in counts.values())
+        return replace(state, repeats=tuple(counts.items()), closing=state.closing or closing), outcomes
+
+
+class _ClientCalls:
+    """Which pieces of a streamed answer belong to calls of the caller's tools, counted as the caller will see them."""
+
+    def __init__(self, context: RunContext, *, offset: int) -> None:
+        self._context = context
+        self._next = offset
+        self._shown: dict[int, int] = {}
+
+    def pieces(self, deltas: Sequence[CallDelta]) -> list[CallDelta]:
+        found = []
+        for delta in deltas:
+            if delta.name and delta.index not in self._shown:
+                tool = self._context.view.get(delta.name)
+                if tool is not None and tool.source == CLIENT_SOURCE:
+                    self._shown[delta.index] = self._next
+                    self._next += 1
+            if delta.index in self._shown:
+                found.append(replace(delta, index=self._shown[delta.index]))
+        return found
+
+
+async def _awaited(job: Awaitable[ToolResult]) -> ToolResult:
+    return await job
+
+
+def completed(state: RunState, message: Message) -> RunState:
+    return replace(
+        state, status="completed", text=message.text, messages=(*state.messages, message), pending=(), repeats=()
+    )
+
+
+def apply(state: RunState, outcomes: Sequence[PendingCall], context: RunContext) -> RunState:
+    """The one function in which the results of a turn enter a run.
+
+    All results there: they become messages in call order and the next round follows. Some call waits for a person: the
+    run is put away. Some call is the caller's own: the run ends with it, and what is done already stays in `pending`.
+    """
+    if any(item.waiting == "approval" for item in outcomes):
+        return replace(state, status="pending", pending=tuple(outcomes))
+    if any(item.waiting == "client" for item in outcomes):
+        calls = tuple(_as_client_call(item) for item in outcomes)
+        return replace(state, status="client_calls", pending=calls, text=state.messages[-1].text)
+    results = tuple(
+        Message(role="tool", tool_call_id=item.call.id, content=item.result.content)
+        for item in outcomes
+        if item.result is not None
+    )
+    state = replace(state, messages=(*state.messages, *results), pending=())
+    finish = next(
+        (item.result.effect for item in outcomes if item.result and isinstance(item.result.effect, Finish)), None
+    )
+    if finish is None or not context.run_id:
+        return state
+    return completed(state, Message(role="assistant", content=finish.text))
+
+
+def _as_client_call(item: PendingCall) -> PendingCall:
+    """The caller knows its tools by their own names: an `execute_tool` around one is taken off."""
+    call = unwrap(item.call)
+    return item if item.waiting != "client" or isinstance(call, ToolResult) else replace(item, call=call)
+
+
+def with_effect(state: RunState, result: ToolResult) -> RunState:
+    """What a meta tool changes in a run: tools appended at the end, or, when the reserve is spent, the whole array."""
+    if not isinstance(result.effect, Reveal):
+        return state
+    reveal = result.effect
+    added = tuple(DeliveredTool(name=name, slim=name in reveal.slim) for name in reveal.names)
+    return replace(state, delivered=added if reveal.replace else (*state.delivered, *added))
+
+
+def with_unique_ids(message: Message, earlier: Sequence[Message]) -> Message:
+    """A call without an id, or with one that was used before, gets a fresh one: results must find their call."""
+    used = {call.id for past in earlier for call in past.tool_calls}
+    calls = []
+    for call in message.tool_calls:
+        number, unique = 2, call.id or "call"
+        while unique in used:
+            unique = f"{call.id or 'call'}-{number}"
+            number += 1
+        used.add(unique)
+        calls.append(call if unique == call.id else replace(call, id=unique))
+    return replace(message, tool_calls=tuple(calls))
+
+
+def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
+    """The note at the end of the system prompt, or as one if there is none."""
+    if messages and messages[0].role in ("system", "developer") and isinstance(messages[0].content, str):
+        return (replace(messages[0], content=f"{messages[0].content}\n\n{note}"), *messages[1:])
+    return (Message(role="system", content=note), *messages)
+
+
+def enhanced(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
+    """The note behind the last user message, always from the original: notes never pile up."""
+    for index in range(len(messages) - 1, -1, -1):
+        if messages[index].role == "user" and isinstance(messages[index].content, str):
+            longer = replace(messages[index], content=f"{messages[index].content}{note}")
+            return (*messages[:index], longer, *messages[index + 1 :])
+    return messages

@@ -1,0 +1,189 @@
+"""What the meta tools do. They read the view, never beyond it; what they change is said by their effect.
+
+`execute_tool` is not here: the executor unwraps it, so that the call inside passes every gate.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolcaddie.catalog import View
+from toolcaddie.meta import (
+    GET_TOOL_SCHEMA,
+    LIST_TOOLS,
+    PAGE_SIZE,
+    REQUEST_MORE_TOOLS,
+    RESPOND,
+    SEARCH_TOOLS,
+)
+from toolcaddie.ports import SelectionQuery, Selector
+from toolcaddie.run import Budget, DeliveredTool, Selection
+from toolcaddie.schema import wire_definition
+from toolcaddie.suggest import close_names
+from toolcaddie.tool import Finish, Reveal, Tool, ToolResult, failed
+
+_MAX_HITS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaScene:
+    """What a meta call may look at."""
+
+    view: View
+    selector: Selector
+    budget: Budget
+    delivered: Sequence[DeliveredTool]
+    fixed_tokens: int
+    """Tokens of all that is sent already."""
+    fixed_meta: int
+    exact_categories: bool
+    """`request_more_tools` as in source 000: by categories, the same selection again, new names appended."""
+
+
+def answer(name: str, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+    """Run one meta tool. Arguments are checked against its schema already."""
+    return _ANSWERS[name](arguments, scene)
+
+
+def _request_more(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+    known = scene.view.category_names()
+    asked = [name for name in arguments.get("categories", ()) if isinstance(name, str)]
+    valid = [name for name in asked if name in known]
+    unknown = [name for name in asked if name not in known]
+    text = str(arguments.get("query", "")).strip() or None
+    if scene.exact_categories:
+        found = _reveal_categories(valid, scene)
+    elif valid or text:
+        found = _reveal_new(text, valid, scene)
+    else:
+        found = Reveal(names=())
+    return _revealed(found, unknown, known)
+
+
+def _reveal_categories(categories: Sequence[str], scene: MetaScene) -> Reveal:
+    """Source 000: the same selection on the whole map; what is not active yet is appended, under the cap."""
+    if not categories:
+        return Reveal(names=())
+    selection = scene.selector.select(scene.view, SelectionQuery(categories=categories), scene.budget)
+    active = {tool.name for tool in scene.delivered}
+    new = [chosen for chosen in selection.tools if chosen.tool.name not in active]
+    if scene.budget.provider_cap is not None:
+        new = new[: max(0, scene.budget.provider_cap - scene.fixed_meta - len(active))]
+    return _reveal(new)
+
+
+def _reveal_new(text: str | None, categories: Sequence[str], scene: MetaScene) -> Reveal:
+    """Ours: the best of what was not delivered; if nothing more fits, the array is selected anew."""
+    query = SelectionQuery(
+        text=text or " ".join(categories),
+        categories=categories or None,
+        exclude=frozenset(tool.name for tool in scene.delivered),
+        fixed_count=scene.fixed_meta + len(scene.delivered),
+        fixed_tokens=scene.fixed_tokens,
+    )
+    selection = scene.selector.select(scene.view, query, scene.budget)
+    new = _new_tools(selection, query.exclude)
+    if new or not any(drop.stage in ("provider_cap", "max_tokens") for drop in selection.dropped):
+        return _reveal(new)
+    fresh = SelectionQuery(text=query.text, categories=query.categories, fixed_count=scene.fixed_meta, expandable=True)
+    return _reveal(_new_tools(scene.selector.select(scene.view, fresh, scene.budget), frozenset()), replace=True)
+
+
+def _new_tools(selection: Selection, exclude: frozenset[str]) -> list[Any]:
+    """Defaults are no answer to a request for something in particular."""
+    if selection.no_match:
+        return []
+    return [chosen for chosen in selection.tools if chosen.tool.name not in exclude]
+
+
+def _reveal(chosen: Sequence[Any], *, replace: bool = False) -> Reveal:
+    return Reveal(
+        names=tuple(item.tool.name for item in chosen),
+        slim=tuple(item.tool.name for item in chosen if item.slim),
+        replace=replace and bool(chosen),
+    )
+
+
+def _revealed(reveal: Reveal, unknown: Sequence[str], known: Sequence[str]) -> ToolResult:
+    if reveal.names:
+        text = f"Loaded {len(reveal.names)} tools: {', '.join(reveal.names)}. You can call them now."
+    else:
+        text = "No new tools added: all that fits is loaded already, or nothing fits."
+    if unknown:
+        shown = ", ".join(repr(name[:64]) for name in unknown[:10])
+        text += f" Unknown categories: {shown}. Known: {', '.join(sorted(known)[:_MAX_HITS]) or 'none'}."
+    return ToolResult(content=text, effect=reveal if reveal.names else None)
+
+
+def _list(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+    category = arguments.get("category")
+    offset, limit = int(arguments.get("offset", 0)), int(arguments.get("limit", PAGE_SIZE))
+    tools = [tool for tool in scene.view if category is None or tool.category == category]
+    page = tools[offset : offset + limit]
+    return _json(
+        {
+            "total": len(tools),
+            "offset": offset,
+            "limit": limit,
+            "has_more": offset + len(page) < len(tools),
+            "tools": [_summary(tool) for tool in page],
+        }
+    )
+
+
+def _search(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+    limit = min(int(arguments.get("limit", 10)), _MAX_HITS)
+    query = arguments["query"]
+    ranked = [hit.tool for hit in scene.selector.search(scene.view, query, limit)]
+    names = {tool.name for tool in ranked}
+    plain = [tool for tool in scene.view if tool.name not in names and _contains_all(tool, query)]
+    hits = [*ranked, *plain][:limit]
+    return _json({"total": len(hits), "tools": [_summary(tool) for tool in hits]})
+
+
+def _contains_all(tool: Tool, query: str) -> bool:
+    """Plain search as in source 004: every word somewhere in name, description or category, in any case."""
+    text = f"{tool.name} {tool.description} {tool.category or ''}".lower()
+    words = re.findall(r"\S+", query.lower()[:500])
+    return bool(words) and all(word in text for word in words)
+
+
+def _schema(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+    name = arguments["tool_name"]
+    tool = scene.view.get(name)
+    if tool is None:
+        return unknown_tool(name, scene.view)
+    return _json(wire_definition(tool)["function"] if "function" in wire_definition(tool) else wire_definition(tool))
+
+
+def _respond(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+    return ToolResult(content="Delivered.", effect=Finish(text=arguments["message"]))
+
+
+_ANSWERS = {
+    REQUEST_MORE_TOOLS: _request_more,
+    LIST_TOOLS: _list,
+    SEARCH_TOOLS: _search,
+    GET_TOOL_SCHEMA: _schema,
+    RESPOND: _respond,
+}
+
+
+def unknown_tool(name: str, view: View) -> ToolResult:
+    """The result for a name that is not visible: close visible names are suggested, hidden ones never confirmed."""
+    close = close_names(name, (tool.name for tool in view))
+    hint = f"Did you mean {', '.join(close)}?" if close else "Look for one with search_tools or request_more_tools."
+    return failed(f"There is no tool {name[:64]!r}. {hint}", "unknown_tool")
+
+
+def _summary(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "category": tool.category}
+
+
+def _json(value: Any) -> ToolResult:
+    return ToolResult(content=msgspec.json.encode(value).decode(), structured=value)
