@@ -1,0 +1,356 @@
+"""A provider behind a real socket: as strict as the real one about what it is sent, and as faulty as a test wants.
+
+Everything happens on events: a paced answer waits for the test's semaphore, an unfinished one for the client to go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, Protocol
+
+import msgspec
+from aiohttp import web
+
+from toolcaddie.testing.script import Reply, Script, ScriptError, completion, completion_chunks
+from toolcaddie.testing.strict import refusal, refusal_of
+
+_MAX_BODY = 64 * 1024 * 1024
+_DONE = b"[DONE]"
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedRequest:
+    """One request as it came in, and how the exchange ended."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    raw: bytes
+    body: Any
+    """The decoded JSON; None if there was none."""
+    outcome: Literal["open", "answered", "cut", "client left"] = "open"
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when `outcome` is final. To be awaited only where the server runs in the same loop."""
+
+
+class ScriptedUpstream:
+    """An OpenAI-compatible server on a port of 127.0.0.1 that answers from a script.
+
+    async with ScriptedUpstream([call("freeze", {"id": 7}), say("Done.")]) as upstream:
+        ... a client of upstream.base_url with the key "test-key" ...
+    upstream.bodies     # what was asked, decoded, in order
+
+    A step is a reply, a fault (`refuse`, `garbage`, `cut`, `paced`, `endless`, `empty_choices`), or a function of the
+    decoded body, sync or async, that gives either; the script may be one such function. A request the provider would
+    refuse is refused here in the provider's words, and takes no step. `with` instead of `async with` runs the server in a
+    thread, for tests that are not async. `api_key=None` accepts any key.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[Any] | Callable[[Any], Any] = (),
+        *,
+        api_key: str | None = "test-key",
+        models: Sequence[str] = ("gpt-test",),
+    ) -> None:
+        self.requests: list[RecordedRequest] = []
+        self.refusals: list[dict[str, Any]] = []
+        """Error bodies of the requests that were at fault."""
+        self.api_key = api_key
+        self._models = models
+        self._script: Script[Any, Reply | Step] = Script(script)
+        self._runner: web.AppRunner | None = None
+        self._port = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def base_url(self) -> str:
+        """With `/v1`, as the official package takes it."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def bodies(self) -> list[Any]:
+        """The bodies of the chat requests, refused ones included."""
+        return [request.body for request in self.requests if request.path.endswith("/chat/completions")]
+
+    async def __aenter__(self) -> ScriptedUpstream:
+        app = web.Application(client_max_size=_MAX_BODY)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._list_models)
+        self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.01, access_log=None)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def __enter__(self) -> ScriptedUpstream:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="scripted-upstream", daemon=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self.__aenter__(), self._loop).result()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._loop is None or self._thread is None:
+            return
+        asyncio.run_coroutine_threadsafe(self.__aexit__(), self._loop).result()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _list_models(self, request: web.Request) -> web.StreamResponse:
+        recorded = await self._record(request)
+        exchange = Exchange(request, recorded, model="")
+        if not self._accepts(request):
+            return await exchange.send_json(401, _wrong_key(request))
+        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in self._models]
+        return await exchange.send_json(200, {"object": "list", "data": listed})
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        recorded = await self._record(request)
+        model = recorded.body.get("model", "") if isinstance(recorded.body, dict) else ""
+        exchange = Exchange(request, recorded, model=model, answer_id=f"chatcmpl-{len(self.requests)}")
+        try:
+            return await self._answer(exchange)
+        except (asyncio.CancelledError, ConnectionError):
+            recorded.outcome = "client left"
+            raise
+        finally:
+            recorded.over.set()
+
+    async def _answer(self, exchange: Exchange) -> web.StreamResponse:
+        if not self._accepts(exchange.request):
+            return await exchange.send_json(401, _wrong_key(exchange.request))
+        refused = refusal_of(exchange.recorded.body)
+        if refused is not None:
+            self.refusals.append(refused)
+            return await exchange.send_json(400, refused)
+        try:
+            step = await self._script.next(exchange.recorded.body)
+        except ScriptError as error:
+            return await exchange.send_json(500, _server_error(str(error)))
+        return await (_Plays(reply=step) if isinstance(step, Reply) else step).play(exchange)
+
+    async def _record(self, request: web.Request) -> RecordedRequest:
+        raw = await request.read()
+        try:
+            body = msgspec.json.decode(raw) if raw else None
+        except msgspec.DecodeError:
+            body = None
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        recorded = RecordedRequest(method=request.method, path=request.path, headers=headers, raw=raw, body=body)
+        self.requests.append(recorded)
+        return recorded
+
+    def _accepts(self, request: web.Request) -> bool:
+        return self.api_key is None or request.headers.get("authorization") == f"Bearer {self.api_key}"
+
+
+class Exchange:
+    """One request and the means to answer it: what a step is given."""
+
+    def __init__(self, request: web.Request, recorded: RecordedRequest, *, model: str, answer_id: str = "") -> None:
+        self.request = request
+        self.recorded = recorded
+        self.model = model
+        self.id = answer_id
+        self._response: web.StreamResponse | None = None
+
+    @property
+    def streams(self) -> bool:
+        return bool(self.recorded.body.get("stream"))
+
+    async def send_json(
+        self, status: int, body: Any, *, headers: Mapping[str, str] | None = None
+    ) -> web.StreamResponse:
+        return await self.send_body(status, msgspec.json.encode(body), "application/json", headers=headers)
+
+    async def send_body(
+        self, status: int, body: bytes, content_type: str, *, headers: Mapping[str, str] | None = None
+    ) -> web.StreamResponse:
+        response = web.Response(status=status, body=body, headers={"content-type": content_type, **(headers or {})})
+        await response.prepare(self.request)
+        await response.write_eof()
+        self.recorded.outcome = "answered"
+        return response
+
+    def events(self, reply: Reply) -> list[bytes]:
+        """The data of the events of a streamed reply, [DONE] included."""
+        include_usage = bool((self.recorded.body.get("stream_options") or {}).get("include_usage"))
+        chunks = completion_chunks(reply, answer_id=self.id, model=self.model, include_usage=include_usage)
+        return [*(msgspec.json.encode(chunk) for chunk in chunks), _DONE]
+
+    async def send_event(self, data: bytes) -> None:
+        """One server-sent event; the first opens the stream."""
+        await self.send_bytes(b"data: " + data + b"\n\n")
+
+    async def send_bytes(self, data: bytes, *, content_type: str = "text/event-stream; charset=utf-8") -> None:
+        """Bytes of a body of unknown length, as they are."""
+        if self._response is None:
+            self._response = web.StreamResponse(headers={"content-type": content_type})
+            await self._response.prepare(self.request)
+        await self._response.write(data)
+
+    async def end(self) -> web.StreamResponse:
+        if self._response is None:
+            self._response = web.StreamResponse()
+            await self._response.prepare(self.request)
+        await self._response.write_eof()
+        self.recorded.outcome = "answered"
+        return self._response
+
+    async def hang_up(self) -> web.StreamResponse:
+        """Drop the connection in the middle of the answer, after what was sent has gone out."""
+        response = self._response or web.StreamResponse()
+        if self.request.transport is not None:
+            self.request.transport.close()
+        self.recorded.outcome = "cut"
+        return response
+
+
+class Step(Protocol):
+    """Answers one request. Write your own where the ones below do not do."""
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse: ...
+
+
+def refuse(
+    status: int,
+    message: str = "the test says no",
+    *,
+    code: str | None = None,
+    kind: str = "server_error",
+    headers: Mapping[str, str] | None = None,
+) -> Step:
+    """An error answer in the provider's shape; `headers` may hold `retry-after`."""
+    error = {"message": message, "type": kind, "param": None, "code": code}
+    return _Answer(status=status, body=msgspec.json.encode({"error": error}), headers=headers)
+
+
+def garbage(
+    body: bytes = b"<html>Bad gateway</html>", *, content_type: str = "application/json", status: int = 200
+) -> Step:
+    """These bytes, whatever was asked."""
+    return _Answer(status=status, body=body, content_type=content_type)
+
+
+def cut(reply: Reply, *, after: int, clean: bool = False) -> Step:
+    """A stream that stops after so many events; `clean`: the body ends properly, only too early. Plain answers are cut
+    in the middle."""
+    return _Cut(reply=reply, after=after, clean=clean)
+
+
+def paced(reply: Reply, gate: asyncio.Semaphore) -> Step:
+    """Each event of a stream (a plain answer: the whole) waits until the test releases `gate`."""
+    return _Paced(reply=reply, gate=gate)
+
+
+def endless(text: str = "and on ") -> Step:
+    """A stream that goes on until the client leaves."""
+    return _Endless(text=text)
+
+
+def empty_choices() -> Step:
+    """An answer that holds none."""
+    return _EmptyChoices()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plays:
+    """The reply, plain or streamed, as was asked."""
+
+    reply: Reply
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        if not exchange.streams:
+            return await exchange.send_json(200, completion(self.reply, answer_id=exchange.id, model=exchange.model))
+        for event in exchange.events(self.reply):
+            await exchange.send_event(event)
+        return await exchange.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Answer:
+    status: int
+    body: bytes
+    content_type: str = "application/json"
+    headers: Mapping[str, str] | None = None
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        return await exchange.send_body(self.status, self.body, self.content_type, headers=self.headers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cut:
+    reply: Reply
+    after: int
+    clean: bool
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        if exchange.streams:
+            for event in exchange.events(self.reply)[: self.after]:
+                await exchange.send_event(event)
+        else:
+            whole = msgspec.json.encode(completion(self.reply, answer_id=exchange.id, model=exchange.model))
+            await exchange.send_bytes(whole[: len(whole) // 2], content_type="application/json")
+        return await (exchange.end() if self.clean else exchange.hang_up())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Paced:
+    reply: Reply
+    gate: asyncio.Semaphore
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        if not exchange.streams:
+            await self.gate.acquire()
+            return await _Plays(reply=self.reply).play(exchange)
+        for event in exchange.events(self.reply):
+            await self.gate.acquire()
+            await exchange.send_event(event)
+        return await exchange.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Endless:
+    text: str
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        event = exchange.events(Reply(text=self.text))[1]
+        while True:
+            await exchange.send_event(event)
+            await asyncio.sleep(0)  # a write that fits the buffer does not yield, and the client must get its turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _EmptyChoices:
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        body = {**completion(Reply(), answer_id=exchange.id, model=exchange.model), "choices": []}
+        if not exchange.streams:
+            return await exchange.send_json(200, body)
+        await exchange.send_event(msgspec.json.encode({**body, "object": "chat.completion.chunk"}))
+        await exchange.send_event(_DONE)
+        return await exchange.end()
+
+
+def _wrong_key(request: web.Request) -> dict[str, Any]:
+    sent = "You didn't provide an API key." if "authorization" not in request.headers else "Incorrect API key provided."
+    return refusal(sent, code="invalid_api_key")
+
+
+def _server_error(message: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "server_error", "param": None, "code": None}}
