@@ -32,6 +32,8 @@ def plan(plan: DeliveryPlan) -> Delivery:
     grown = delivery_of("direct", plan, [*kept, *additions], reused=lost == 0, note=_note(kept, additions, lost))
     if _fits(grown, plan.budget):
         return grown
+    if not chosen:  # nothing to choose anew from: what was sent stays, as far as it fits
+        return _cut(plan, kept)
     if not plan.delivered:
         raise BudgetError(
             f"{len(grown.definitions)} tools with {grown.tokens} tokens were selected for a limit of "
@@ -44,6 +46,14 @@ def plan(plan: DeliveryPlan) -> Delivery:
         reused=False,
         note=f"made anew with {len(chosen)} tools: {len(additions)} more did not fit; re-bills the cached prefix",
     )
+
+
+def _cut(plan: DeliveryPlan, kept: list[DeliveredTool]) -> Delivery:
+    while True:
+        kept = kept[:-1]
+        delivery = delivery_of("direct", plan, kept, reused=False, note=f"cut to the {len(kept)} tools that still fit")
+        if not kept or _fits(delivery, plan.budget):
+            return delivery
 
 
 def delivery_of(
@@ -60,14 +70,14 @@ def delivery_of(
         tool = plan.view.get(sent.name)
         assert tool is not None, f"{sent.name} was planned but is not in the view"
         definitions.append(wire_definition(tool, slim=sent.slim))
-    encoded = msgspec.json.encode(definitions)
+    encoded = [msgspec.json.encode(definition) for definition in definitions]
     return Delivery(
         strategy=strategy,
         definitions=tuple(definitions),
         meta=tuple(meta.name for meta in plan.meta),
         tools=tuple(tools),
-        prefix_digest=hashlib.sha256(encoded).hexdigest(),
-        tokens=estimate_tokens(encoded),
+        prefix_digest=hashlib.sha256(b",".join(encoded)).hexdigest(),
+        tokens=sum(map(estimate_tokens, encoded)),
         tokens_all=plan.selection.tokens_all,
         reused=reused,
         note=note,

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Sequence
+import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -89,7 +90,7 @@ class _Run:
         self.live = live
         self.raw: Any = None
         self.started = time.monotonic()
-        self.client_calls_shown = 0
+        self.last_prefix = ""
 
     async def drive(self, state: RunState) -> RunResult:
         before = state.seconds
@@ -114,7 +115,8 @@ class _Run:
         delivery = self.deliver(state)
         over = self.limits.rounds is not None and state.rounds >= self.limits.rounds
         offer = bool(delivery.definitions) and not over and not state.closing
-        if offer:
+        if offer and delivery.prefix_digest != self.last_prefix:
+            self.last_prefix = delivery.prefix_digest
             await self.emit(ToolsDelivered(run_id=state.run_id, round=state.rounds + 1, delivery=delivery))
         elif delivery.definitions and over:
             await self.emit(LimitReached(run_id=state.run_id, limit="rounds", detail=f"{state.rounds} rounds"))
@@ -129,12 +131,10 @@ class _Run:
         )
         if not offer:
             return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
-        if forced and not any(
-            call.name not in META_TOOLS or call.name == EXECUTE_TOOL for call in reply.message.tool_calls
-        ):
-            attempted = await self.not_called(state, reply)
-            if attempted is not None:
-                return attempted
+        if forced and not any(satisfies_force(call) for call in reply.message.tool_calls):
+            state, again = await self.not_called(state, reply)
+            if again:
+                return state
         if not reply.message.tool_calls:
             return completed(state, reply.message)
         message = with_unique_ids(reply.message, state.messages)
@@ -200,7 +200,7 @@ class _Run:
 
         A forced attempt may be thrown away, so its text is held until it counts.
         """
-        shown = _ClientCalls(self.context, offset=self.client_calls_shown)
+        calls = _StreamedCalls(self.context, request.messages)
         held: list[ModelDelta] = []
         reply: ModelReply | None = None
         async for item in self.engine.provider.stream(request):
@@ -211,13 +211,13 @@ class _Run:
                 held.append(item)
             elif item.text or item.raw is not None:
                 await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
-            if offer and not forced:
-                for delta in shown.pieces(item.calls):
+            for delta in calls.of_the_caller(item.calls):
+                if offer and not forced:
                     await self.emit(ClientCallDelta(run_id=self.context.run_id, delta=delta))
         assert reply is not None, f"provider {self.engine.provider.name} ended its stream without a reply"
         for item in held if reply.message.tool_calls else ():
             await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
-        return reply
+        return replace(reply, message=calls.with_ids(reply.message))
 
     def prompt(self, state: RunState, *, offer: bool, had_tools: bool, forced: bool) -> Sequence[Message]:
         """The messages as sent: the state's own, plus notes that are never stored."""
@@ -233,26 +233,18 @@ class _Run:
     def must_call(self, state: RunState, delivery: Delivery) -> bool:
         return self.preset.force and not state.called and bool(delivery.tools)
 
-    async def not_called(self, state: RunState, reply: ModelReply) -> RunState | None:
-        """A forced attempt without a call: try again from the original message, or end as the settings say.
-
-        None: the reply holds meta calls; they are answered, and the attempt is counted.
-        """
-        attempts = state.forced + 1
-        await self.emit(
-            LimitReached(
-                run_id=state.run_id,
-                limit="forced_attempts",
-                detail=f"attempt {attempts} of {self.limits.forced_attempts} called no tool",
-            )
-        )
-        if attempts < self.limits.forced_attempts:
-            return None if reply.message.tool_calls else replace(state, forced=attempts)
+    async def not_called(self, state: RunState, reply: ModelReply) -> tuple[RunState, bool]:
+        """A forced attempt without a real call. True: ask again from the original message; False: the reply counts."""
+        state = replace(state, forced=state.forced + 1)
+        tried = f"attempt {state.forced} of {self.limits.forced_attempts} called no tool"
+        await self.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
+        if state.forced < self.limits.forced_attempts:
+            return state, not reply.message.tool_calls
         if self.preset.on_not_called == "error":
-            raise ToolNotCalledError(f"no tool was called in {attempts} attempts")
+            raise ToolNotCalledError(f"no tool was called in {state.forced} attempts")
         if self.live and not reply.message.tool_calls:
             await self.emit(TextDelta(run_id=state.run_id, text=reply.message.text))
-        return None
+        return state, False
 
     async def finish_without_tools(self, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
         """The end of a round without tools: whatever it calls is ignored."""
@@ -291,7 +283,7 @@ class _Run:
             await self.emit(LimitReached(run_id=state.run_id, limit="turns", detail=f"{self.limits.turns} turns"))
             raise LimitExceededError(f"the request asked for more than {self.limits.turns} tool calls", limit="turns")
         state, warned = self.watch_repeats(state, admitted, outcomes)
-        return apply(state, warned, self.context)
+        return apply(state, warned)
 
     async def answer_meta_calls(self, state: RunState) -> tuple[RunState, list[PendingCall]]:
         outcomes = list(state.pending)
@@ -324,15 +316,22 @@ class _Run:
         return list(admitted)[max(0, self.limits.turns - taken) :]
 
     async def carry_out(self, admitted: dict[int, Admitted], taken: int) -> dict[int, ToolResult]:
-        jobs: dict[int, Awaitable[ToolResult]] = {
-            index: self.engine.executor.carry_out(call, self.context, self.limits, taken + number, self.emit)
-            for number, (index, call) in enumerate(admitted.items(), start=1)
-        }
-        if len(jobs) > 1 and self.together(admitted):
+        """Run the admitted calls, together or in order; turns are numbered in call order either way."""
+        numbered = {index: taken + number for number, index in enumerate(admitted, start=1)}
+        if len(admitted) < 2 or not self.together(admitted):
+            return {index: await self.carry_out_one(call, numbered[index]) for index, call in admitted.items()}
+        try:
             async with asyncio.TaskGroup() as group:
-                tasks = {index: group.create_task(_awaited(job)) for index, job in jobs.items()}
-            return {index: task.result() for index, task in tasks.items()}
-        return {index: await job for index, job in jobs.items()}
+                tasks = {
+                    index: group.create_task(self.carry_out_one(call, numbered[index]))
+                    for index, call in admitted.items()
+                }
+        except BaseExceptionGroup as failures:  # only the trail can fail here, and it says all there is to say
+            raise failures.exceptions[0] from None
+        return {index: task.result() for index, task in tasks.items()}
+
+    async def carry_out_one(self, call: Admitted, turn: int) -> ToolResult:
+        return await self.engine.executor.carry_out(call, self.context, self.limits, turn, self.emit)
 
     def together(self, admitted: dict[int, Admitted]) -> bool:
         if self.preset.batch == "auto":
@@ -360,29 +359,41 @@ class _Run:
         return replace(state, repeats=tuple(counts.items()), closing=state.closing or closing), outcomes
 
 
-class _ClientCalls:
-    """Which pieces of a streamed answer belong to calls of the caller's tools, counted as the caller will see them."""
+class _StreamedCalls:
+    """The calls of a streamed answer: each gets an id nobody used before, and the caller's own are counted apart, as
+    the caller will see them."""
 
-    def __init__(self, context: RunContext, *, offset: int) -> None:
+    def __init__(self, context: RunContext, earlier: Sequence[Message]) -> None:
         self._context = context
-        self._next = offset
+        self._used = used_ids(earlier)
+        self._ids: dict[int, str] = {}
         self._shown: dict[int, int] = {}
 
-    def pieces(self, deltas: Sequence[CallDelta]) -> list[CallDelta]:
+    def of_the_caller(self, deltas: Sequence[CallDelta]) -> list[CallDelta]:
         found = []
         for delta in deltas:
-            if delta.name and delta.index not in self._shown:
-                tool = self._context.view.get(delta.name)
+            if delta.index not in self._ids:
+                self._ids[delta.index] = fresh_id(delta.id or "", self._used)
+                tool = self._context.view.get(delta.name or "")
                 if tool is not None and tool.source == CLIENT_SOURCE:
-                    self._shown[delta.index] = self._next
-                    self._next += 1
+                    self._shown[delta.index] = len(self._shown)
+                delta = replace(delta, id=self._ids[delta.index])
             if delta.index in self._shown:
                 found.append(replace(delta, index=self._shown[delta.index]))
         return found
 
+    def with_ids(self, message: Message) -> Message:
+        """The whole message with the ids that were streamed."""
+        ids = [self._ids[index] for index in sorted(self._ids)]
+        if len(ids) != len(message.tool_calls):
+            return message
+        pairs = zip(message.tool_calls, ids, strict=True)
+        return replace(message, tool_calls=tuple(replace(call, id=given) for call, given in pairs))
 
-async def _awaited(job: Awaitable[ToolResult]) -> ToolResult:
-    return await job
+
+def satisfies_force(call: ToolCall) -> bool:
+    """Looking for tools is not using one; running one through `execute_tool` is."""
+    return call.name not in META_TOOLS or call.name == EXECUTE_TOOL
 
 
 def completed(state: RunState, message: Message) -> RunState:
@@ -391,7 +402,7 @@ def completed(state: RunState, message: Message) -> RunState:
     )
 
 
-def apply(state: RunState, outcomes: Sequence[PendingCall], context: RunContext) -> RunState:
+def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
     """The one function in which the results of a turn enter a run.
 
     All results there: they become messages in call order and the next round follows. Some call waits for a person: the
@@ -411,9 +422,7 @@ def apply(state: RunState, outcomes: Sequence[PendingCall], context: RunContext)
     finish = next(
         (item.result.effect for item in outcomes if item.result and isinstance(item.result.effect, Finish)), None
     )
-    if finish is None or not context.run_id:
-        return state
-    return completed(state, Message(role="assistant", content=finish.text))
+    return state if finish is None else completed(state, Message(role="assistant", content=finish.text))
 
 
 def _as_client_call(item: PendingCall) -> PendingCall:
@@ -432,17 +441,21 @@ def with_effect(state: RunState, result: ToolResult) -> RunState:
 
 
 def with_unique_ids(message: Message, earlier: Sequence[Message]) -> Message:
-    """A call without an id, or with one that was used before, gets a fresh one: results must find their call."""
-    used = {call.id for past in earlier for call in past.tool_calls}
-    calls = []
-    for call in message.tool_calls:
-        number, unique = 2, call.id or "call"
-        while unique in used:
-            unique = f"{call.id or 'call'}-{number}"
-            number += 1
-        used.add(unique)
-        calls.append(call if unique == call.id else replace(call, id=unique))
-    return replace(message, tool_calls=tuple(calls))
+    """Results must find their call: one without an id, or with one used before, gets a fresh one."""
+    used = used_ids(earlier)
+    calls = tuple(replace(call, id=fresh_id(call.id, used)) for call in message.tool_calls)
+    return replace(message, tool_calls=calls)
+
+
+def used_ids(messages: Sequence[Message]) -> set[str]:
+    return {call.id for message in messages for call in message.tool_calls}
+
+
+def fresh_id(wanted: str, used: set[str]) -> str:
+    """`wanted` if it is new, else an id that is; taken note of in `used`."""
+    given = wanted if wanted and wanted not in used else f"call_{uuid.uuid4().hex}"
+    used.add(given)
+    return given
 
 
 def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
