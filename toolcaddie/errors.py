@@ -10,7 +10,8 @@ ToolcaddieError
 ├── RunError                 the run could not be carried on
 │   ├── LimitExceededError   turns or seconds ran out; `limit` says which
 │   ├── ToolNotCalledError   forced use was asked for and no attempt called a tool
-│   └── AuditError           the trail could not be written, so nothing may run
+│   ├── AuditError           the trail could not be written, so nothing may run
+│   └── StorageError         the database could not be read or written
 └── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
     ├── ProviderAuthError        401, 403
     ├── ProviderRateLimitError   429
@@ -75,6 +76,10 @@ class ToolNotCalledError(RunError):
 
 class AuditError(RunError):
     """The audit sink failed: the run stops rather than act unrecorded."""
+
+
+class StorageError(RunError):
+    """The database failed on a read or write of something other than the trail."""
 
 
 class ProviderError(ToolcaddieError):
