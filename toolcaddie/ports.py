@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from toolcaddie.capabilities import Capabilities
 from toolcaddie.catalog import Catalog, Category, Mask, View
@@ -23,6 +23,7 @@ from toolcaddie.run import (
 from toolcaddie.tool import JsonObject, Tool, ToolCall, ToolResult
 
 
+@runtime_checkable
 class ToolSource(Protocol):
     """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would."""
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 JsonObject = Mapping[str, Any]
 
 CLIENT_SOURCE = "client"
@@ -77,8 +79,7 @@ class ToolCall:
     """Wire fields we do not know, kept so that they go out again unchanged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reveal:
+class Reveal(msgspec.Struct, frozen=True, kw_only=True, tag="reveal"):
     """Effect: these tools join the delivery from the next round on, in this order."""
 
     names: tuple[str, ...]
@@ -88,8 +89,7 @@ class Reveal:
     """The reserve for additions is spent: these take the place of all that was delivered."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
+class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
     """Effect: the run ends with this text."""
 
     text: str

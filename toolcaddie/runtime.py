@@ -1,0 +1,718 @@
+"""The only assembly: sources, model, policy, trail and preset become something that answers.
+
+    runtime = Runtime(provider=OpenAIChat(...), sources=[my_function, gym.source()])
+    result = await runtime.run("freeze John's membership")
+
+A request walks down: snapshot -> view -> selection -> delivery -> loop. Nothing below calls back up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import structlog
+
+from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
+from toolcaddie.catalog import Catalog, Mask, View
+from toolcaddie.delivery.planner import DeliveryPlanner
+from toolcaddie.engine.executor import Admitted, Emit, Executor
+from toolcaddie.engine.loop import Engine
+from toolcaddie.errors import AuditError, RequestError, RunNotFoundError, ToolcaddieError
+from toolcaddie.events import (
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    ToolsSelected,
+)
+from toolcaddie.functions import FunctionSource
+from toolcaddie.message import Message
+from toolcaddie.meta import (
+    EXECUTE_TOOL,
+    GET_TOOL_SCHEMA,
+    LIST_TOOLS,
+    REQUEST_MORE_TOOLS,
+    RESPOND,
+    SEARCH_TOOLS,
+    execute_tool,
+    get_tool_schema,
+    list_tools,
+    request_more_tools,
+    request_more_tools_by_category,
+    respond,
+    search_tools,
+)
+from toolcaddie.middleware.timeout import Timeout
+from toolcaddie.middleware.truncate import Truncate
+from toolcaddie.policy.allow import AllowAll
+from toolcaddie.ports import (
+    Approver,
+    Classifier,
+    DeliveryPlan,
+    Documents,
+    EventSink,
+    Middleware,
+    Policy,
+    Provider,
+    RankerFactory,
+    SelectionQuery,
+    ToolSource,
+)
+from toolcaddie.presets import Preset, preset
+from toolcaddie.run import (
+    DeliveredTool,
+    DroppedTool,
+    PendingCall,
+    Principal,
+    RunContext,
+    RunRequest,
+    RunResult,
+    RunState,
+    SelectedTool,
+    Selection,
+)
+from toolcaddie.schema import estimate_tokens, wire_definition
+from toolcaddie.selection.selector import Selector
+from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.tool import Tool, ToolCall, ToolResult
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_RUN, _CONVERSATION = "run", "conversation"
+_RUN_TTL = 30 * 86_400.0
+_CONVERSATION_TTL = 7 * 86_400.0
+_MERGED_CATALOGS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bot:
+    """What one bot of several may use."""
+
+    disabled_tools: tuple[str, ...] = ()
+    categories: tuple[str, ...] | None = None
+    """Enabled categories; None: all. Tools of others are not loaded, listed, searched or run."""
+
+
+class Runtime:
+    """Answers requests. Safe for many at once; make one and keep it.
+
+    `sources` are `ToolSource`s or plain functions. `trail` is the audit sink: when it fails, runs fail. `documents` keeps
+    paused runs and what conversations were sent; without it both last as long as the process.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: Provider,
+        sources: Sequence[ToolSource | Callable[..., Any]] = (),
+        preset: str | Preset = "default",
+        model: str = "",
+        policy: Policy | None = None,
+        approver: Approver | None = None,
+        middleware: Sequence[Middleware] = (),
+        trail: EventSink | None = None,
+        sinks: Sequence[EventSink] = (),
+        documents: Documents | None = None,
+        classifier: Classifier | None = None,
+        rankers: Mapping[str, RankerFactory] | None = None,
+        capabilities: Sequence[Capabilities] = CAPABILITIES,
+        bots: Mapping[str, Bot] | None = None,
+    ) -> None:
+        self.source = CombinedSource(_sources(sources))
+        self.provider = provider
+        self.preset = _preset(preset)
+        self.model = model
+        self._policy = policy or AllowAll()
+        self._trail = trail
+        self._sinks = tuple(sinks)
+        self._documents = documents or _Memory()
+        self._classifier = classifier
+        self._rankers = rankers
+        self._capabilities = capabilities
+        self._bots = bots or {}
+        self._approver = approver
+        self._middleware = tuple(middleware)
+        self._assemblies: dict[str, _Assembly] = {}
+        self._merged: OrderedDict[tuple[int, str, bool], tuple[Sequence[Tool], Catalog]] = OrderedDict()
+        self._background: set[asyncio.Task[None]] = set()
+        self._assembly(self.preset)  # a preset that cannot work fails here, not in the first request
+
+    # --- asking ------------------------------------------------------------------------------------------------------
+
+    async def run(self, request: str | RunRequest, **options: Any) -> RunResult:
+        """Answer a message or a request. `options` are fields of `RunRequest`.
+
+        Raises `RunError`, `ProviderError`, `RequestError`. Status 'pending': see `resume`; 'client_calls': the caller's
+        tools were called, run them and `resume` with the results.
+        """
+        return await self._answer(_request(request, options), live=None)
+
+    def run_sync(self, request: str | RunRequest, **options: Any) -> RunResult:
+        """`run` for callers without an event loop."""
+        return _sync(self.run(request, **options))
+
+    async def stream(self, request: str | RunRequest, **options: Any) -> AsyncIterator[RunEvent]:
+        """Answer, yielding every event as it happens; the last is `RunFinished`, `RunPaused`, or an exception.
+
+        Closing the iterator cancels the run and with it the provider's request.
+        """
+        queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
+        asked = _request(request, options)
+        task = asyncio.create_task(self._answer(asked, live=queue.put_nowait))
+        task.add_done_callback(lambda _: queue.put_nowait(None))
+        try:
+            while (event := await queue.get()) is not None:
+                yield event
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def resume(
+        self,
+        run_id: str,
+        *,
+        approvals: Mapping[str, bool] | None = None,
+        results: Mapping[str, str] | None = None,
+        principal: Principal | None = None,
+    ) -> RunResult:
+        """Carry on a run that was put away: decide its questions, or hand in what the caller's own tools gave.
+
+        Both map call ids. The run enters again at the gates, so policy and schema are checked anew.
+        """
+        saved = await self._load(run_id)
+        request = saved.request if principal is None else replace(saved.request, principal=principal)
+        pending = tuple(_answered(item, approvals or {}, results or {}) for item in saved.state.pending)
+        waiting = [item.call.id for item in pending if item.waiting]
+        if waiting:
+            raise RequestError(
+                f"run {run_id} still waits for {', '.join(waiting)}; give each an approval or a result",
+                param="approvals",
+            )
+        state = replace(saved.state, status="running", pending=pending)
+        return await self._carry_on(request, state, saved, approvals or {})
+
+    async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
+        """Run one tool through every gate, without a model."""
+        request = replace(RunRequest(messages=()), **options)
+        assembly = self._assembly(self.preset)
+        context = self._context(request, self.view(request))
+        emit = self._emitter(None)
+        await emit(self._started(request, context, assembly))
+        call = ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=msgspec.json.encode(arguments).decode())
+        gated = await assembly.engine.executor.admit(PendingCall(call=call), context, emit)
+        if isinstance(gated, Admitted):
+            result = await assembly.engine.executor.carry_out(gated, context, assembly.preset.limits, 1, emit)
+        else:
+            result = gated.result or ToolResult(content="The call waits for a person.", is_error=True, error="denied")
+        state = RunState(run_id=context.run_id, status="completed", turns=1, text=result.content)
+        finished = RunResult(run_id=context.run_id, status="completed", text=result.content, state=state)
+        await emit(RunFinished(run_id=context.run_id, result=finished))
+        return result
+
+    def executor(
+        self, *, chat_id: str, bot_id: str, **options: Any
+    ) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, ToolResult]]:
+        """A callback (name, arguments) -> result for one chat of one bot; `_chatId` and `_botId` join every call."""
+        principal = options.pop("principal", None) or Principal(bot=bot_id)
+        injected = {"_chatId": chat_id, "_botId": bot_id}
+
+        async def execute(name: str, arguments: Mapping[str, Any]) -> ToolResult:
+            return await self.call(name, arguments, principal=principal, injected=injected, **options)
+
+        return execute
+
+    # --- looking -----------------------------------------------------------------------------------------------------
+
+    def view(self, request: RunRequest) -> View:
+        """What this request's principal may see: one mask over the current snapshot."""
+        catalog = self._catalog(request)
+        masks = [self._policy.visible(catalog, request.principal)]
+        bot = self._bots.get(request.principal.bot or "")
+        hidden = {*request.disabled_tools, *(bot.disabled_tools if bot else ())}
+        if hidden:
+            masks.append(np.array([tool.name not in hidden for tool in catalog.tools], dtype=np.bool_))
+        if bot and bot.categories is not None:
+            enabled = set(bot.categories)
+            masks.append(np.array([tool.category in enabled for tool in catalog.tools], dtype=np.bool_))
+        mask: Mask | None = None
+        for found in masks:
+            if found is not None:
+                mask = found if mask is None else mask & found
+        return View(catalog=catalog, mask=mask)
+
+    def select(self, request: str | RunRequest, **options: Any) -> Selection:
+        """What a request would be given, without asking anybody."""
+        asked = _request(request, options)
+        assembly = self._assembly(self._preset_of(asked))
+        view = self.view(asked)
+        return self._select(assembly, view, asked, categories=asked.categories).selection
+
+    def explain(self, name: str, request: str | RunRequest, **options: Any) -> Any:
+        """Why a tool is in or out for a request."""
+        asked = _request(request, options)
+        assembly = self._assembly(self._preset_of(asked))
+        view = self.view(asked)
+        query = self._query(assembly, view, asked, asked.categories)
+        return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
+
+    async def close(self) -> None:
+        """Finish what is being written and close the provider."""
+        if self._background:
+            await asyncio.gather(*self._background, return_exceptions=True)
+        await self.provider.close()
+
+    # --- the walk of a request ---------------------------------------------------------------------------------------
+
+    async def _answer(self, request: RunRequest, live: Callable[[RunEvent], None] | None) -> RunResult:
+        if not request.messages:
+            raise RequestError("there are no messages to answer", param="messages")
+        assembly = self._assembly(self._preset_of(request))
+        context = self._context(request, self.view(request))
+        emit = self._emitter(live)
+        await emit(self._started(request, context, assembly))
+        try:
+            delivered = await self._delivered(request)
+            categories = await self._classified(request, context.view)
+            chosen = self._select(assembly, context.view, request, categories=categories, delivered=delivered)
+            await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
+            state = self._first_state(assembly, context, request, chosen, delivered)
+            result = await chosen.engine.run(state, context, chosen.selection, emit, live=live is not None)
+            return await self._ended(request, result, emit)
+        except asyncio.CancelledError:
+            await self._failed(context.run_id, "the caller went away", "CancelledError", emit)
+            raise
+        except ToolcaddieError as error:
+            await self._failed(context.run_id, str(error), type(error).__name__, emit)
+            raise
+
+    async def _carry_on(
+        self, request: RunRequest, state: RunState, saved: _SavedRun, approvals: Mapping[str, bool]
+    ) -> RunResult:
+        assembly = self._assembly(self._preset_of(request))
+        view = self.view(request)
+        context = self._context(replace(request, run_id=state.run_id), view)
+        engine = assembly.with_meta(saved.meta_categories, approver=_Decided(approvals, self._approver))
+        emit = self._emitter(None)
+        delivered = tuple(sent for sent in state.delivered if view.get(sent.name) is not None)
+        try:
+            result = await engine.run(replace(state, delivered=delivered), context, Selection(), emit, live=False)
+            return await self._ended(request, result, emit)
+        except ToolcaddieError as error:
+            await self._failed(context.run_id, str(error), type(error).__name__, emit)
+            raise
+
+    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit) -> RunResult:
+        if result.status in ("pending", "client_calls"):
+            await self._save(request, result.state)
+            if result.status == "pending":
+                await emit(RunPaused(run_id=result.run_id, state=result.state))
+                return result
+        else:
+            self._later(self._documents.delete(_RUN, result.run_id))
+        if request.conversation:
+            self._remember(request, result.state)
+        await emit(RunFinished(run_id=result.run_id, result=result))
+        return result
+
+    async def _failed(self, run_id: str, error: str, kind: str, emit: Emit) -> None:
+        with contextlib.suppress(AuditError):  # the run has failed already; the first error is the one to tell
+            await emit(RunFailed(run_id=run_id, error=error, kind=kind))
+
+    def _select(
+        self,
+        assembly: _Assembly,
+        view: View,
+        request: RunRequest,
+        *,
+        categories: Sequence[str] | None,
+        delivered: _Conversation | None = None,
+    ) -> _Chosen:
+        """The selection, and the engine whose meta tools fit it."""
+        preset = assembly.preset
+        if preset.exposure == "compact":
+            selection = Selection(catalog_size=len(view), tokens_all=_tokens_of_all(view))
+        elif preset.exposure == "all":
+            selection = _everything(view, assembly.preset.budget.provider_cap)
+        else:
+            query = self._query(assembly, view, request, categories)
+            selection = assembly.selector.select(view, query, preset.budget)
+        engine = assembly.with_meta(view.category_names())
+        if not self._offers_meta(preset, view, selection, delivered):
+            engine = replace(engine, meta={})
+        return _Chosen(engine=engine, selection=selection)
+
+    @staticmethod
+    def _offers_meta(preset: Preset, view: View, selection: Selection, delivered: _Conversation | None) -> bool:
+        """From the first request of a conversation or not at all, so that they never move the others.
+
+        Not where everything is sent anyway, and not where nothing is (plain chat).
+        """
+        if not preset.meta or not len(view):
+            return False
+        if preset.exposure == "compact" or (delivered is not None and delivered.meta):
+            return True
+        if selection.no_match and preset.selection.on_no_match == "none":
+            return False
+        return len(selection.tools) < len(view)
+
+    def _query(
+        self, assembly: _Assembly, view: View, request: RunRequest, categories: Sequence[str] | None
+    ) -> SelectionQuery:
+        meta = assembly.with_meta(view.category_names()).meta.values()
+        return SelectionQuery(
+            messages=request.messages,
+            categories=categories,
+            pinned=_forced_names(request.tool_choice),
+            fixed_count=len(meta),
+            fixed_tokens=sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in meta),
+            expandable=REQUEST_MORE_TOOLS in assembly.preset.meta,
+        )
+
+    def _first_state(
+        self,
+        assembly: _Assembly,
+        context: RunContext,
+        request: RunRequest,
+        chosen: _Chosen,
+        delivered: _Conversation | None,
+    ) -> RunState:
+        engine = chosen.engine
+        delivery = engine.planner.plan(
+            DeliveryPlan(
+                view=context.view,
+                selection=chosen.selection,
+                delivered=delivered.delivered if delivered else (),
+                meta=tuple(engine.meta.values()),
+                budget=assembly.preset.budget,
+                capabilities=engine.capabilities,
+            )
+        )
+        messages = tuple(request.messages)
+        return RunState(
+            run_id=context.run_id,
+            messages=messages,
+            first_new=len(messages),
+            delivered=delivery.tools,
+            meta=delivery.meta,
+            catalog_version=context.view.catalog.version,
+        )
+
+    async def _classified(self, request: RunRequest, view: View) -> Sequence[str] | None:
+        if request.categories is not None or self._classifier is None:
+            return request.categories
+        named = await self._classifier(request.messages, view)
+        known = view.category_names()
+        return [name for name in named if name in known]
+
+    # --- pieces of a request -----------------------------------------------------------------------------------------
+
+    def _preset_of(self, request: RunRequest) -> Preset:
+        return self.preset if request.preset is None else preset(request.preset)
+
+    def _assembly(self, chosen: Preset) -> _Assembly:
+        """Selector, planner, executor for a preset, made once."""
+        capabilities = capabilities_of(self.model, self._capabilities)
+        key = repr((chosen, capabilities)) if chosen is not self.preset else ""
+        if key not in self._assemblies:
+            self._assemblies[key] = self._assembled(_capped(chosen, capabilities), capabilities)
+        return self._assemblies[key]
+
+    def _assembled(self, chosen: Preset, capabilities: Capabilities) -> _Assembly:
+        selector = Selector(chosen.selection, self._rankers, core=chosen.core_first)
+        executor = self._executor(self._approver, chosen)
+        engine = Engine(
+            provider=self.provider,
+            selector=selector,
+            planner=DeliveryPlanner(chosen.exposure),
+            executor=executor,
+            preset=chosen,
+            capabilities=capabilities,
+        )
+        return _Assembly(preset=chosen, selector=selector, engine=engine, executor=self._executor, meta={})
+
+    def _executor(self, approver: Approver | None, chosen: Preset) -> Executor:
+        return Executor(
+            source=self.source,
+            policy=self._policy,
+            approver=approver,
+            middleware=(*self._middleware, Truncate(chosen.limits.result_bytes), Timeout()),
+        )
+
+    def _catalog(self, request: RunRequest) -> Catalog:
+        """The current snapshot, joined with the caller's own tools, which win over ours of the same name."""
+        ours = self.source.snapshot()
+        if not request.client_tools:
+            return ours if request.use_catalog else _EMPTY
+        key = (id(request.client_tools), ours.version, request.use_catalog)
+        if key in self._merged:
+            self._merged.move_to_end(key)
+            return self._merged[key][1]
+        theirs = {tool.name for tool in request.client_tools}
+        kept = [tool for tool in ours.tools if tool.name not in theirs] if request.use_catalog else []
+        categories = ours.categories if request.use_catalog else ()
+        merged = Catalog.of([*request.client_tools, *kept], categories, check_schemas=False)
+        self._merged[key] = (request.client_tools, merged)  # holding the list keeps its id from being used again
+        if len(self._merged) > _MERGED_CATALOGS:
+            self._merged.popitem(last=False)
+        return merged
+
+    def _context(self, request: RunRequest, view: View) -> RunContext:
+        return RunContext(
+            run_id=request.run_id or f"run_{uuid.uuid4().hex}",
+            principal=request.principal,
+            view=view,
+            model=request.model or self.model,
+            params=request.params,
+            headers=request.headers,
+            tool_choice=request.tool_choice,
+            injected=request.injected,
+        )
+
+    def _started(self, request: RunRequest, context: RunContext, assembly: _Assembly) -> RunStarted:
+        words = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
+        return RunStarted(
+            run_id=context.run_id,
+            principal=context.principal,
+            preset=assembly.preset.name,
+            model=context.model,
+            message=words,
+            catalog_version=context.view.catalog.version,
+            catalog_size=len(context.view),
+        )
+
+    def _emitter(self, live: Callable[[RunEvent], None] | None) -> Emit:
+        """The sinks in their order: the trail may stop the run, the others may not, the caller's stream is last."""
+        trail, others = self._trail, self._sinks
+
+        async def emit(event: RunEvent) -> None:
+            if trail is not None:
+                await trail.emit(event)
+            for sink in others:
+                try:
+                    await sink.emit(event)
+                except Exception:  # a broken sink of telemetry must not take the answer away
+                    log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
+            if live is not None:
+                live(event)
+
+        return emit
+
+    # --- what is kept between requests -------------------------------------------------------------------------------
+
+    async def _save(self, request: RunRequest, state: RunState) -> None:
+        view = self.view(request)
+        saved = _SavedRun(request=request, state=state, meta_categories=view.category_names())
+        await self._documents.put(_RUN, state.run_id, msgspec.json.encode(saved), ttl=_RUN_TTL)
+
+    async def _load(self, run_id: str) -> _SavedRun:
+        stored = await self._documents.get(_RUN, run_id)
+        if stored is None:
+            raise RunNotFoundError(f"no run {run_id!r} waits to be resumed", param="run_id")
+        return msgspec.json.decode(stored, type=_SavedRun)
+
+    async def _delivered(self, request: RunRequest) -> _Conversation | None:
+        """What this conversation was sent before: the caller says, or we remember."""
+        if request.delivered:
+            return _Conversation(delivered=tuple(request.delivered), meta=True)
+        if not request.conversation:
+            return None
+        stored = await self._documents.get(_CONVERSATION, _conversation_key(request))
+        return None if stored is None else msgspec.json.decode(stored, type=_Conversation)
+
+    def _remember(self, request: RunRequest, state: RunState) -> None:
+        value = msgspec.json.encode(_Conversation(delivered=state.delivered, meta=bool(state.meta)))
+        self._later(self._documents.put(_CONVERSATION, _conversation_key(request), value, ttl=_CONVERSATION_TTL))
+
+    def _later(self, job: Coroutine[Any, Any, Any]) -> None:
+        """Written behind the answer: losing it costs a colder cache, never an answer."""
+        task = asyncio.ensure_future(job)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Chosen:
+    engine: Engine
+    selection: Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Conversation:
+    delivered: tuple[DeliveredTool, ...]
+    meta: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _SavedRun:
+    request: RunRequest
+    state: RunState
+    meta_categories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Assembly:
+    """The parts that serve one preset. Meta tools depend on the categories a caller sees, so engines are kept by those."""
+
+    preset: Preset
+    selector: Selector
+    engine: Engine
+    executor: Callable[[Approver | None, Preset], Executor]
+    meta: dict[tuple[str, ...], Engine]
+
+    def with_meta(self, categories: tuple[str, ...], approver: Approver | None = None) -> Engine:
+        if categories not in self.meta:
+            offered = {name: _meta_tool(name, self.preset, categories) for name in self.preset.meta}
+            self.meta[categories] = replace(self.engine, meta=offered)
+        engine = self.meta[categories]
+        return engine if approver is None else replace(engine, executor=self.executor(approver, self.preset))
+
+
+def _meta_tool(name: str, chosen: Preset, categories: tuple[str, ...]) -> Tool:
+    if name == REQUEST_MORE_TOOLS:
+        return (
+            request_more_tools(categories)
+            if chosen.expand_by == "query"
+            else request_more_tools_by_category(categories)
+        )
+    return _META_MAKERS[name]()
+
+
+_META_MAKERS = {
+    EXECUTE_TOOL: execute_tool,
+    LIST_TOOLS: list_tools,
+    SEARCH_TOOLS: search_tools,
+    GET_TOOL_SCHEMA: get_tool_schema,
+    RESPOND: respond,
+}
+
+_EMPTY = Catalog.of(())
+
+
+class _Decided:
+    """The approver of a resumed run: a person's answers first, then whoever is asked usually."""
+
+    def __init__(self, approvals: Mapping[str, bool], otherwise: Approver | None) -> None:
+        self._approvals = approvals
+        self._otherwise = otherwise
+
+    async def approve(self, call: ToolCall, *rest: Any) -> bool | None:
+        if call.id in self._approvals:
+            return self._approvals[call.id]
+        return None if self._otherwise is None else await self._otherwise.approve(call, *rest)
+
+
+class _Memory:
+    """`Documents` for a runtime without storage: bounded, the oldest go first."""
+
+    def __init__(self, size: int = 10_000) -> None:
+        self._size = size
+        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        value, until = self._values.get((kind, key), (None, 0.0))
+        return value if until > time.monotonic() else None
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+        self._values[kind, key] = (value, time.monotonic() + (ttl if ttl is not None else float("inf")))
+        self._values.move_to_end((kind, key))
+        if len(self._values) > self._size:
+            self._values.popitem(last=False)
+
+    async def delete(self, kind: str, key: str) -> bool:
+        return self._values.pop((kind, key), None) is not None
+
+
+def _request(request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:
+    if isinstance(request, str):
+        return RunRequest(messages=(Message(role="user", content=request),), **options)
+    return replace(request, **options) if options else request
+
+
+def _sources(given: Sequence[ToolSource | Callable[..., Any]]) -> list[ToolSource]:
+    """Sources as they are; the plain functions among them become one source."""
+    functions: list[Callable[..., Any]] = []
+    sources: list[ToolSource] = []
+    for item in given:
+        if isinstance(item, ToolSource):
+            sources.append(item)
+        else:
+            functions.append(item)
+    return [*sources, FunctionSource("functions", functions)] if functions else sources
+
+
+def _preset(chosen: str | Preset) -> Preset:
+    return preset(chosen) if isinstance(chosen, str) else chosen
+
+
+def _capped(chosen: Preset, capabilities: Capabilities) -> Preset:
+    """The preset under the provider's own cap."""
+    caps = [cap for cap in (chosen.budget.provider_cap, capabilities.tool_cap) if cap is not None]
+    return replace(chosen, budget=replace(chosen.budget, provider_cap=min(caps, default=None)))
+
+
+def _forced_names(tool_choice: Any) -> tuple[str, ...]:
+    """Tools a caller's `tool_choice` names: they are sent whatever they score."""
+    if not isinstance(tool_choice, Mapping):
+        return ()
+    named = [tool_choice, *((tool_choice.get("allowed_tools") or {}).get("tools") or ())]
+    functions = [item.get("function") or item.get("custom") or {} for item in named if isinstance(item, Mapping)]
+    return tuple(item["name"] for item in functions if isinstance(item.get("name"), str))
+
+
+def _everything(view: View, cap: int | None) -> Selection:
+    """Exposure `all`: every visible tool in catalog order, cut at the cap."""
+    tools = list(view)
+    kept = tools if cap is None else tools[:cap]
+    if len(kept) < len(tools):
+        log.warning("tools_cut_to_cap", catalog=len(tools), cap=cap)
+    return Selection(
+        tools=tuple(SelectedTool(tool=tool, reasons=("all tools are sent",)) for tool in kept),
+        dropped=tuple(
+            DroppedTool(name=tool.name, stage="provider_cap", detail=f"the provider takes {cap}")
+            for tool in tools[len(kept) :]
+        ),
+        categories=view.category_names(),
+        catalog_size=len(tools),
+        tokens_all=_tokens_of_all(view),
+    )
+
+
+def _tokens_of_all(view: View) -> int:
+    return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in view)
+
+
+def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping[str, str]) -> PendingCall:
+    if item.waiting == "client" and item.call.id in results:
+        return replace(item, result=ToolResult(content=results[item.call.id]), waiting="")
+    if item.waiting == "approval" and item.call.id in approvals:
+        return replace(item, waiting="")
+    return item
+
+
+def _conversation_key(request: RunRequest) -> str:
+    """A conversation belongs to who has it: nobody reaches another's by guessing its name."""
+    return f"{request.principal.tenant}\n{request.principal.id}\n{request.conversation}"
+
+
+def _sync(job: Coroutine[Any, Any, T]) -> T:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(job)
+    job.close()
+    raise RequestError("run_sync was called inside a running event loop; await run() there")
