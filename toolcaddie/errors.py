@@ -12,6 +12,7 @@ ToolcaddieError
 │   ├── ToolNotCalledError   forced use was asked for and no attempt called a tool
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
+├── OutboundError            an outgoing request broke a rule of `guards.net` (address, redirect, size) or failed
 └── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
     ├── ProviderAuthError        401, 403
     ├── ProviderRateLimitError   429
@@ -80,6 +81,10 @@ class AuditError(RunError):
 
 class StorageError(RunError):
     """The database failed on a read or write of something other than the trail."""
+
+
+class OutboundError(ToolcaddieError):
+    """A request to somewhere else was refused by its fence, or could not be carried out; the message names the address."""
 
 
 class ProviderError(ToolcaddieError):
