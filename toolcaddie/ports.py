@@ -55,6 +55,33 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
+class RawResponse(Protocol):
+    """An upstream's answer as it comes; `aiohttp.ClientResponse` is one."""
+
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+    @property
+    def content(self) -> Any:
+        """Has `iter_any()`: the body's bytes as they arrive."""
+        ...
+
+    def close(self) -> None: ...
+    def release(self) -> Any: ...
+
+
+@runtime_checkable
+class Forwarder(Protocol):
+    """A provider that can also hand a request on byte for byte."""
+
+    async def forward(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> RawResponse:
+        """`path` is below the provider's base address. Raises `ProviderError` only when there is no answer at all."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionQuery:
     """What tools are wanted for.

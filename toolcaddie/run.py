@@ -165,6 +165,8 @@ class RunRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     conversation: str | None = None
     """The caller's own name for this conversation, for deliveries that stay the same from turn to turn."""
+    remember: bool = True
+    """False: the caller keeps what was delivered itself, by `Runtime.remember`."""
     delivered: Sequence[DeliveredTool] = ()
     """What the conversation was sent before, where the caller keeps it."""
     categories: Sequence[str] | None = None

@@ -270,6 +270,11 @@ class Runtime:
         query = self._query(assembly, view, asked, asked.categories)
         return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
 
+    def remember(self, request: RunRequest, state: RunState) -> None:
+        """Keep what `request.conversation` was sent, behind the answer, so that its next turn finds the same tools."""
+        value = msgspec.json.encode(_Conversation(delivered=state.delivered, meta=bool(state.meta)))
+        self._later(self._documents.put(_CONVERSATION, _conversation_key(request), value, ttl=_CONVERSATION_TTL))
+
     async def close(self) -> None:
         """Finish what is being written and close the provider."""
         if self._background:
@@ -324,8 +329,8 @@ class Runtime:
                 return result
         else:
             self._later(self._documents.delete(_RUN, result.run_id))
-        if request.conversation:
-            self._remember(request, result.state)
+        if request.conversation and request.remember:
+            self.remember(request, result.state)
         await emit(RunFinished(run_id=result.run_id, result=result))
         return result
 
@@ -533,10 +538,6 @@ class Runtime:
             return None
         stored = await self._documents.get(_CONVERSATION, _conversation_key(request))
         return None if stored is None else msgspec.json.decode(stored, type=_Conversation)
-
-    def _remember(self, request: RunRequest, state: RunState) -> None:
-        value = msgspec.json.encode(_Conversation(delivered=state.delivered, meta=bool(state.meta)))
-        self._later(self._documents.put(_CONVERSATION, _conversation_key(request), value, ttl=_CONVERSATION_TTL))
 
     def _later(self, job: Coroutine[Any, Any, Any]) -> None:
         """Written behind the answer: losing it costs a colder cache, never an answer."""

@@ -283,7 +283,10 @@ class _Run:
             await self.emit(LimitReached(run_id=state.run_id, limit="turns", detail=f"{self.limits.turns} turns"))
             raise LimitExceededError(f"the request asked for more than {self.limits.turns} tool calls", limit="turns")
         state, warned = self.watch_repeats(state, admitted, outcomes)
-        return apply(state, warned)
+        state = apply(state, warned)
+        if state.status == "completed" and self.live:  # a meta tool gave the answer: nobody has streamed it yet
+            await self.emit(TextDelta(run_id=state.run_id, text=state.text))
+        return state
 
     async def answer_meta_calls(self, state: RunState) -> tuple[RunState, list[PendingCall]]:
         outcomes = list(state.pending)
