@@ -1,0 +1,1 @@
+"""Sources of tools that are not Python functions, and sources made of sources."""

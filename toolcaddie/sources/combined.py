@@ -1,0 +1,183 @@
+"""Many sources as one, and the catalog they make together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from toolcaddie.catalog import Catalog, Category, check_tool
+from toolcaddie.errors import CatalogError, ConfigError, DuplicateToolError
+from toolcaddie.meta import META_TOOLS
+from toolcaddie.ports import ToolSource
+from toolcaddie.run import RunContext
+from toolcaddie.tool import Tool, ToolResult, failed
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What the parts came to at one moment. Replaced as a whole, so that reading it needs no lock."""
+
+    seen: tuple[int, ...]
+    """The parts' revisions it was made of."""
+    revision: int
+    catalog: Catalog
+    holders: Mapping[str, str]
+    """Tool -> label of the source that has the name."""
+    routes: Mapping[str, ToolSource]
+    """Source label -> the part that runs its tools; labels stay when their tools go, so that a revoked tool says so."""
+    problems: tuple[str, ...]
+
+
+class CombinedSource:
+    """Implements `ToolSource` over several, and gives the `Catalog` of a request with `snapshot()`.
+
+    What is wrong at the start is raised: `ConfigError` for two sources of one name, `DuplicateToolError`, `CatalogError`
+    for a bad or reserved name or a bad schema; always with source and tool.
+
+    Later the parts change while requests are served, and a part cannot know what the others hold. Then the newcomer that
+    does not fit is left out, alone: whoever had a name keeps it, everything else is served, `problems` says what is
+    missing and why, and it comes in by itself once the obstacle is gone.
+    """
+
+    def __init__(self, sources: Iterable[ToolSource], *, name: str = "combined") -> None:
+        self._name = name
+        self._parts = tuple(sources)
+        labels = [part.name for part in self._parts]
+        twice = sorted({label for label in labels if labels.count(label) > 1})
+        if twice:
+            raise ConfigError(f"two sources are called {twice[0]!r}; give one of them another name")
+        self._changing = threading.Lock()
+        self._state, problems = _merge(self._parts, self._revisions(), _NOTHING)
+        if problems:
+            raise problems[0]
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def revision(self) -> int:
+        return self._current().revision
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What the parts offer and the catalog leaves out, a sentence each."""
+        return self._current().problems
+
+    def snapshot(self) -> Catalog:
+        """The catalog of now; the same object until a part changes."""
+        return self._current().catalog
+
+    def tools(self) -> Sequence[Tool]:
+        return self._current().catalog.tools
+
+    def categories(self) -> Sequence[Category]:
+        return self._current().catalog.categories
+
+    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
+        """Hand the call to the part whose tool it is."""
+        part = self._current().routes.get(tool.source)
+        if part is None:
+            return failed(f"no source {tool.source!r} runs the tool {tool.name!r}; do without it", "revoked")
+        return await part.call_tool(tool, arguments, context)
+
+    def _revisions(self) -> tuple[int, ...]:
+        return tuple(part.revision for part in self._parts)
+
+    def _current(self) -> _State:
+        if self._revisions() == self._state.seen:
+            return self._state
+        with self._changing:
+            # Read before the tools are: a change in between shows as another revision at the next request.
+            seen = self._revisions()
+            before = self._state
+            if seen != before.seen:
+                self._state, _ = _merge(self._parts, seen, before)
+                for problem in self._state.problems:
+                    if problem not in before.problems:
+                        _log.error("left out of the catalog", problem=problem)
+            return self._state
+
+
+_NOTHING = _State(seen=(), revision=-1, catalog=Catalog.of(()), holders={}, routes={}, problems=())
+
+
+def _merge(parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State) -> tuple[_State, list[CatalogError]]:
+    """The next state, and what had to be left out of it."""
+    problems: list[CatalogError] = []
+    routes = {**before.routes, **{part.name: part for part in parts}}
+    taken: dict[str, tuple[ToolSource, Tool]] = {}
+    accepted: list[int] = []
+    offers = [(part, tool) for part in parts for tool in part.tools()]
+    # Whoever had a name is asked first and so keeps it; the order of the catalog is the parts' own all the same.
+    newcomers_last = sorted(
+        range(len(offers)), key=lambda at: before.holders.get(offers[at][1].name) != offers[at][0].name
+    )
+    for position in newcomers_last:
+        part, tool = offers[position]
+        try:
+            _check_offer(part, tool, taken, routes, before)
+        except CatalogError as error:
+            problems.append(error)
+        else:
+            taken[tool.name] = (part, tool)
+            accepted.append(position)
+    categories, clashes = _merge_categories(parts, before)
+    problems += clashes
+    catalog = Catalog.of((offers[at][1] for at in sorted(accepted)), categories, check_schemas=False)
+    state = _State(
+        seen=seen,
+        revision=before.revision + 1,
+        catalog=catalog,
+        holders={name: part.name for name, (part, _) in taken.items()},
+        routes=routes,
+        problems=tuple(str(problem) for problem in problems),
+    )
+    return state, problems
+
+
+def _check_offer(
+    part: ToolSource,
+    tool: Tool,
+    taken: Mapping[str, tuple[ToolSource, Tool]],
+    routes: dict[str, ToolSource],
+    before: _State,
+) -> None:
+    """Raise `CatalogError` if the tool cannot join those that are taken; note which part its source label leads to."""
+    if tool.name in META_TOOLS:
+        raise CatalogError(f"tool {tool.name!r} of source {tool.source!r}: a meta tool has this name; rename yours")
+    if tool.name in taken:
+        holder = taken[tool.name][1].source
+        raise DuplicateToolError(
+            f"tool {tool.name!r} comes from source {holder!r} and again from source {tool.source!r}; "
+            "rename one or leave one source out"
+        )
+    if routes.setdefault(tool.source, part) is not part:
+        raise CatalogError(
+            f"tool {tool.name!r} comes from source {part.name!r} but names {tool.source!r}, another one, as its source"
+        )
+    if before.catalog.get(tool.name) is not tool:  # the same object was checked when it came
+        check_tool(tool)
+
+
+def _merge_categories(parts: Sequence[ToolSource], before: _State) -> tuple[list[Category], list[CatalogError]]:
+    offers = [(part, category) for part in parts for category in part.categories()]
+    taken: dict[str, tuple[ToolSource, Category]] = {}
+    problems: list[CatalogError] = []
+    for part, category in sorted(offers, key=lambda offer: before.catalog.category(offer[1].name) != offer[1]):
+        holder, held = taken.setdefault(category.name, (part, category))
+        if held != category:
+            problems.append(
+                CatalogError(
+                    f"category {category.name!r} is defined by source {holder.name!r} and otherwise by source "
+                    f"{part.name!r}; merge the two definitions"
+                )
+            )
+    order = dict.fromkeys(category.name for _, category in offers)
+    return [taken[name][1] for name in order], problems
