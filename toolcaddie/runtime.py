@@ -71,6 +71,7 @@ from toolcaddie.ports import (
 from toolcaddie.presets import Preset, preset
 from toolcaddie.run import (
     DeliveredTool,
+    Delivery,
     DroppedTool,
     PendingCall,
     Principal,
@@ -262,6 +263,14 @@ class Runtime:
         view = self.view(asked)
         return self._select(assembly, view, asked, categories=asked.categories).selection
 
+    def preview(self, request: str | RunRequest, **options: Any) -> tuple[Selection, Delivery]:
+        """`select`, and the tool array the model of a new conversation would be sent with it."""
+        asked = _request(request, options)
+        assembly = self._assembly(self._preset_of(asked))
+        view = self.view(asked)
+        chosen = self._select(assembly, view, asked, categories=asked.categories)
+        return chosen.selection, self._plan(assembly, view, chosen, ())
+
     def explain(self, name: str, request: str | RunRequest, **options: Any) -> Any:
         """Why a tool is in or out for a request."""
         asked = _request(request, options)
@@ -396,17 +405,7 @@ class Runtime:
         chosen: _Chosen,
         delivered: _Conversation | None,
     ) -> RunState:
-        engine = chosen.engine
-        delivery = engine.planner.plan(
-            DeliveryPlan(
-                view=context.view,
-                selection=chosen.selection,
-                delivered=delivered.delivered if delivered else (),
-                meta=tuple(engine.meta.values()),
-                budget=assembly.preset.budget,
-                capabilities=engine.capabilities,
-            )
-        )
+        delivery = self._plan(assembly, context.view, chosen, delivered.delivered if delivered else ())
         messages = tuple(request.messages)
         return RunState(
             run_id=context.run_id,
@@ -415,6 +414,20 @@ class Runtime:
             delivered=delivery.tools,
             meta=delivery.meta,
             catalog_version=context.view.catalog.version,
+        )
+
+    @staticmethod
+    def _plan(assembly: _Assembly, view: View, chosen: _Chosen, delivered: Sequence[DeliveredTool]) -> Delivery:
+        engine = chosen.engine
+        return engine.planner.plan(
+            DeliveryPlan(
+                view=view,
+                selection=chosen.selection,
+                delivered=delivered,
+                meta=tuple(engine.meta.values()),
+                budget=assembly.preset.budget,
+                capabilities=engine.capabilities,
+            )
         )
 
     async def _classified(self, request: RunRequest, view: View) -> Sequence[str] | None:
