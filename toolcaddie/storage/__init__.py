@@ -1,0 +1,1 @@
+"""Where runs, trails, documents and keys are kept: SQL stands here and nowhere else."""

@@ -1,0 +1,59 @@
+"""Small values under (kind, key), some of them for a while only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from sqlalchemy import Connection, bindparam, delete, or_, select
+
+from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.tables import documents
+from toolcaddie.storage.upsert import upsert
+from toolcaddie.storage.writer import Writer, outcome
+
+_SWEEP_SECONDS = 60.0
+
+# Built once: making a statement costs more than running it.
+_LIVE = select(documents.c.value).where(
+    documents.c.kind == bindparam("kind"),
+    documents.c.key == bindparam("key"),
+    or_(documents.c.expires.is_(None), documents.c.expires > bindparam("now")),
+)
+
+
+class DocumentStore:
+    """`ports.Documents` on the database. Expired values are never returned; a write now and then removes them."""
+
+    def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.time) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+        self._swept = 0.0
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        found = await self._reader.all(_LIVE, kind=kind, key=key, now=self._clock())
+        return bytes(found[0].value) if found else None
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+        expires = None if ttl is None else self._clock() + ttl
+        row = {"kind": kind, "key": key, "value": value, "expires": expires}
+        done = self._writer.submit(lambda connection: upsert(connection, documents, row))
+        self._sweep()
+        await outcome(done)
+
+    async def delete(self, kind: str, key: str) -> bool:
+        """Whether there was one."""
+        statement = delete(documents).where(documents.c.kind == kind, documents.c.key == key)
+        return await outcome(self._writer.submit(lambda connection: connection.execute(statement).rowcount > 0))
+
+    def _sweep(self) -> None:
+        now = self._clock()
+        if now - self._swept < _SWEEP_SECONDS:
+            return
+        self._swept = now
+        self._writer.submit(lambda connection: _remove_expired(connection, now), urgent=False)
+
+
+def _remove_expired(connection: Connection, now: float) -> None:
+    connection.execute(delete(documents).where(documents.c.expires <= now))

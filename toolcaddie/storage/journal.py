@@ -1,0 +1,196 @@
+"""The event log: rows are queued at once, written in groups, in order; nothing goes on unrecorded when writing fails."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, insert, select, update
+
+from toolcaddie.errors import AuditError, StorageError
+from toolcaddie.ports import EventRecord, RunSummary
+from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.tables import events, runs
+from toolcaddie.storage.upsert import upsert
+from toolcaddie.storage.writer import Writer, outcome
+
+QUEUE_LIMIT = 20_000
+"""Rows that may wait; then `append` waits for room, and not for long."""
+
+_HURRY_AT = 1_000
+_PATIENCE = 0.25
+_RETRY_SECONDS = 1.0
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Journal:
+    """`ports.EventLog` on the database.
+
+    A failed write keeps its rows, and every `append` and `flush` raises `AuditError` until a later attempt has written
+    them: a full disk stops the runs, and making room carries on without a restart.
+
+    A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) makes it;
+    `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it.
+    """
+
+    def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+        self._lines: deque[_Line] = deque()
+        """Not known to be on disk; the ones being written are the first."""
+        self._next: Future[int] | None = None
+        """The write that is queued and has not begun; at most one, so that no line is written twice."""
+        self._failure: StorageError | None = None
+        self._failed_at = 0.0
+        self._changed = threading.Condition()
+
+    def append(self, record: EventRecord) -> None:
+        line = _line(record)
+        with self._changed:
+            if self._failure is not None:
+                self._try_again()
+                raise _audit_error(self._failure)
+            self._wait_for_room()
+            self._lines.append(line)
+            self._schedule(urgent=len(self._lines) >= _HURRY_AT)
+
+    async def flush(self) -> None:
+        with self._changed:
+            if not self._lines:
+                return
+            written = self._schedule(urgent=True)
+        try:
+            await outcome(written)
+        except StorageError as error:
+            raise _audit_error(error) from error
+
+    async def events(self, run_id: str) -> Sequence[EventRecord]:
+        """All records of a run, oldest first; what is queued is written first."""
+        await self.flush()
+        rows = await self._reader.all(select(events).where(events.c.run_id == run_id).order_by(events.c.id))
+        return [
+            EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=msgspec.json.decode(row.data))
+            for row in rows
+        ]
+
+    async def runs(self, *, limit: int = 50) -> Sequence[RunSummary]:
+        await self.flush()
+        newest_first = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
+        return [RunSummary(**row._mapping) for row in await self._reader.all(newest_first)]
+
+    async def close(self) -> None:
+        """Write what is queued. Raises `AuditError`, saying how much is lost, if that cannot be done."""
+        try:
+            await self.flush()
+        except AuditError as error:
+            raise AuditError(f"{len(self._lines)} rows of the trail are lost: {error}") from error
+
+    def _schedule(self, *, urgent: bool) -> Future[int]:
+        if self._next is None:
+            try:
+                written = self._writer.submit(self._write, urgent=urgent)
+            except StorageError as error:
+                raise _audit_error(error) from error
+            self._next = written
+            written.add_done_callback(self._settle)
+        elif urgent:
+            self._writer.hurry()
+        return self._next
+
+    def _write(self, connection: Connection) -> int:
+        """Writes every line there is (in the writer's thread); the answer is their number."""
+        with self._changed:
+            self._next = None
+            lines = tuple(self._lines)
+        if lines:
+            connection.execute(insert(events), [line.event for line in lines])
+        for line in lines:
+            if line.run is not None:
+                line.run(connection)
+        return len(lines)
+
+    def _settle(self, written: Future[int]) -> None:
+        """After the commit, or after it failed (in the writer's thread)."""
+        failure = written.exception()
+        with self._changed:
+            if failure is None:
+                for _ in range(written.result()):
+                    self._lines.popleft()
+                self._failure = None
+            else:
+                self._next = None if self._next is written else self._next
+                self._failure = failure if isinstance(failure, StorageError) else StorageError(repr(failure))
+                self._failed_at = self._clock()
+            self._changed.notify_all()
+
+    def _try_again(self) -> None:
+        if self._next is None and self._clock() - self._failed_at >= _RETRY_SECONDS:
+            self._schedule(urgent=True)
+
+    def _wait_for_room(self) -> None:
+        if len(self._lines) < QUEUE_LIMIT:
+            return
+        self._writer.hurry()
+        if not self._changed.wait_for(lambda: len(self._lines) < QUEUE_LIMIT, timeout=_PATIENCE):
+            raise AuditError(f"the trail cannot keep up: {QUEUE_LIMIT} rows wait to be written; the disk is too slow")
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An event as the table takes it, and what it changes in the row of its run."""
+
+    event: Mapping[str, Any]
+    run: Callable[[Connection], None] | None
+
+
+def _line(record: EventRecord) -> _Line:
+    event = {
+        "run_id": record.run_id,
+        "seq": record.seq,
+        "at": record.at,
+        "kind": record.kind,
+        "data": _encode(record.data).decode(),
+    }
+    return _Line(event, _run_change(record))
+
+
+def _run_change(record: EventRecord) -> Callable[[Connection], None] | None:
+    if record.kind == "run_started":
+        return partial(_start_run, record)
+    if record.kind in ("run_finished", "run_paused", "run_failed"):
+        return partial(_end_run, record)
+    return None
+
+
+def _start_run(record: EventRecord, connection: Connection) -> None:
+    row = {
+        "run_id": record.run_id,
+        "started": record.at,
+        "message": record.data.get("message", ""),
+        "status": "running",
+        "principal": record.data.get("principal", {}).get("id", ""),
+        "preset": record.data.get("preset", ""),
+        "turns": 0,
+        "rounds": 0,
+        "seconds": None,
+    }
+    upsert(connection, runs, row)
+
+
+def _end_run(record: EventRecord, connection: Connection) -> None:
+    known = {name: record.data[name] for name in ("status", "turns", "rounds", "seconds") if name in record.data}
+    if known:
+        connection.execute(update(runs).where(runs.c.run_id == record.run_id).values(known))
+
+
+def _audit_error(error: StorageError) -> AuditError:
+    return AuditError(f"the trail cannot be written, so nothing may run: {error}")

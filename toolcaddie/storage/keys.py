@@ -1,0 +1,172 @@
+"""The gateway's own API keys. The secret is shown once, when it is made; what is kept cannot be turned back into it."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
+
+from toolcaddie.errors import RequestError
+from toolcaddie.ports import ApiKey
+from toolcaddie.run import Principal
+from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.tables import api_keys
+from toolcaddie.storage.writer import Writer, outcome
+
+SECRET_PREFIX = "tc_"
+
+_SECRET_BYTES = 32
+_HINT_LENGTH = len(SECRET_PREFIX) + 4
+_NAME_LENGTH = 64
+_FRESH_SECONDS = 1.0
+_CACHED = 10_000
+_USED_SECONDS = 60.0
+
+_BY_DIGEST = select(api_keys).where(api_keys.c.digest == bindparam("digest"), api_keys.c.revoked.is_(None))
+_ANY_LIVE = select(api_keys.c.id).where(api_keys.c.revoked.is_(None)).limit(1)
+
+
+class ApiKeys:
+    """`ports.KeyStore` on the database.
+
+    A live key is remembered for a second, so that a busy gateway does not ask the database for every request; a key
+    that another process revoked is refused a second later at most.
+    """
+
+    def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.time) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+        self._checked: dict[str, tuple[float, ApiKey]] = {}
+        """Digest of a secret -> when it was read, and its key."""
+        self._used: dict[str, float] = {}
+        """Id of a key -> when its `last_used` was last written."""
+        self._exist: tuple[float, bool] | None = None
+
+    async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
+        """Raises `RequestError` for a name that is taken or cannot be one."""
+        if not name.strip() or len(name) > _NAME_LENGTH or not name.isprintable():
+            raise RequestError(f"a key's name is 1 to {_NAME_LENGTH} printable characters, not {name!r}", param="name")
+        secret = SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+        key = ApiKey(
+            id=f"key_{secrets.token_hex(6)}",
+            name=name,
+            principal=principal,
+            created=self._clock(),
+            hint=secret[:_HINT_LENGTH],
+        )
+        await outcome(self._writer.submit(lambda connection: _insert(connection, key, _digest(secret))))
+        self._forget()
+        return key, secret
+
+    async def list(self) -> Sequence[ApiKey]:
+        """All keys, revoked ones too, in the order they were made."""
+        rows = await self._reader.all(select(api_keys).order_by(api_keys.c.created, api_keys.c.id))
+        return [_key(row) for row in rows]
+
+    async def revoke(self, id_or_name: str) -> ApiKey:
+        """For ever. Raises `RequestError` if there is no such key; revoking it again changes nothing."""
+        now = self._clock()
+        key = await outcome(self._writer.submit(lambda connection: _revoke(connection, id_or_name, now)))
+        self._forget()
+        return key
+
+    async def check(self, secret: str) -> ApiKey | None:
+        digest = _digest(secret)
+        read, key = self._checked.get(digest, (0.0, None))
+        if key is None or self._clock() - read >= _FRESH_SECONDS:
+            key = await self._read(digest)
+        if key is not None:
+            self._note_use(key)
+        return key
+
+    async def any(self) -> bool:
+        now = self._clock()
+        if self._exist is None or now - self._exist[0] >= _FRESH_SECONDS:
+            self._exist = now, bool(await self._reader.all(_ANY_LIVE))
+        return self._exist[1]
+
+    async def _read(self, digest: str) -> ApiKey | None:
+        self._checked.pop(digest, None)
+        found = await self._reader.all(_BY_DIGEST, digest=digest)
+        # The index has found it by its digest, whose bytes nobody can steer, so timing tells nothing of a secret; the
+        # comparison in constant time keeps that true whatever the database does.
+        if not found or not hmac.compare_digest(found[0].digest, digest):
+            return None
+        if len(self._checked) >= _CACHED:
+            self._checked.clear()
+        key = _key(found[0])
+        self._checked[digest] = self._clock(), key
+        return key
+
+    def _note_use(self, key: ApiKey) -> None:
+        """Write `last_used`, once a minute at most and without waiting: it is for people, not for decisions."""
+        now = self._clock()
+        if now - self._used.get(key.id, key.last_used or 0.0) < _USED_SECONDS:
+            return
+        self._used[key.id] = now
+        statement = update(api_keys).where(api_keys.c.id == key.id).values(last_used=now)
+        self._writer.submit(lambda connection: connection.execute(statement).rowcount, urgent=False)
+
+    def _forget(self) -> None:
+        self._checked.clear()
+        self._exist = None
+
+
+def _digest(secret: str) -> str:
+    # A plain fast hash is right here: the secret is 256 random bits of ours, so there is nothing to guess. Slow hashes
+    # are for passwords that people think of.
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
+
+
+def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
+    if connection.execute(select(api_keys.c.id).where(api_keys.c.name == key.name)).first():
+        raise RequestError(
+            f"there is a key named {key.name!r} already (a revoked one keeps its name); choose another name",
+            param="name",
+            code="name_taken",
+        )
+    principal = key.principal
+    connection.execute(
+        insert(api_keys).values(
+            id=key.id,
+            name=key.name,
+            digest=digest,
+            hint=key.hint,
+            principal=principal.id,
+            bot=principal.bot,
+            role=principal.role,
+            tenant=principal.tenant,
+            created=key.created,
+        )
+    )
+
+
+def _revoke(connection: Connection, id_or_name: str, now: float) -> ApiKey:
+    named = select(api_keys).where(or_(api_keys.c.id == id_or_name, api_keys.c.name == id_or_name))
+    row = connection.execute(named).first()
+    if row is None:
+        raise RequestError(f"there is no key {id_or_name!r}; `toolcaddie keys list` shows them", code="key_not_found")
+    key = _key(row)
+    if key.revoked is not None:
+        return key
+    connection.execute(update(api_keys).where(api_keys.c.id == key.id).values(revoked=now))
+    return replace(key, revoked=now)
+
+
+def _key(row: Row[Any]) -> ApiKey:
+    return ApiKey(
+        id=row.id,
+        name=row.name,
+        principal=Principal(id=row.principal, bot=row.bot, role=row.role, tenant=row.tenant),
+        created=row.created,
+        revoked=row.revoked,
+        last_used=row.last_used,
+        hint=row.hint,
+    )

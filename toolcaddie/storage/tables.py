@@ -1,0 +1,79 @@
+"""The tables, once, for every database. What makes them on disk is `migrations/`; a test holds the two together."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+
+# SQLite counts by itself only in a column that is exactly INTEGER.
+_SERIAL = BigInteger().with_variant(Integer, "sqlite")
+
+events = Table(
+    "events",
+    metadata,
+    # The order of writing. (run_id, seq) is not unique on purpose: a row that is refused for ever would block all behind it.
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("run_id", String(255), nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("at", Double, nullable=False),
+    Column("kind", String(64), nullable=False),
+    Column("data", Text, nullable=False),
+    Index("events_by_run", "run_id", "id"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", String(255), primary_key=True),
+    Column("started", Double, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("status", String(32), nullable=False),
+    Column("principal", String(255), nullable=False),
+    Column("preset", String(64), nullable=False),
+    Column("turns", Integer, nullable=False),
+    Column("rounds", Integer, nullable=False),
+    Column("seconds", Double),
+    Index("runs_by_start", "started"),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("kind", String(64), nullable=False),
+    Column("key", String(255), nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    Column("expires", Double),
+    PrimaryKeyConstraint("kind", "key"),
+    Index("documents_by_expiry", "expires"),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("name", String(64), nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("hint", String(16), nullable=False),
+    Column("principal", String(255), nullable=False),
+    Column("bot", String(255)),
+    Column("role", String(255)),
+    Column("tenant", String(255), nullable=False),
+    Column("created", Double, nullable=False),
+    Column("revoked", Double),
+    Column("last_used", Double),
+    Index("api_keys_by_name", "name", unique=True),
+    Index("api_keys_by_digest", "digest", unique=True),
+)
