@@ -279,8 +279,12 @@ class Runtime:
         query = self._query(assembly, view, asked, asked.categories)
         return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
 
-    def remember(self, request: RunRequest, state: RunState) -> None:
-        """Keep what `request.conversation` was sent, behind the answer, so that its next turn finds the same tools."""
+    def remember(self, request: RunRequest, state: RunState, *, conversation: str | None = None) -> None:
+        """Keep what a conversation was sent, behind the answer, so that its next turn finds the same tools.
+
+        `conversation`: the name the next turn will have, if it is another than the request's.
+        """
+        request = request if conversation is None else replace(request, conversation=conversation)
         value = msgspec.json.encode(_Conversation(delivered=state.delivered, meta=bool(state.meta)))
         self._later(self._documents.put(_CONVERSATION, _conversation_key(request), value, ttl=_CONVERSATION_TTL))
 

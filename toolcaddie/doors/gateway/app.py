@@ -1,0 +1,127 @@
+"""The gateway as an ASGI application: who asks, which way the request goes, and the plain pages around it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from toolcaddie.doors.gateway.access import Access
+from toolcaddie.doors.gateway.chat import Chat
+from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
+from toolcaddie.errors import ToolcaddieError
+from toolcaddie.ports import Documents, KeyStore
+from toolcaddie.runtime import Runtime
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+CHAT_PATH = "/v1/chat/completions"
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Parts(Protocol):
+    """What the gateway needs of an assembled product."""
+
+    @property
+    def runtime(self) -> Runtime: ...
+    @property
+    def documents(self) -> Documents: ...
+    @property
+    def keys(self) -> KeyStore: ...
+    @property
+    def registry(self) -> CollectorRegistry: ...
+    @property
+    def own_upstream_key(self) -> bool:
+        """Whether the upstream is asked with a key of the server's own rather than the client's."""
+        ...
+
+
+def create_app(parts: Parts) -> App:
+    """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path."""
+    access = Access(parts.keys)
+    chat = Chat(parts.runtime, parts.documents, own_upstream_key=parts.own_upstream_key, registry=parts.registry)
+    pages = _pages(parts, access)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != CHAT_PATH:
+            await pages(scope, receive, send)
+            return
+        exchange = Exchange(scope, receive, send)
+        if scope["method"] != "POST":
+            await exchange.refuse(_not_allowed(scope["method"]))
+            return
+        principal = await access.check(exchange.headers, client=exchange.client, has_body=True)
+        if isinstance(principal, Problem):
+            await exchange.refuse(principal)
+            return
+        await chat.handle(exchange, principal, keyed=await access.has_keys())
+
+    return app
+
+
+def _not_allowed(method: str) -> Problem:
+    return problem(405, f"{method} is not allowed here; POST a chat request", kind="invalid_request_error")
+
+
+def _pages(parts: Parts, access: Access) -> Starlette:
+    async def guarded(request: Request) -> Problem | None:
+        client = request.client.host if request.client else None
+        found = await access.check(dict(request.headers.raw), client=client, has_body=False)
+        return found if isinstance(found, Problem) else None
+
+    async def models(request: Request) -> Response:
+        if refused := await guarded(request):
+            return _refusal(refused)
+        try:
+            listed = await parts.runtime.provider.models()
+        except ToolcaddieError as error:
+            return _refusal(problem_of(error, own_upstream_key=parts.own_upstream_key))
+        return _json({"object": "list", "data": list(listed)})
+
+    async def metrics(request: Request) -> Response:
+        if refused := await guarded(request):
+            return _refusal(refused)
+        return Response(generate_latest(parts.registry), media_type=_METRICS_TYPE)
+
+    async def healthz(request: Request) -> Response:
+        return _json({"status": "ok"})
+
+    async def readyz(request: Request) -> Response:
+        try:
+            await parts.documents.get("ready", "ready")
+            tools = len(parts.runtime.source.snapshot())
+        except ToolcaddieError as error:
+            return _json({"status": "not ready", "reason": str(error)}, status=503)
+        return _json({"status": "ready", "tools": tools, "provider": parts.runtime.provider.name})
+
+    async def missing(request: Request, error: Exception) -> Response:
+        told = problem(404, f"there is nothing at {request.url.path}", kind="invalid_request_error", code="unknown_url")
+        return _refusal(told)
+
+    return Starlette(
+        routes=[
+            Route("/v1/models", models),
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/metrics", metrics),
+        ],
+        exception_handlers={404: missing},
+    )
+
+
+def _json(value: Any, *, status: int = 200) -> Response:
+    return Response(msgspec.json.encode(value), status_code=status, media_type="application/json")
+
+
+def _refusal(found: Problem) -> Response:
+    return Response(found.body, status_code=found.status, headers=dict(found.headers), media_type="application/json")

@@ -1,0 +1,219 @@
+"""`POST /v1/chat/completions`: handed on byte for byte where there is nothing to choose, else answered by a run."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter
+
+from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
+from toolcaddie.doors.gateway.problems import Problem, problem_of
+from toolcaddie.doors.gateway.stream import ChatStream, error_event
+from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
+from toolcaddie.errors import ToolcaddieError
+from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.ports import Documents, Forwarder, RawResponse
+from toolcaddie.run import Principal, RunRequest, RunResult
+from toolcaddie.runtime import Runtime
+
+_UPSTREAM_PATH = "/chat/completions"
+_HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade "
+    b"content-length content-encoding date server".split()
+)
+_SENT_ON = ("openai-organization", "openai-project", "openai-beta", "idempotency-key", "x-request-id")
+
+
+class Chat:
+    """Handles chat requests. Holds what is worth keeping between them: read tool lists and hidden parts."""
+
+    def __init__(
+        self, runtime: Runtime, documents: Documents, *, own_upstream_key: bool, registry: CollectorRegistry
+    ) -> None:
+        self._runtime = runtime
+        self._hidden = HiddenParts(documents)
+        self._lists = ToolLists()
+        self._own_key = own_upstream_key
+        self._ways = Counter(
+            "toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry
+        )
+
+    async def handle(self, exchange: Exchange, principal: Principal, *, keyed: bool) -> None:
+        """Answer one request. `keyed`: the client's Authorization is a key of ours and stays here."""
+        body = await exchange.body()
+        if body is None:
+            return
+        if isinstance(body, Problem):
+            await exchange.refuse(body)
+            return
+        try:
+            peeked = peek(body)
+            headers = self._headers(exchange, keyed)
+            if self._passes_through(exchange, peeked):
+                self._ways.labels("forwarded").inc()
+                await exchange.while_there(self._forward(exchange, body, headers))
+            else:
+                self._ways.labels("run").inc()
+                request = read_chat(body, peeked, self._lists)
+                await exchange.while_there(self._run(exchange, request, principal, headers))
+        except ToolcaddieError as error:
+            await self._tell(exchange, error)
+
+    def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
+        if peeked.has_tools or not isinstance(self._runtime.provider, Forwarder):
+            return False
+        return not self._joins_catalog(exchange, peeked.tool_choice)
+
+    def _joins_catalog(self, exchange: Exchange, tool_choice: Any) -> bool:
+        """Our own tools join every chat request unless it says otherwise."""
+        if exchange.headers.get(b"x-toolcaddie-catalog", b"").strip().lower() == b"none" or tool_choice == "none":
+            return False
+        return len(self._runtime.source.snapshot()) > 0
+
+    def _headers(self, exchange: Exchange, keyed: bool) -> dict[str, str]:
+        """Of the client's headers only those the upstream should know; its key only if the server has none of its own."""
+        found = exchange.headers
+        sent = {name: found[name.encode()].decode("latin-1") for name in _SENT_ON if name.encode() in found}
+        if not keyed and not self._own_key and b"authorization" in found:
+            sent["authorization"] = found[b"authorization"].decode("latin-1")
+        return sent
+
+    async def _tell(self, exchange: Exchange, error: ToolcaddieError) -> None:
+        told = problem_of(error, own_upstream_key=self._own_key)
+        if exchange.started:
+            await exchange.write(error_event(told.body), more=False)
+        else:
+            await exchange.refuse(told)
+
+    # --- nothing to choose -------------------------------------------------------------------------------------------
+
+    async def _forward(self, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
+        provider = self._runtime.provider
+        assert isinstance(provider, Forwarder)
+        path = f"{_UPSTREAM_PATH}?{exchange.query.decode('latin-1')}" if exchange.query else _UPSTREAM_PATH
+        response = await provider.forward("POST", path, body, headers)
+        try:
+            await exchange.start(response.status, _headers_of(response))
+            async for piece in response.content.iter_any():
+                await exchange.write(piece)
+            await exchange.write(b"", more=False)
+        except BaseException:
+            response.close()  # a half-read answer must not go back to the pool
+            raise
+        response.release()
+
+    # --- a run -------------------------------------------------------------------------------------------------------
+
+    async def _run(
+        self, exchange: Exchange, chat: ChatRequest, principal: Principal, headers: Mapping[str, str]
+    ) -> None:
+        restored = await self._hidden.restore(chat.messages, principal)
+        request = RunRequest(
+            messages=restored.messages,
+            principal=principal,
+            model=chat.model,
+            client_tools=chat.tools,
+            use_catalog=self._joins_catalog(exchange, chat.tool_choice),
+            tool_choice=chat.tool_choice,
+            params=chat.params,
+            headers=headers,
+            conversation=_conversation(exchange, chat, restored),
+            remember=False,
+            run_id=f"run_{uuid.uuid4().hex}",
+        )
+        if chat.stream:
+            await self._streamed(exchange, chat, request, restored)
+        else:
+            await self._plain(exchange, chat, request, restored)
+
+    async def _plain(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+        created = int(time.time())
+        result = await self._runtime.run(request)
+        await self._keep(exchange, chat, request, restored, result)
+        told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
+        await exchange.answer(200, write_chat(result, created=created, model=chat.model), told)
+
+    async def _streamed(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+        """The status is sent with the first words, so that an upstream that fails before them still gives its status."""
+        stream = ChatStream(
+            run_id=request.run_id or "", created=int(time.time()), model=chat.model, include_usage=chat.include_usage
+        )
+        seen, sent = 0, 0
+        result: RunResult | None = None
+        events: AsyncIterator[RunEvent] = self._runtime.stream(request)
+        async with aclosing(events):  # type: ignore[type-var]
+            async for event in events:
+                match event:
+                    case ToolsSelected():
+                        seen = event.selection.catalog_size
+                    case ToolsDelivered():
+                        sent = len(event.delivery.definitions)
+                    case RunFinished() | RunPaused():
+                        result = _result_of(event)
+                        continue
+                data = stream.event(event)
+                if data:
+                    if not exchange.started:
+                        await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
+                    await exchange.write(data)
+        assert result is not None, "a run's stream ends with its result or raises"
+        await self._keep(exchange, chat, request, restored, result)
+        if not exchange.started:
+            await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
+        await exchange.write(stream.finish(result), more=False)
+
+    async def _keep(
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, result: RunResult
+    ) -> None:
+        """Before the client has the end of its answer: what it will not send back, and what it was sent."""
+        digest = await self._hidden.keep(
+            result, visible_answer(result, answer_text(result)), restored, request.principal
+        )
+        name = _named_conversation(exchange, chat) or digest
+        self._runtime.remember(request, result.state, conversation=name)
+
+    def _told(self, request: RunRequest, seen: int, sent: int) -> dict[str, str]:
+        """What was done, for whoever looks."""
+        told = {"x-toolcaddie-run": request.run_id or "", "x-toolcaddie-tools": f"{seen}->{sent}"}
+        if request.client_tools and request.use_catalog:
+            ours = self._runtime.source.snapshot()
+            shadowed = [tool.name for tool in request.client_tools if ours.get(tool.name) is not None]
+            if shadowed:
+                told["x-toolcaddie-shadowed"] = ",".join(shadowed[:50])
+        return told
+
+
+_STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
+
+
+def _result_of(event: RunFinished | RunPaused) -> RunResult:
+    if isinstance(event, RunFinished):
+        return event.result
+    return RunResult(run_id=event.run_id, status="pending", text=event.state.text, state=event.state)
+
+
+def _sent(result: RunResult) -> int:
+    return len(result.state.delivered) + len(result.state.meta)
+
+
+def _conversation(exchange: Exchange, chat: ChatRequest, restored: Restored) -> str | None:
+    """The client's own name for the conversation, or what it has said so far; None for a first message."""
+    return _named_conversation(exchange, chat) or restored.answered
+
+
+def _named_conversation(exchange: Exchange, chat: ChatRequest) -> str | None:
+    named = exchange.headers.get(b"x-toolcaddie-conversation")
+    if named:
+        return named.decode("latin-1")[:200]
+    key = chat.params.get("prompt_cache_key")
+    return key[:200] if isinstance(key, str) and key else None
+
+
+def _headers_of(response: RawResponse) -> list[tuple[bytes, bytes]]:
+    pairs = ((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items())
+    return [(name, value) for name, value in pairs if name not in _HOP_BY_HOP]

@@ -1,0 +1,79 @@
+"""One HTTP request and its answer on bare ASGI: the body in, bytes out, and a watch on whether the client is still there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
+from typing import Any
+
+from toolcaddie.doors.gateway.problems import Problem, problem
+
+MAX_BODY = 64 * 1024 * 1024
+
+
+class Exchange:
+    """Starts the answer at most once; everything after the start is a piece of the body."""
+
+    def __init__(
+        self,
+        scope: MutableMapping[str, Any],
+        receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
+        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+    ) -> None:
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.client: str | None = scope["client"][0] if scope.get("client") else None
+        self.query: bytes = scope.get("query_string", b"")
+        self.started = False
+        self._receive = receive
+        self._send = send
+
+    async def body(self) -> bytes | Problem | None:
+        """The whole body; a problem when it is too large; None when the client went away first."""
+        parts: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                return None
+            part = message.get("body", b"")
+            size += len(part)
+            if size > MAX_BODY:
+                return problem(413, f"the body is over {MAX_BODY} bytes", kind="invalid_request_error")
+            parts.append(part)
+            if not message.get("more_body"):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
+        self.started = True
+        raw = headers if isinstance(headers, list) else [(k.encode(), v.encode("latin-1")) for k, v in headers.items()]
+        await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def write(self, data: bytes, *, more: bool = True) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def answer(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        whole = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+        await self.start(status, whole)
+        await self.write(body, more=False)
+
+    async def refuse(self, found: Problem) -> None:
+        await self.answer(found.status, found.body, found.headers)
+
+    async def while_there(self, job: Coroutine[Any, Any, None]) -> None:
+        """Do the job; cancel it as soon as the client goes away. What the job raises is raised here."""
+        work = asyncio.ensure_future(job)
+        watch = asyncio.ensure_future(self._gone())
+        try:
+            await asyncio.wait((work, watch), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                work.cancel()
+            await asyncio.wait((work,))
+        finally:
+            watch.cancel()
+            work.cancel()
+        if not work.cancelled():
+            work.result()
+
+    async def _gone(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass

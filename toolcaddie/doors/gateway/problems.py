@@ -1,0 +1,99 @@
+"""Every failure in the shape OpenAI's clients expect, with a status they treat rightly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from toolcaddie.errors import (
+    AuditError,
+    ConfigError,
+    LimitExceededError,
+    ProviderAuthError,
+    ProviderError,
+    ProviderRateLimitError,
+    ProviderRejectedError,
+    ProviderUnavailableError,
+    RequestError,
+    ToolcaddieError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """An error answer: status, the body's bytes, and headers."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = MappingProxyType({})
+
+
+_NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
+
+
+def problem(
+    status: int,
+    message: str,
+    *,
+    kind: str,
+    param: str | None = None,
+    code: str | None = None,
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Problem:
+    error = {"message": message, "type": kind, "param": param, "code": code}
+    return Problem(status=status, body=msgspec.json.encode({"error": error}), headers=headers)
+
+
+def problem_of(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
+    """What a client is told.
+
+    What the provider said of the request goes through as it is. What it said of a key goes through only when that key
+    is the client's own. A run that acted is not to be sent again by a client's automatic retry: `x-should-retry: false`.
+    """
+    match error:
+        case ProviderAuthError() if own_upstream_key:
+            return problem(
+                502, "the upstream provider refused the gateway's key", kind="upstream_error", code="upstream_auth"
+            )
+        case ProviderAuthError() | ProviderRejectedError() if error.status and _is_json(error.body):
+            return Problem(status=error.status, body=error.body, headers=_NO_RETRY)
+        case ProviderRateLimitError():
+            return _rate_limited(error)
+        case ProviderUnavailableError() if error.status is None:
+            return problem(
+                504 if "time" in str(error) else 502, str(error), kind="upstream_error", code="upstream_down"
+            )
+        case ProviderUnavailableError():
+            return problem(error.status or 502, str(error), kind="upstream_error", code="upstream_failed")
+        case ProviderError():
+            return problem(502, str(error), kind="upstream_error", code="upstream_protocol")
+        case RequestError():
+            return problem(400, str(error), kind="invalid_request_error", param=error.param, code=error.code)
+        case ConfigError():
+            return problem(400, str(error), kind="invalid_request_error", param="tools", code="invalid_tools")
+        case AuditError():
+            return problem(503, f"nothing may run unrecorded: {error}", kind="server_error", code="audit_failed")
+        case LimitExceededError():
+            return problem(422, str(error), kind="run_failed", code=f"{error.limit}_exceeded", headers=_NO_RETRY)
+        case _:
+            return problem(422, str(error), kind="run_failed", code="run_failed", headers=_NO_RETRY)
+
+
+def _rate_limited(error: ProviderError) -> Problem:
+    headers = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
+    if _is_json(error.body):
+        return Problem(status=429, body=error.body, headers=headers)
+    told = problem(429, str(error), kind="rate_limit_error", code="rate_limit_exceeded")
+    return Problem(status=429, body=told.body, headers=headers)
+
+
+def _is_json(body: bytes) -> bool:
+    try:
+        decoded: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+    return isinstance(decoded, dict)

@@ -1,0 +1,241 @@
+"""OpenAI's chat-completions wire, read at the door and written at the door; inside there are only our own words."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolcaddie.errors import RequestError
+from toolcaddie.message import Message, Usage
+from toolcaddie.run import RunResult
+from toolcaddie.tool import CLIENT_SOURCE, Tool, ToolCall
+
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+_OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
+
+
+class Peek(msgspec.Struct):
+    """The fields that decide a request's way; the rest stays bytes."""
+
+    model: Any = None
+    stream: Any = False
+    n: Any = None
+    tools: msgspec.Raw = msgspec.Raw(b"null")
+    tool_choice: Any = None
+
+    @property
+    def has_tools(self) -> bool:
+        return bytes(self.tools) not in (b"null", b"[]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """A chat request in our words. `params` are all fields that are not ours to read, untouched."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tools: Sequence[Tool]
+    tool_choice: Any
+    stream: bool
+    include_usage: bool
+    params: dict[str, Any]
+
+
+_peek = msgspec.json.Decoder(Peek)
+
+
+def peek(body: bytes) -> Peek:
+    try:
+        return _peek.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise RequestError(f"the body is not the JSON of a chat request: {error}", code="invalid_json") from error
+
+
+class ToolLists:
+    """Clients send the same tools with every request: each different list is read once, up to `size` lists."""
+
+    def __init__(self, size: int = 256) -> None:
+        self._size = size
+        self._read: OrderedDict[bytes, Sequence[Tool]] = OrderedDict()
+
+    def read(self, raw: bytes) -> Sequence[Tool]:
+        """The same object for the same bytes, so that whatever is derived from a list can be kept by identity."""
+        key = hashlib.blake2b(raw, digest_size=16).digest()
+        if key in self._read:
+            self._read.move_to_end(key)
+            return self._read[key]
+        tools = self._read[key] = _client_tools(msgspec.json.decode(raw))
+        if len(self._read) > self._size:
+            self._read.popitem(last=False)
+        return tools
+
+
+_NO_TOOLS: Sequence[Tool] = ()
+
+
+def read_chat(body: bytes, peeked: Peek, lists: ToolLists) -> ChatRequest:
+    """Raises `RequestError` naming the field at fault."""
+    fields = msgspec.json.decode(body)
+    if not isinstance(peeked.model, str) or not peeked.model:
+        raise RequestError("you must provide a model parameter", param="model")
+    if not isinstance(fields.get("messages"), list) or not fields["messages"]:
+        raise RequestError("'messages' must be a non-empty array", param="messages")
+    if peeked.n not in (None, 1):
+        raise RequestError(
+            "'n' must be 1 when tools are selected: each choice would need a conversation of its own", param="n"
+        )
+    options = fields.get("stream_options")
+    return ChatRequest(
+        model=peeked.model,
+        messages=tuple(_message(item, index) for index, item in enumerate(fields["messages"])),
+        tools=lists.read(bytes(peeked.tools)) if peeked.has_tools else _NO_TOOLS,
+        tool_choice=peeked.tool_choice,
+        stream=bool(peeked.stream),
+        include_usage=isinstance(options, dict) and bool(options.get("include_usage")),
+        params={name: value for name, value in fields.items() if name not in _OURS},
+    )
+
+
+def _message(item: Any, index: int) -> Message:
+    where = f"messages[{index}]"
+    if not isinstance(item, dict):
+        raise RequestError(f"'{where}' must be an object", param=where)
+    rest = dict(item)
+    role, content = rest.pop("role", None), rest.pop("content", None)
+    if role not in _ROLES:
+        raise RequestError(f"'{where}.role' must be one of {', '.join(sorted(_ROLES))}", param=f"{where}.role")
+    if isinstance(content, list):
+        if not all(isinstance(part, dict) for part in content):
+            raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
+        content = tuple(content)
+    elif content is not None and not isinstance(content, str):
+        raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
+    call_id = rest.pop("tool_call_id", None)
+    if role == "tool" and not isinstance(call_id, str):
+        raise RequestError(f"'{where}.tool_call_id' must name the call it answers", param=f"{where}.tool_call_id")
+    calls = rest.pop("tool_calls", None)
+    return Message(
+        role=role,
+        content=content,
+        tool_calls=tuple(_call(call, f"{where}.tool_calls[{number}]") for number, call in enumerate(calls or ())),
+        tool_call_id=call_id,
+        extra=rest or None,
+    )
+
+
+def _call(item: Any, where: str) -> ToolCall:
+    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+        raise RequestError(f"'{where}' must be an object with an id", param=where)
+    rest: dict[str, Any] = {name: value for name, value in item.items() if name not in ("id", "type", "function")}
+    kind, function = item.get("type", "function"), item.get("function")
+    if kind != "function":  # custom tools and kinds still to come go out as they came in
+        inside = rest.get(str(kind))
+        name = inside.get("name", kind) if isinstance(inside, dict) else kind
+        return ToolCall(id=item["id"], name=str(name), extra={"type": kind, **rest})
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise RequestError(f"'{where}.function' must have a name", param=f"{where}.function")
+    arguments = function.get("arguments", "{}")
+    if not isinstance(arguments, str):
+        raise RequestError(
+            f"'{where}.function.arguments' must be a string of JSON", param=f"{where}.function.arguments"
+        )
+    return ToolCall(id=item["id"], name=function["name"], arguments=arguments, extra=rest or None)
+
+
+def _client_tools(items: Any) -> Sequence[Tool]:
+    if not isinstance(items, list):
+        raise RequestError("'tools' must be an array", param="tools")
+    return tuple(_client_tool(item, f"tools[{index}]") for index, item in enumerate(items))
+
+
+def _client_tool(item: Any, where: str) -> Tool:
+    match item:
+        case {"type": "function", "function": {"name": str(name), **function}}:
+            schema = function.get("parameters")
+            return Tool(
+                name=name,
+                description=str(function.get("description") or ""),
+                input_schema=schema if isinstance(schema, dict) else {"type": "object", "properties": {}},
+                source=CLIENT_SOURCE,
+                definition=item,
+            )
+        case {"type": str(kind), **rest} if kind != "function":
+            inside = rest.get(kind)
+            name = inside.get("name", kind) if isinstance(inside, dict) else kind
+            return Tool(name=str(name), source=CLIENT_SOURCE, core=True, definition=item)
+    raise RequestError(f"'{where}' must have a type, and a function with a name", param=where)
+
+
+# --- answers -----------------------------------------------------------------------------------------------------------
+
+
+def call_on_wire(call: ToolCall) -> dict[str, Any]:
+    if call.extra and "type" in call.extra:
+        return {"id": call.id, **call.extra}
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+        **(call.extra or {}),
+    }
+
+
+def usage_on_wire(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+    }
+
+
+def usage_of(result: RunResult) -> dict[str, Any]:
+    """The provider's own figures when there was one model call, the sum when there were more."""
+    raw = (result.raw or {}).get("usage")
+    if isinstance(raw, dict) and result.state.usage == result.state.last_usage:
+        return raw
+    return usage_on_wire(result.usage)
+
+
+def finish_reason(result: RunResult) -> str:
+    if result.client_calls:
+        return "tool_calls"
+    return "stop" if result.state.finish_reason in ("", "tool_calls") else result.state.finish_reason
+
+
+def write_chat(result: RunResult, *, created: int, model: str) -> bytes:
+    """The body of a plain answer: the provider's last body with what is ours to change changed."""
+    raw: Mapping[str, Any] = result.raw or {}
+    choices = raw.get("choices")
+    choice = dict(choices[0]) if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    said = choice.get("message")
+    message = {**(said if isinstance(said, dict) else {}), "role": "assistant", "content": answer_text(result)}
+    message.pop("tool_calls", None)
+    if result.client_calls:
+        message["tool_calls"] = [call_on_wire(call) for call in result.client_calls]
+    message.setdefault("refusal", None)
+    body = {
+        "id": f"chatcmpl-{result.run_id}",
+        "object": "chat.completion",
+        "created": created,
+        "model": result.state.model or model,
+        **{name: value for name, value in raw.items() if name not in ("choices", "usage")},
+        "choices": [
+            {"logprobs": None, **choice, "index": 0, "message": message, "finish_reason": finish_reason(result)}
+        ],
+        "usage": usage_of(result),
+    }
+    return msgspec.json.encode(body)
+
+
+def answer_text(result: RunResult) -> str | None:
+    """What the caller reads. A run that waits for a person says so; it cannot ask over plain HTTP."""
+    if result.status == "pending":
+        waiting = ", ".join(item.call.name for item in result.state.pending if item.waiting == "approval")
+        return f"This needs a person's approval before it goes on: {waiting} (run {result.run_id})."
+    return result.text or (None if result.client_calls else "")
