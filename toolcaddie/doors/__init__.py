@@ -1,0 +1,1 @@
+"""Doors translate between the outside and a `RunRequest`; they never decide."""

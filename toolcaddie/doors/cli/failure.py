@@ -1,0 +1,59 @@
+"""How a failure is told: one line on stderr that says what to do, or with `--json` one JSON object, and an exit code.
+
+    0 fine    1 failed: the provider, the run, the database    2 wrong use: flags, settings, a catalog, a request
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import click
+
+from toolcaddie.errors import ConfigError, ProviderAuthError, RequestError, ToolcaddieError
+
+FAILED, WRONG_USE = 1, 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    kind: str
+    """The exception's class name; stable, for scripts."""
+    message: str
+    exit_code: int
+
+
+class CommandFailed(click.ClickException):
+    """The command could not do its work, for a reason that is nobody's wrong use."""
+
+    exit_code = FAILED
+
+
+def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
+    kind = type(error).__name__
+    if isinstance(error, click.UsageError):
+        return Failure(kind=kind, message=_usage_message(error), exit_code=WRONG_USE)
+    if isinstance(error, click.ClickException):
+        return Failure(kind=kind, message=error.format_message(), exit_code=error.exit_code)
+    if isinstance(error, ConfigError | RequestError):
+        return Failure(kind=kind, message=str(error), exit_code=WRONG_USE)
+    if isinstance(error, ProviderAuthError):
+        advice = "set OPENAI_API_KEY or name another variable with --upstream-key-env"
+        return Failure(kind=kind, message=f"{error}; {advice}", exit_code=FAILED)
+    return Failure(kind=kind, message=str(error), exit_code=FAILED)
+
+
+def print_failure(failure: Failure, *, as_json: bool) -> None:
+    """On stderr in both forms, so that stdout holds results and nothing else."""
+    if as_json:
+        error = {"kind": failure.kind, "message": failure.message}
+        click.echo(json.dumps({"error": error}, ensure_ascii=False), err=True)
+    else:
+        click.echo(click.style("error: ", fg="red", bold=True) + failure.message, err=True)
+
+
+def _usage_message(error: click.UsageError) -> str:
+    message = error.format_message().rstrip(".")
+    if error.ctx is None:
+        return f"{message}."
+    return f"{message}. See '{error.ctx.command_path} --help'."

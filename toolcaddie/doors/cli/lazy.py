@@ -1,0 +1,68 @@
+"""A group whose commands are imported when they are used: the one place where an import waits.
+
+Why here and nowhere else: `toolcaddie --help`, shell completion and `--version` must answer at once, and a command such
+as `serve` needs a web server, a database and a model's client, which take most of a second to load. Everywhere else
+imports stand at the top of the file. The sentence each command shows in the list is kept beside its module, because
+asking the command for it would import it; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+import click
+
+from toolcaddie.doors.cli.failure import Failure, failure_of, print_failure
+from toolcaddie.errors import ToolcaddieError
+
+
+class LazyGroup(click.Group):
+    """`lazy` maps a command's name to (module, one sentence); the module holds the command as `command`."""
+
+    def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.lazy)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.lazy:
+            return None
+        command: click.Command = importlib.import_module(self.lazy[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in self.lazy.items()])
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
+        """Run and exit: 0 fine, 2 wrong use, 1 failed, 130 interrupted. What is expected to go wrong leaves one line on
+        stderr and no traceback."""
+        words = list(sys.argv[1:] if args is None else args)
+        extra["standalone_mode"] = False
+        try:
+            code = super().main(words, *rest, **extra)
+        except (click.exceptions.Abort, KeyboardInterrupt):
+            sys.exit(130)
+        except BrokenPipeError:  # the reader of our output has gone (`| head`): nobody is left to be told
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(1)
+        except (click.ClickException, ToolcaddieError) as error:
+            failure = failure_of(error)
+            print_failure(failure, as_json=_asks_for_json(words))
+            sys.exit(failure.exit_code)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _asks_for_json(words: Sequence[str]) -> bool:
+    """Read from the bare words, because the command line may be what could not be read."""
+    options = words[: words.index("--")] if "--" in words else words
+    return "--json" in options
+
+
+__all__ = ["Failure", "LazyGroup"]
