@@ -1,0 +1,302 @@
+"""From run events to rows of the trail. What a person needs to see afterwards is kept, in a form that stays small.
+
+Nothing of the live stream is kept: a `TextDelta` is part of an answer that is written down whole.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping
+from heapq import nlargest
+from operator import attrgetter
+from typing import Any
+
+from toolcaddie.audit.redact import redact_json, redact_text
+from toolcaddie.events import (
+    CallDecided,
+    CallFinished,
+    CallIntended,
+    LimitReached,
+    MetaCalled,
+    ModelAnswered,
+    ModelAsked,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    ToolsDelivered,
+    ToolsSelected,
+)
+from toolcaddie.message import Usage
+from toolcaddie.ports import EventLog, EventRecord
+from toolcaddie.run import DroppedTool, PendingCall, RunState, SelectedTool
+from toolcaddie.tool import ToolCall, ToolResult
+
+TEXT_LIMIT = 4_000
+"""Characters of a text, of arguments or of a result that are kept."""
+
+DROPPED_LIMIT = 50
+"""Tools left out that are named, the best first; the others are counted."""
+
+_REASONS = 5
+_NAMES = 200
+_REMEMBERED_RUNS = 10_000
+_MARGIN = 2_000
+
+Data = dict[str, Any]
+
+
+class Trail:
+    """The audit sink. Raises `AuditError` when the log cannot write; an intent is on disk when `emit` returns.
+
+    Each run's rows are numbered from 1; a run carried on by another process continues the count, which the log knows.
+    """
+
+    def __init__(self, log: EventLog, clock: Callable[[], float] = time.time) -> None:
+        self._log = log
+        self._clock = clock
+        self._last: OrderedDict[str, int] = OrderedDict()
+        """Number of the last row of each run under way. Bounded: a forgotten run is looked up in the log again."""
+
+    async def emit(self, event: RunEvent) -> None:
+        made = _DATA.get(type(event))
+        if made is None:
+            return
+        seq = await self._next(event)
+        self._log.append(
+            EventRecord(run_id=event.run_id, seq=seq, at=self._clock(), kind=kind_of(type(event)), data=made(event))
+        )
+        if isinstance(event, CallIntended):
+            await self._log.flush()
+        elif isinstance(event, RunFinished | RunFailed | RunPaused):
+            self._last.pop(event.run_id, None)
+
+    async def _next(self, event: RunEvent) -> int:
+        run_id = event.run_id
+        if run_id not in self._last and not isinstance(event, RunStarted):
+            recorded = await self._log.events(run_id)
+            # Calls of one turn end side by side: another event of this run may have been first.
+            self._last.setdefault(run_id, max((record.seq for record in recorded), default=0))
+        seq = self._last.get(run_id, 0) + 1
+        self._last[run_id] = seq
+        self._last.move_to_end(run_id)
+        if len(self._last) > _REMEMBERED_RUNS:
+            self._last.popitem(last=False)
+        return seq
+
+
+def kind_of(event: type) -> str:
+    """`RunStarted` -> `run_started`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
+
+
+def _run_started(event: RunStarted) -> Data:
+    return {
+        "principal": {
+            "id": event.principal.id,
+            "bot": event.principal.bot,
+            "role": event.principal.role,
+            "tenant": event.principal.tenant,
+        },
+        "preset": event.preset,
+        "model": event.model,
+        "message": _text(event.message),
+        "catalog_version": event.catalog_version,
+        "catalog_size": event.catalog_size,
+    }
+
+
+def _tools_selected(event: ToolsSelected) -> Data:
+    selection = event.selection
+    return {
+        "tools": [_selected(tool) for tool in selection.tools],
+        "dropped": [_dropped(tool) for tool in nlargest(DROPPED_LIMIT, selection.dropped, key=attrgetter("score"))],
+        "dropped_by_stage": Counter(tool.stage for tool in selection.dropped),
+        "categories": selection.categories,
+        "matched": selection.matched,
+        "no_match": selection.no_match,
+        "starved": selection.starved,
+        "counts": {"catalog": selection.catalog_size, "selected": len(selection.tools)},
+        "tokens": {"all": selection.tokens_all, "selected": selection.tokens_selected},
+        "seconds": _round(selection.seconds),
+    }
+
+
+def _tools_delivered(event: ToolsDelivered) -> Data:
+    delivery = event.delivery
+    return {
+        "round": event.round,
+        "strategy": delivery.strategy,
+        "meta": delivery.meta,
+        "tools": [tool.name for tool in delivery.tools],
+        "slim": [tool.name for tool in delivery.tools if tool.slim],
+        "reused": delivery.reused,
+        "prefix_digest": delivery.prefix_digest,
+        "tokens": {"all": delivery.tokens_all, "sent": delivery.tokens},
+        "note": delivery.note,
+    }
+
+
+def _model_asked(event: ModelAsked) -> Data:
+    return {"round": event.round, "provider": event.provider, "model": event.model, "tools": event.tools}
+
+
+def _model_answered(event: ModelAnswered) -> Data:
+    return {
+        "round": event.round,
+        "text": _text(event.text),
+        "calls": [_call(call) for call in event.calls],
+        "finish_reason": event.finish_reason,
+        "usage": _usage(event.usage),
+        "model": event.model,
+        "seconds": _round(event.seconds),
+    }
+
+
+def _meta_called(event: MetaCalled) -> Data:
+    return {**_call(event.call), **_result(event.result), "added": event.added}
+
+
+def _call_decided(event: CallDecided) -> Data:
+    decision = event.decision
+    return {
+        "id": event.call.id,
+        "name": event.call.name,
+        "verdict": decision.verdict,
+        "reason": _text(decision.reason),
+        "rule": decision.rule,
+    }
+
+
+def _call_intended(event: CallIntended) -> Data:
+    return _call(event.call)
+
+
+def _call_finished(event: CallFinished) -> Data:
+    return {
+        **_call(event.call),
+        **_result(event.result),
+        "source": event.source,
+        "seconds": _round(event.seconds),
+        "turn": event.turn,
+    }
+
+
+def _limit_reached(event: LimitReached) -> Data:
+    return {"limit": event.limit, "detail": _text(event.detail)}
+
+
+def _run_paused(event: RunPaused) -> Data:
+    return {"status": "pending", **_state(event.state), "waiting": [_waiting(item) for item in event.state.pending]}
+
+
+def _run_finished(event: RunFinished) -> Data:
+    result = event.result
+    return {
+        "status": result.status,
+        "text": _text(result.text),
+        "provider": result.provider,
+        "client_calls": [_call(call) for call in result.client_calls],
+        **_state(result.state),
+    }
+
+
+def _run_failed(event: RunFailed) -> Data:
+    counters = {} if event.state is None else _state(event.state)
+    return {"status": "failed", "error": _text(event.error), "kind": event.kind, **counters}
+
+
+_DATA: Mapping[type, Callable[[Any], Data]] = {
+    RunStarted: _run_started,
+    ToolsSelected: _tools_selected,
+    ToolsDelivered: _tools_delivered,
+    ModelAsked: _model_asked,
+    ModelAnswered: _model_answered,
+    MetaCalled: _meta_called,
+    CallDecided: _call_decided,
+    CallIntended: _call_intended,
+    CallFinished: _call_finished,
+    LimitReached: _limit_reached,
+    RunPaused: _run_paused,
+    RunFinished: _run_finished,
+    RunFailed: _run_failed,
+}
+"""What is kept of each event. `TextDelta` and `ClientCallDelta` are missing on purpose."""
+
+
+def _selected(chosen: SelectedTool) -> Data:
+    kept: Data = {"name": chosen.tool.name, "category": chosen.tool.category, "score": _round(chosen.score)}
+    kept["reasons"] = [_text(reason) for reason in chosen.reasons[:_REASONS]]
+    if chosen.slim:
+        kept["slim"] = True
+    if chosen.core:
+        kept["core"] = True
+    return kept
+
+
+def _dropped(tool: DroppedTool) -> Data:
+    return {"name": tool.name, "stage": tool.stage, "detail": tool.detail, "score": _round(tool.score)}
+
+
+def _call(call: ToolCall) -> Data:
+    return {"id": call.id, "name": _text(call.name), "arguments": _capped(redact_json(_plain(call.arguments)))}
+
+
+def _result(result: ToolResult) -> Data:
+    kept: Data = {"content": _json_or_text(result.content), "bytes": len(result.content)}
+    if result.is_error:
+        kept["error"] = result.error or "failed"
+    return kept
+
+
+def _waiting(item: PendingCall) -> Data:
+    return {"id": item.call.id, "name": item.call.name, "waiting": item.waiting}
+
+
+def _state(state: RunState) -> Data:
+    return {
+        "rounds": state.rounds,
+        "turns": state.turns,
+        "forced": state.forced,
+        "seconds": _round(state.seconds),
+        "usage": _usage(state.usage),
+        "model": state.model,
+        "finish_reason": state.finish_reason,
+        "called": state.called[:_NAMES],
+    }
+
+
+def _usage(usage: Usage) -> Data:
+    return {"input": usage.input_tokens, "output": usage.output_tokens, "cached": usage.cached_tokens}
+
+
+def _json_or_text(content: str) -> str:
+    """Results are often JSON; then secret fields are known by name, and only what is kept needs looking at."""
+    start = _plain(content[: TEXT_LIMIT + _MARGIN])
+    whole = len(start) == len(content)
+    clean = redact_json(start) if whole and start[:1] in ("{", "[") else redact_text(start)
+    return _capped(clean, total=len(content))
+
+
+def _text(text: str) -> str:
+    # A secret across the cut would not be recognised: look at more than is kept.
+    return _capped(redact_text(_plain(text[: TEXT_LIMIT + _MARGIN])), total=len(text))
+
+
+def _capped(text: str, *, total: int = 0) -> str:
+    size = max(total, len(text))
+    if size <= TEXT_LIMIT:
+        return text
+    return f"{text[:TEXT_LIMIT]}… [{TEXT_LIMIT} of {size} characters kept]"
+
+
+def _plain(text: str) -> str:
+    """Models and tools send halves of surrogate pairs, which no database takes."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _round(number: float) -> float:
+    return round(float(number), 6)
