@@ -264,12 +264,16 @@ class Runtime:
         return self._select(assembly, view, asked, categories=asked.categories).selection
 
     def preview(self, request: str | RunRequest, **options: Any) -> tuple[Selection, Delivery]:
-        """`select`, and the tool array the model of a new conversation would be sent with it."""
+        """`select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
         asked = _request(request, options)
         assembly = self._assembly(self._preset_of(asked))
         view = self.view(asked)
         chosen = self._select(assembly, view, asked, categories=asked.categories)
-        return chosen.selection, self._plan(assembly, view, chosen, ())
+        selection, delivery = chosen.selection, self._plan(assembly, view, chosen, ())
+        if assembly.preset.exposure == "selected":
+            query = self._query(assembly, view, asked, asked.categories)
+            selection = replace(selection, dropped=assembly.selector.dropped(view, query, assembly.preset.budget))
+        return selection, delivery
 
     def explain(self, name: str, request: str | RunRequest, **options: Any) -> Any:
         """Why a tool is in or out for a request."""
