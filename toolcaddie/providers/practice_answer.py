@@ -1,0 +1,106 @@
+"""The sentences of the practice model. Each begins by saying who speaks: nobody shall take it for a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolcaddie.providers.practice_rows import Row, decode, label, rows_of
+from toolcaddie.providers.practice_toolbox import Slot
+
+SIGNATURE = "This is the practice model, which follows plain rules and needs no key."
+
+_SHOWN_ROWS = 3
+_SHOWN_FIELDS = 6
+_SHOWN_TEXT = 300
+
+
+def signed(text: str) -> str:
+    return f"{SIGNATURE} {text}"
+
+
+def greeting(tools: int) -> str:
+    offer = f"I can use the {tools} tools I was given" if tools else "I was given no tools just now"
+    return (
+        f"Hello! {offer}: say in one sentence what to show or to do, with names, numbers and dates, "
+        "and I pick a tool by the words you share with it."
+    )
+
+
+def nothing_fits(text: str) -> str:
+    return f"None of the tools I can see fits {_short(text, 80)!r}, so I did nothing. Try the words a tool would use."
+
+
+def which(slot: Slot, rows: Sequence[Row]) -> str:
+    """Asks which of several rows was meant."""
+    listed = ", ".join(_described(row) for row in rows[:8])
+    return f"Which {' '.join(slot.thing) or 'one'} do you mean: {listed}?"
+
+
+def what_is(tool: str, missing: Sequence[Slot]) -> str:
+    """Asks for what a tool needs and the message does not say."""
+    names = [_slot_name(slot) for slot in missing]
+    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"For {tool} I still need: {listed}. What should I take?"
+
+
+def not_found(slot: Slot, sought: str) -> str:
+    thing = " ".join(slot.thing) or "anything"
+    return f"I looked for the {thing} {sought!r} and did not find it, so I changed nothing. Which one do you mean?"
+
+
+def gave_up(reason: str) -> str:
+    return f"I stop here: {reason}"
+
+
+def failure(tool: str, content: str) -> str:
+    value = decode(content)
+    told = value.get("error") or value.get("message") or value if isinstance(value, Mapping) else value
+    told = told.get("message", told) if isinstance(told, Mapping) else told
+    return f"{tool} did not work: {_short(str(told), _SHOWN_TEXT)}"
+
+
+def outcome(tool: str, content: str) -> str:
+    """What a tool gave, in a sentence or two: how many rows and the first ones, or the first fields."""
+    value = decode(content)
+    if not isinstance(value, Mapping | list):
+        return f"I called {tool}; it says: {_short(str(value), _SHOWN_TEXT)}"
+    rows = rows_of(content)
+    if isinstance(value, Mapping) and (len(rows) == 1 and not _has_list(value)):
+        return f"I called {tool}. {_fields(rows[0])}."
+    if not rows and isinstance(value, Mapping):
+        return f"I called {tool}. {_fields(value) or 'It gave nothing'}."
+    total = value.get("total") if isinstance(value, Mapping) else None
+    count = total if isinstance(total, int) else len(rows)
+    shown = "; ".join(_described(row) for row in rows[:_SHOWN_ROWS])
+    more = " and more" if count > _SHOWN_ROWS else ""
+    facts = f" {_fields(value)}." if isinstance(value, Mapping) and _fields(value) else ""
+    return f"I called {tool}. It gave {count} {'row' if count == 1 else 'rows'}{f': {shown}{more}' if rows else ''}.{facts}"
+
+
+def _has_list(value: Mapping[str, Any]) -> bool:
+    return any(isinstance(child, list) for child in value.values())
+
+
+def _described(row: Row) -> str:
+    name = label(row)
+    more = [f"{key} {value}" for key, value in row.items() if _is_plain(value) and str(value) != name and value != ""]
+    return f"{name} ({', '.join(more[:3])})" if more and ":" not in name else name
+
+
+def _fields(row: Row) -> str:
+    plain = [f"{key}: {value}" for key, value in row.items() if _is_plain(value)]
+    return _short(", ".join(plain[:_SHOWN_FIELDS]), _SHOWN_TEXT)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is not None and not isinstance(value, Mapping | list)
+
+
+def _slot_name(slot: Slot) -> str:
+    choices = f" (one of {', '.join(str(choice) for choice in slot.choices[:8])})" if slot.choices else ""
+    return f"{slot.name.replace('_', ' ')}{choices}"
+
+
+def _short(text: str, size: int) -> str:
+    return text if len(text) <= size else text[: size - 1].rstrip() + "…"

@@ -1,0 +1,500 @@
+"""What the practice model does next: call tools, or say something.
+
+A pure function of the conversation, as a model is. It asks, in this order: is there a tool that fits? has it been called?
+is an identifier missing that another tool could find? Every call it makes it can see in the conversation afterwards, so it
+never makes the same one twice, and it stops after a few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
+from toolcaddie.providers import practice_answer as answer
+from toolcaddie.providers.practice_arguments import NOTHING, Facts, Filled, best_name, fill, fitted, salient
+from toolcaddie.providers.practice_mentions import Kind, Mention
+from toolcaddie.providers.practice_rows import Match, Row, identifier, matches, rows_of, wrong_fields
+from toolcaddie.providers.practice_scene import Done, Scene
+from toolcaddie.providers.practice_toolbox import Choice, KnownTool, Slot
+from toolcaddie.providers.practice_words import SMALL_TALK, split_words, stem, stems, words_of
+from toolcaddie.tool import JsonObject
+
+MAX_CALLS = 12
+"""Calls for one wish; a plan that needs more is lost."""
+
+_MAX_DEPTH = 3
+_MAX_TRIES = 2
+_LISTS = frozenset(map(stem, ("list", "search", "find", "all", "lookup")))
+_FIGURES = frozenset(map(stem, words_of("stats statistics count summary dashboard analytics report details history")))
+_NAMING_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email", "phone")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    name: str
+    arguments: Mapping[str, Any]
+
+
+Step = Say | tuple[Call, ...]
+
+
+def next_step(scene: Scene) -> Step:
+    """The next step when the model is free to choose."""
+    step = _freely(scene)
+    if isinstance(step, Say) and RESPOND in scene.box.meta:
+        return (Call(name=RESPOND, arguments={"message": answer.signed(step.text)}),)
+    return step
+
+
+def forced_step(scene: Scene, name: str | None) -> Step:
+    """The next step when a tool must be called: that one, or any when `name` is None."""
+    step = next_step(scene)
+    if not isinstance(step, Say) and (name is None or all(call.name == name for call in step)):
+        return step
+    ranked = [choice.tool for choice in _ranked(scene)]
+    tool = scene.box.get(name) if name else next(iter([*ranked, *scene.box.tools]), None)
+    if tool is None:
+        return (Call(name=name, arguments=_meta_arguments(name, scene)),) if name in scene.box.meta and name else step
+    resolution = _resolve(tool, scene, 0)
+    filled = fill(tool, resolution.facts)
+    stand_ins = {slot.name: _stand_in(slot, scene) for slot in filled.missing}
+    return (Call(name=tool.name, arguments={**filled.arguments, **stand_ins}),)
+
+
+def _freely(scene: Scene) -> Step:
+    if len(scene.trail) >= MAX_CALLS:
+        return Say(text=answer.gave_up(f"{len(scene.trail)} calls did not get me there."))
+    if not scene.trail and (not scene.text.strip() or SMALL_TALK.match(scene.text)):
+        return Say(text=answer.greeting(len(scene.box.tools)))
+    ranked = _ranked(scene)
+    goal = ranked[0] if ranked else None
+    if goal is None or not _fits(goal, scene):
+        further = _look_further(scene, " ".join(_query_words(scene)))
+        if further is not None:
+            return further
+        goal = next((choice for choice in ranked if choice.named or len(choice.hits) > 1), None)
+    if goal is None:
+        return report(scene) if _real(scene.trail) else Say(text=answer.nothing_fits(scene.text))
+    return _pursue(goal.tool, scene)
+
+
+def report(scene: Scene) -> Say:
+    """What has been done, when no further tool can be called."""
+    real = _real(scene.trail)
+    if not real:
+        return Say(text=answer.nothing_fits(scene.text))
+    last = real[-1]
+    return Say(text=answer.failure(last.name, last.content) if last.failed else answer.outcome(last.name, last.content))
+
+
+def _real(trail: Sequence[Done]) -> list[Done]:
+    return [done for done in trail if done.name not in (REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA)]
+
+
+def _ranked(scene: Scene) -> list[Choice]:
+    return scene.box.rank(scene.wish, names_something=scene.names_something, ignore=scene.naming_stems)
+
+
+def _fits(choice: Choice, scene: Scene) -> bool:
+    """Whether a tool is about what is wished for, and not merely the least bad."""
+    if not choice.verb_fits:
+        return False
+    objects = choice.hits - {scene.wish.verb}
+    return bool(objects) and (bool(choice.named) or len(objects) > 1)
+
+
+# More tools
+
+
+def _query_words(scene: Scene) -> list[str]:
+    """The words of the wish that could be a tool's, as written."""
+    content = set(scene.wish.content) - scene.naming_stems
+    words = [word for word in split_words(scene.text) if stem(word) in content and not word.isdigit()]
+    return list(dict.fromkeys(words)) or split_words(scene.text)
+
+
+def _look_further(scene: Scene, query: str) -> tuple[Call, ...] | None:
+    """Ask for tools by words, where that is offered and was not done with these words."""
+    for name in (REQUEST_MORE_TOOLS, SEARCH_TOOLS):
+        if name not in scene.box.meta or len(scene.calls_of(name)) >= _MAX_TRIES:
+            continue
+        arguments = _more_arguments(scene, query) if name == REQUEST_MORE_TOOLS else {"query": query}
+        if arguments and not scene.has_done(name, arguments):
+            return (Call(name=name, arguments=arguments),)
+    return None
+
+
+def _more_arguments(scene: Scene, query: str) -> JsonObject | None:
+    """By words where words are taken, else by the categories the definition lists."""
+    tool = scene.box.meta.get(REQUEST_MORE_TOOLS)
+    if tool is None or any(slot.name == "query" for slot in tool.slots):
+        return {"query": query}
+    listed = re.split(r",\s*", tool.description.rpartition(":")[2].strip(" ."))
+    wanted = set(stems(query)) | set(scene.wish.background)
+    fitting = [name for name in listed if wanted.intersection(stems(name))]
+    return {"categories": fitting or listed, "reason": query}
+
+
+# Towards a goal
+
+
+def _pursue(tool: KnownTool, scene: Scene) -> Step:
+    calls = scene.calls_of(tool.name)
+    if calls and not calls[-1].failed:
+        return Say(text=answer.outcome(tool.name, calls[-1].content))
+    insist = frozenset(wrong_fields(calls[-1].content)) if calls else frozenset()
+    step = _work_towards(tool, scene, insist=insist)
+    if not calls or isinstance(step, Say):
+        return step
+    repeated = any(scene.has_done(call.name, call.arguments) for call in _unwrapped(step))
+    if repeated or len(calls) >= _MAX_TRIES or not insist:
+        return Say(text=answer.failure(tool.name, calls[-1].content))
+    return step
+
+
+def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
+    for call in calls:
+        if call.name == EXECUTE_TOOL:
+            yield Call(name=call.arguments["tool_name"], arguments=call.arguments["arguments"])
+        else:
+            yield call
+
+
+def _work_towards(tool: KnownTool, scene: Scene, *, insist: frozenset[str] = frozenset()) -> Step:
+    """Call the tool if its arguments are there; else call what finds them; else ask."""
+    if tool.schema is None:
+        return (Call(name=GET_TOOL_SCHEMA, arguments={"tool_name": tool.name}),)
+    resolution = _resolve(tool, scene, 0)
+    if resolution.calls:
+        return resolution.calls
+    if resolution.question:
+        return Say(text=resolution.question)
+    filled = fill(tool, resolution.facts, insist=insist)
+    if filled.missing:
+        return Say(text=answer.what_is(tool.name, filled.missing))
+    return (_call(tool, filled),)
+
+
+def _call(tool: KnownTool, filled: Filled) -> Call:
+    if tool.offered:
+        return Call(name=tool.name, arguments=filled.arguments)
+    return Call(name=EXECUTE_TOOL, arguments={"tool_name": tool.name, "arguments": filled.arguments})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolution:
+    """What is known about a tool's identifiers: `facts` with those found, `calls` that find others, or a question."""
+
+    facts: Facts
+    calls: tuple[Call, ...] = ()
+    question: str = ""
+
+
+def _resolve(tool: KnownTool, scene: Scene, depth: int) -> Resolution:
+    """Find the identifiers a tool wants: in the message, in results so far, or by calling a tool that lists them."""
+    facts = scene.facts()
+    ids: dict[str, Any] = {}
+    calls: list[Call] = []
+    question = ""
+    for slot in _wanted_ids(tool, scene, depth):
+        found = _find_id(slot, tool, replace_ids(facts, ids), scene, depth)
+        match found:
+            case Found():
+                ids[slot.name] = found.value
+                facts.used.extend(found.spans)
+            case Say():
+                question = question or found.text
+            case calls_found:
+                calls.extend(call for call in calls_found if call not in calls)
+    return Resolution(facts=replace_ids(facts, ids), calls=tuple(calls), question="" if calls else question)
+
+
+def replace_ids(facts: Facts, ids: Mapping[str, Any]) -> Facts:
+    return replace(facts, ids=dict(ids))
+
+
+def _wanted_ids(tool: KnownTool, scene: Scene, depth: int) -> list[Slot]:
+    """Required identifiers, and optional ones whose thing the message names."""
+    wanted = [slot for slot in tool.required if slot.is_id]
+    if depth or any(slot.is_search for slot in tool.slots):
+        return wanted
+    optional = [slot for slot in tool.slots if slot.is_id and not slot.required and _is_named(slot, tool, scene)]
+    return wanted + optional
+
+
+def _is_named(slot: Slot, tool: KnownTool, scene: Scene) -> bool:
+    facts = scene.facts()
+    mention = best_name(facts, slot.thing)
+    if mention is None:
+        return False
+    near = {*facts.before(mention.start, 2), *facts.after(mention.end, 1)}
+    return bool(near & set(slot.thing)) or (tool.reads and not any(other.is_id for other in tool.required))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """An identifier, and the pieces of the message that meant it."""
+
+    value: Any
+    spans: tuple[tuple[int, int], ...] = ()
+
+
+def _find_id(slot: Slot, tool: KnownTool, facts: Facts, scene: Scene, depth: int) -> Found | Say | tuple[Call, ...]:
+    given = _given(slot, facts)
+    if given is not None:
+        return given
+    others = [word for other in tool.slots if other.is_id and other != slot for word in other.thing]
+    picked = _pick(slot, others, facts, scene)
+    if isinstance(picked, Found):
+        return picked
+    calls = None if isinstance(picked, Say) else _look_up(slot, tool, others, facts, scene, depth)
+    if calls:
+        return calls
+    if isinstance(picked, Say):
+        return picked
+    mention = best_name(facts, slot.thing, others)
+    looked = bool(_real(scene.trail))
+    if mention is not None and looked:
+        return Say(text=answer.not_found(slot, mention.text))
+    return Say(text=answer.what_is(tool.name, (slot,)))
+
+
+def _given(slot: Slot, facts: Facts) -> Found | None:
+    """The identifier as the message has it: "order 17"."""
+    only = KnownTool(name="", schema={"properties": {slot.name: slot.schema}})
+    probe = replace(facts, ids={}, used=list(facts.used))
+    value = fill(only, probe).arguments.get(slot.name, NOTHING)
+    return None if value is NOTHING else Found(value=value, spans=tuple(probe.used[len(facts.used) :]))
+
+
+# Identifiers in results
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Candidate:
+    """A row that some mention (None: the other words of the message) may mean, and the identifier in it."""
+
+    hit: Match
+    value: Any
+    mention: Mention | None
+
+
+def _pick(slot: Slot, others: Sequence[str], facts: Facts, scene: Scene) -> Found | Say | None:
+    """The identifier in the results so far that the message means; a question if several fit; None if none does."""
+    for done in (*reversed(_real(scene.trail)), *reversed(_real(scene.history))):
+        if done.failed:
+            continue
+        about = _about(done, scene)
+        rows = [row for row in rows_of(done.content) if identifier(row, slot, about=about) is not None]
+        if not rows:
+            continue
+        if scene.points_back:
+            return _pointed_at(rows, slot, about, scene)
+        candidates = _candidates(rows, slot, others, about, facts)
+        if not candidates and done in scene.trail and len(rows) == 1 and done.arguments:
+            candidates = [
+                _Candidate(
+                    row=rows[0], value=identifier(rows[0], slot, about=about), score=1, exact=False, mention=None
+                )
+            ]
+        if candidates:
+            return _best(candidates, slot, scene)
+    return None
+
+
+def _about(done: Done, scene: Scene) -> tuple[str, ...]:
+    tool = scene.box.get(done.name)
+    return tool.name_stems if tool else tuple(stems(done.name))
+
+
+def _pointed_at(rows: Sequence[Row], slot: Slot, about: Sequence[str], scene: Scene) -> Found | Say:
+    """The row that "the second one" or "her" means: by its place, by what was named before, or the only one."""
+    if len(rows) > 1 and scene.ordinal is None:
+        for mention in scene.earlier_mentions:
+            hits = matches(rows, mention.text) if mention.kind in _NAMING_KINDS else []
+            rows = [hit.row for hit in hits] or rows
+        if len(rows) > 1:
+            return Say(text=answer.which(slot, rows))
+    place = scene.ordinal or 0
+    return Found(value=identifier(rows[place if place < len(rows) else -1], slot, about=about))
+
+
+def _candidates(
+    rows: Sequence[Row], slot: Slot, others: Sequence[str], about: Sequence[str], facts: Facts
+) -> list[_Candidate]:
+    named: list[Mention | None] = list(facts.free(*_NAMING_KINDS))
+    first = best_name(facts, slot.thing, others)
+    if first is not None:
+        named.sort(key=lambda mention: mention is not first)
+    for mention in [*named, None]:
+        text = mention.text if mention else salient(facts)
+        found = [
+            _Candidate(
+                row=hit.row,
+                value=identifier(hit.row, slot, about=about),
+                score=hit.score,
+                exact=hit.exact,
+                mention=mention,
+            )
+            for hit in matches(rows, text)
+            if mention or hit.exact or hit.score >= 0.5
+        ]
+        if found:
+            return found
+    return []
+
+
+def _best(candidates: Sequence[_Candidate], slot: Slot, scene: Scene) -> Found | Say:
+    """The one that fits best; those that fit alike are told apart by everything else the message says."""
+    exact = [one for one in candidates if one.hit.exact] or [
+        one for one in candidates if one.hit.score >= candidates[0].hit.score - 0.05
+    ]
+    said = _all_said(scene)
+    scored = sorted(
+        ((_overlap(one.hit.row, said), n, one) for n, one in enumerate(exact)), key=lambda item: (-item[0], item[1])
+    )
+    top = [one for score, _, one in scored if score >= scored[0][0] - 1e-9]
+    if len({str(one.value) for one in top}) > 1:
+        if scene.ordinal is None:
+            return Say(text=answer.which(slot, [one.hit.row for one in top]))
+        return _found(top[scene.ordinal if scene.ordinal < len(top) else -1])
+    return _found(top[0])
+
+
+def _found(candidate: _Candidate) -> Found:
+    return Found(value=candidate.value, spans=(candidate.mention.span,) if candidate.mention else ())
+
+
+def _all_said(scene: Scene) -> set[str]:
+    """Every word of the message, and its dates and times as rows would write them."""
+    values = [mention.value for mention in scene.mentions if mention.kind in ("date", "time")]
+    return {*split_words(scene.text), *stems(scene.text), *map(str, values)}
+
+
+def _overlap(row: Row, said: set[str]) -> float:
+    score = 0.0
+    for value in row.values():
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            words = split_words(str(value))
+            hit = str(value) in said or (bool(words) and all(word in said or stem(word) in said for word in words))
+            score += 1.0 if hit else 0.0
+    return score
+
+
+# Tools that find identifiers
+
+
+def _look_up(
+    slot: Slot, tool: KnownTool, others: Sequence[str], facts: Facts, scene: Scene, depth: int
+) -> tuple[Call, ...] | None:
+    """The next call not made yet that may bring the identifier: first with the name to search for, then without."""
+    if depth >= _MAX_DEPTH:
+        return None
+    finders = _finders(slot, tool, scene)
+    if not finders and not any(done.name == SEARCH_TOOLS for done in scene.trail[-1:]):
+        return _look_further(scene, f"list {' '.join(slot.thing)}")
+    for finder in finders[:3]:
+        if finder.schema is None:
+            return (Call(name=GET_TOOL_SCHEMA, arguments={"tool_name": finder.name}),)
+        resolution = _resolve(finder, scene, depth + 1)
+        if resolution.calls:
+            return resolution.calls
+        if resolution.question:
+            continue
+        for filled in _lookup_arguments(finder, slot, others, facts, resolution.facts):
+            if not scene.has_done(finder.name, filled.arguments):
+                return (_call(finder, filled),)
+    return None
+
+
+def _finders(slot: Slot, tool: KnownTool, scene: Scene) -> list[KnownTool]:
+    """Tools that may list what the slot identifies, the likeliest first. A description that names a tool is believed."""
+    named = [word for word in re.findall(r"\w+", slot.description) if "_" in word]
+    told = [scene.box.get(name) or _unseen(name, scene) for name in named]
+    scored = [(_finder_score(other, slot), other) for other in scene.box.tools if other.name != tool.name]
+    ranked = [other for score, other in sorted(scored, key=lambda item: -item[0]) if score > 0]
+    return list(dict.fromkeys([finder for finder in told if finder and finder.name != tool.name] + ranked))
+
+
+def _unseen(name: str, scene: Scene) -> KnownTool | None:
+    """A tool nobody has shown, where its schema can be asked for."""
+    usable = EXECUTE_TOOL in scene.box.meta and GET_TOOL_SCHEMA in scene.box.meta
+    asked = any(done.arguments.get("tool_name") == name for done in scene.calls_of(GET_TOOL_SCHEMA))
+    return KnownTool(name=name, offered=False) if usable and not asked else None
+
+
+def _finder_score(tool: KnownTool, slot: Slot) -> float:
+    thing = slot.thing[-1] if slot.thing else ""
+    if not tool.reads or (thing and tool.weights.get(thing, 0.0) < 1.0):
+        return 0.0
+    score = 3.0 if thing in tool.name_stems else 1.0 if thing else 0.5
+    score += 1.0 if any(other.is_search for other in tool.slots) else 0.0
+    score += 1.0 if _LISTS.intersection(tool.name_stems) else 0.0
+    score -= 1.5 if _FIGURES.intersection(tool.name_stems) else 0.0
+    return score - 1.5 * sum(1 for other in tool.required if not other.is_search)
+
+
+def _lookup_arguments(
+    finder: KnownTool, slot: Slot, others: Sequence[str], facts: Facts, own: Facts
+) -> Iterator[Filled]:
+    """Ways to call a finder: with each name it could search for, the likeliest first, then with what is required alone."""
+    search = next((one for one in finder.slots if one.is_search), None)
+    required = KnownTool(
+        name=finder.name,
+        schema={
+            **(finder.schema or {}),
+            "properties": {one.name: one.schema for one in finder.slots if one.required and not one.is_search},
+        },
+    )
+    base = fill(required, own)
+    if base.missing:
+        return
+    names = sorted(facts.free(*_NAMING_KINDS), key=lambda mention: mention is not best_name(facts, slot.thing, others))
+    if search is not None:
+        for mention in names:
+            yield Filled(arguments={**base.arguments, search.name: mention.text})
+    if search is None or not search.required:
+        yield base
+
+
+# A tool must be called, whatever is known
+
+
+def _stand_in(slot: Slot, scene: Scene) -> Any:
+    """A value of the right type for what nobody said, as a model under `required` would make one up."""
+    if slot.choices:
+        return slot.choices[0]
+    if "default" in slot.schema:
+        return slot.schema["default"]
+    match slot.type:
+        case "integer" | "number":
+            return slot.schema.get("minimum", 1)
+        case "boolean":
+            return False
+        case "array":
+            return []
+        case "object":
+            return {}
+    text = salient(scene.facts()) or scene.text or "unknown"
+    value = fitted(text, slot)
+    return scene.today.isoformat() if value is NOTHING else value
+
+
+def _meta_arguments(name: str, scene: Scene) -> JsonObject:
+    query = " ".join(_query_words(scene)) or "help"
+    if name == REQUEST_MORE_TOOLS:
+        return _more_arguments(scene, query) or {"query": query}
+    if name == RESPOND:
+        return {"message": answer.signed(report(scene).text)}
+    if name in (GET_TOOL_SCHEMA, EXECUTE_TOOL):
+        ranked = [choice.tool.name for choice in _ranked(scene)]
+        return {"tool_name": ranked[0] if ranked else query}
+    return {"query": query} if name == SEARCH_TOOLS else {}

@@ -1,0 +1,189 @@
+"""A request as the practice model reads it: what is wished for, what has been done about it, what was said before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from toolcaddie.message import Message, ModelRequest
+from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
+from toolcaddie.providers.practice_answer import SIGNATURE
+from toolcaddie.providers.practice_arguments import Facts
+from toolcaddie.providers.practice_mentions import Mention, find_mentions
+from toolcaddie.providers.practice_rows import decode, is_error
+from toolcaddie.providers.practice_toolbox import KnownTool, Toolbox, as_tool, offered_tools
+from toolcaddie.providers.practice_words import Wish, read_wish, stems
+from toolcaddie.schema import canonical_json
+
+_TODAY = re.compile(r"\b(?:today(?:'s date)?|date|current date)(?: is|:) *(\d{4})-(\d{2})-(\d{2})", re.IGNORECASE)
+_POINTING = re.compile(r"\b(?:it|him|her|them|that|this|his|their|one|he|she|they|same)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """A call of this conversation and what came back, `execute_tool` taken off."""
+
+    name: str
+    arguments: Mapping[str, Any]
+    content: str
+
+    @property
+    def failed(self) -> bool:
+        return is_error(self.content)
+
+    @property
+    def key(self) -> bytes:
+        return call_key(self.name, self.arguments)
+
+
+def call_key(name: str, arguments: Mapping[str, Any]) -> bytes:
+    """Equal for calls that are the same."""
+    return canonical_json([name, dict(arguments)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    text: str
+    """What the user wants; an answer to a question of ours stands behind the wish it belongs to."""
+    before: str
+    """What the same user said earlier."""
+    trail: tuple[Done, ...]
+    """What was done about it so far."""
+    history: tuple[Done, ...]
+    """What was done for earlier wishes."""
+    box: Toolbox
+    today: date
+    given_up: frozenset[str] = field(default_factory=frozenset)
+
+    @cached_property
+    def wish(self) -> Wish:
+        return read_wish(self.text, self.before, verbs=self.box.leading)
+
+    @cached_property
+    def mentions(self) -> tuple[Mention, ...]:
+        return find_mentions(self.text, today=self.today, known=self.box.names, common=self.box.knows)
+
+    @cached_property
+    def earlier_mentions(self) -> tuple[Mention, ...]:
+        return find_mentions(self.before, today=self.today, known=self.box.names, common=self.box.knows)
+
+    @cached_property
+    def naming_stems(self) -> frozenset[str]:
+        """Stems that belong to a name in the message and say nothing about a tool."""
+        return frozenset(word for one in self.mentions if one.kind in ("name", "email") for word in stems(one.text))
+
+    @property
+    def ordinal(self) -> int | None:
+        """Which one of several is meant, if the message says: 0 is the first, -1 the last."""
+        return next((one.value for one in self.mentions if one.kind == "ordinal"), None)
+
+    @property
+    def points_back(self) -> bool:
+        """The message means something that was mentioned before: "the first one", "it", "her"."""
+        named = any(one.kind in ("name", "quote", "email") for one in self.mentions)
+        return not named and (self.ordinal is not None or bool(_POINTING.search(self.text)))
+
+    @property
+    def names_something(self) -> bool:
+        kinds = {"name", "quote", "email", "code", "number", "phone"}
+        return self.points_back or any(one.kind in kinds for one in self.mentions)
+
+    def facts(self) -> Facts:
+        return Facts(text=self.text, mentions=self.mentions, today=self.today)
+
+    def has_done(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        key = call_key(name, arguments)
+        return any(done.key == key for done in self.trail)
+
+    def calls_of(self, name: str) -> list[Done]:
+        return [done for done in self.trail if done.name == name]
+
+
+def read_scene(request: ModelRequest, *, today: date, only: frozenset[str] | None = None) -> Scene:
+    """`only`: the tools that the request's choice leaves; None: all it offers."""
+    messages = request.messages
+    asked = [index for index, message in enumerate(messages) if message.role == "user"]
+    start = asked[-1] if asked else len(messages)
+    history, trail = _done(messages[:start]), _done(messages[start:])
+    offered = [tool for tool in offered_tools(request.tools) if only is None or tool.name in only]
+    texts = _wishes(messages)
+    return Scene(
+        text=texts[-1] if texts else "",
+        before=texts[-2] if len(texts) > 1 else "",
+        trail=trail,
+        history=history,
+        box=Toolbox.of(offered, tuple(_found((*history, *trail))) if _may_execute(offered) else ()),
+        today=_told_day(messages) or today,
+    )
+
+
+def _may_execute(offered: Sequence[KnownTool]) -> bool:
+    return any(tool.name == EXECUTE_TOOL for tool in offered)
+
+
+def _wishes(messages: Sequence[Message]) -> list[str]:
+    """What the user asked for, one text a wish: an answer to our own question joins the wish that the question is about."""
+    texts: list[str] = []
+    asked = False
+    for message in messages:
+        if message.role == "user":
+            texts[-1:] = [f"{texts[-1]}\n{message.text}"] if asked and texts else [*texts[-1:], message.text]
+            asked = False
+        elif message.role == "assistant" and message.text:
+            asked = message.text.startswith(SIGNATURE) and message.text.rstrip().endswith("?")
+    return texts
+
+
+def _told_day(messages: Sequence[Message]) -> date | None:
+    """The day a system prompt says it is."""
+    for message in messages:
+        match = _TODAY.search(message.text) if message.role in ("system", "developer") else None
+        if match:
+            return date(int(match[1]), int(match[2]), int(match[3]))
+    return None
+
+
+def _done(messages: Sequence[Message]) -> tuple[Done, ...]:
+    calls = {call.id: call for message in messages for call in message.tool_calls}
+    found = []
+    for message in messages:
+        call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
+        if call is not None:
+            found.append(_unwrapped(call.name, _arguments(call.arguments), message.text))
+    return tuple(found)
+
+
+def _unwrapped(name: str, arguments: Mapping[str, Any], content: str) -> Done:
+    if name == EXECUTE_TOOL and isinstance(arguments.get("tool_name"), str):
+        inner = arguments.get("arguments")
+        name, arguments = arguments["tool_name"], inner if isinstance(inner, Mapping) else {}
+    return Done(name=name, arguments=arguments, content=content)
+
+
+def _arguments(text: str) -> Mapping[str, Any]:
+    try:
+        value = msgspec.json.decode(text or "{}")
+    except (msgspec.DecodeError, UnicodeError):
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _found(done: Iterable[Done]) -> Iterable[KnownTool]:
+    """Tools that answers of the meta tools tell of."""
+    for one in done:
+        value = decode(one.content)
+        if one.name in (SEARCH_TOOLS, LIST_TOOLS) and isinstance(value, Mapping | list):
+            hits = value.get("tools", ()) if isinstance(value, Mapping) else value
+            yield from (as_tool(hit, offered=False) for hit in hits if _is_tool(hit))
+        elif one.name == GET_TOOL_SCHEMA and _is_tool(value):
+            yield as_tool({"parameters": {"type": "object"}, **value}, offered=False)
+
+
+def _is_tool(value: Any) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("name"), str) and value["name"] not in META_TOOLS
