@@ -1,0 +1,1 @@
+"""Finding the tools that fit a request."""

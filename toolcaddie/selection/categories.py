@@ -1,0 +1,198 @@
+"""Ranking by keywords: a category's words stand in the message, so its tools fit, and those of related categories may.
+
+One automaton (Aho-Corasick) looks for all keywords of a catalog at once, in each message by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+from toolcaddie.catalog import Catalog, Category, Mask
+from toolcaddie.ports import QueryWords, Ranker
+from toolcaddie.selection.query import fold
+
+MatchMode = Literal["word", "substring"]
+
+RELATED = 0.5
+"""A related category counts this much of the one that brought it, at every step."""
+
+_NOT_WORD = re.compile(r"[\W_]+")
+_NO_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """Why a category is in: a keyword of its own, or the category it is related to."""
+
+    weight: float
+    keyword: str = ""
+    message: int = 0
+    """Index of the message in `QueryWords.messages`."""
+    related_to: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Categories by their index in the catalog: what a keyword hit, and what that brings along."""
+
+    matched: Mapping[int, Hit] = field(default_factory=dict)
+    related: Mapping[int, Hit] = field(default_factory=dict)
+
+
+class Categories:
+    """Keywords and relations of one catalog.
+
+    `word`: a keyword hits as a whole word or phrase, also with s, es, 's or y -> ies at its end; case and accents do not
+    count, and everything that is no letter or digit, a hyphen too, is a boundary. `substring`: anywhere in the lower-cased
+    text, as source 001 printed it. `related_depth`: steps along relations; None: until nothing is added.
+    """
+
+    name = "categories"
+
+    def __init__(self, catalog: Catalog, *, match: MatchMode = "word", related_depth: int | None = None) -> None:
+        self._catalog = catalog
+        self._depth = related_depth
+        self._normalise: Callable[[str], str] = _spaced if match == "word" else str.lower
+        self._index = {category.name: i for i, category in enumerate(catalog.categories)}
+        self._owners, self._automaton = _automaton(catalog.categories, _forms if match == "word" else _plain)
+        self._related = [
+            tuple(self._index[name] for name in category.related if name in self._index)
+            for category in catalog.categories
+        ]
+        self._category_of = np.array(
+            [-1 if tool.category is None else self._index[tool.category] for tool in catalog.tools], dtype=np.int32
+        )
+        self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
+        self._last: tuple[QueryWords, Found] | None = None
+
+    @property
+    def category_of(self) -> npt.NDArray[np.int32]:
+        """Index of each tool's category, -1 for none."""
+        return self._category_of
+
+    def index(self, name: str) -> int | None:
+        return self._index.get(name)
+
+    def visible(self, mask: Mask | None) -> npt.NDArray[np.bool_]:
+        """Which categories have a visible tool. The others do not exist for this caller: no hit, no name, no relation."""
+        return self._all_visible if mask is None else self._visible_categories(mask)
+
+    def found(self, words: QueryWords, mask: Mask | None) -> Found:
+        """The categories these words ask for, in catalog order, and their relations."""
+        visible = self.visible(mask)
+        hits: dict[int, Hit] = {}
+        if self._automaton is not None:
+            for number, (text, weight) in enumerate(words.messages):
+                for owner, keyword in self._owned(text):
+                    if visible[owner] and (owner not in hits or hits[owner].weight < weight):
+                        hits[owner] = Hit(weight=weight, keyword=keyword, message=number)
+        matched = {index: hits[index] for index in sorted(hits)}
+        found = Found(matched=matched, related=self._expanded(matched, visible))
+        self._last = (words, found)
+        return found
+
+    def scores(self, words: QueryWords, mask: Mask | None) -> npt.NDArray[np.float32]:
+        return self.scores_of(self.found(words, mask), mask)
+
+    def scores_of(self, found: Found, mask: Mask | None) -> npt.NDArray[np.float32]:
+        """A matched category's tools get the weight of the newest message that hit it, related ones a part of it."""
+        by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
+        for index, hit in (*found.matched.items(), *found.related.items()):
+            by_category[index] = hit.weight
+        scores = by_category[self._category_of]
+        if mask is not None:
+            scores[~mask] = 0.0
+        return scores
+
+    def reasons(self, words: QueryWords, position: int) -> tuple[str, ...]:
+        found = self._last[1] if self._last is not None and self._last[0] is words else self.found(words, None)
+        return self.reasons_of(found, position)
+
+    def reasons_of(self, found: Found, position: int) -> tuple[str, ...]:
+        index = int(self._category_of[position])
+        name = self._catalog.categories[index].name if index >= 0 else ""
+        if (hit := found.matched.get(index)) is not None:
+            earlier = " in an earlier message" if hit.message else ""
+            return (f"category {name}: {hit.keyword!r}{earlier}" if hit.keyword else f"category {name}: asked for",)
+        if (hit := found.related.get(index)) is not None:
+            return (f"category {name}: related to {hit.related_to}",)
+        return ()
+
+    def _owned(self, text: str) -> Iterable[tuple[int, str]]:
+        """(category, keyword) of every keyword in a text, each once, in the order of the keywords."""
+        assert self._automaton is not None
+        matches = self._automaton.find_matches_as_indexes(self._normalise(text), overlapping=True)
+        for pattern in sorted({match[0] for match in matches}):
+            yield from self._owners[pattern]
+
+    def _expanded(self, matched: Mapping[int, Hit], visible: npt.NDArray[np.bool_]) -> dict[int, Hit]:
+        added: dict[int, Hit] = {}
+        frontier: Mapping[int, Hit] = matched
+        steps = 0
+        while frontier and (self._depth is None or steps < self._depth):
+            reached: dict[int, Hit] = {}
+            for index, hit in frontier.items():
+                for other in self._related[index]:
+                    if visible[other] and other not in matched and other not in added and other not in reached:
+                        parent = self._catalog.categories[index].name
+                        reached[other] = Hit(weight=hit.weight * RELATED, related_to=parent)
+            added.update(reached)
+            frontier = reached
+            steps += 1
+        return {index: added[index] for index in sorted(added)}
+
+    def _visible_categories(self, mask: Mask) -> npt.NDArray[np.bool_]:
+        shown = self._category_of[mask]
+        counts: npt.NDArray[np.bool_] = np.bincount(shown[shown >= 0], minlength=len(self._index)) > 0
+        return counts
+
+
+def factory(catalog: Catalog) -> Ranker:
+    return Categories(catalog)
+
+
+Owners = Sequence[Sequence[tuple[int, str]]]
+
+
+def _automaton(
+    categories: Sequence[Category], forms: Callable[[str], Iterable[str]]
+) -> tuple[Owners, AhoCorasick | None]:
+    """The automaton of all keywords, and for each of its patterns the (category, keyword) pairs it stands for."""
+    owners: dict[str, list[tuple[int, str]]] = {}
+    for index, category in enumerate(categories):
+        for keyword in category.keywords:
+            for pattern in forms(keyword):
+                owners.setdefault(pattern, []).append((index, keyword))
+    if not owners:
+        return (), None
+    return tuple(owners.values()), AhoCorasick(list(owners), matchkind=MatchKind.Standard)
+
+
+def _spaced(text: str) -> str:
+    """Folded words with one blank before, between and after, so that a blank in a pattern is a word's boundary."""
+    return f" {_NOT_WORD.sub(' ', fold(text)).strip()} "
+
+
+def _forms(keyword: str) -> Iterable[str]:
+    """How a keyword may stand in a spaced text. The possessive needs no form: its apostrophe is a boundary."""
+    word = _spaced(keyword).strip()
+    if not word:
+        return
+    if _NO_SPACES.search(word):  # written without spaces: its neighbours are no boundary
+        yield word
+        return
+    yield from (f" {word} ", f" {word}s ", f" {word}es ")
+    if word.endswith("y"):
+        yield f" {word[:-1]}ies "
+
+
+def _plain(keyword: str) -> Iterable[str]:
+    if word := keyword.lower():
+        yield word

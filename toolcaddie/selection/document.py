@@ -1,0 +1,104 @@
+"""What of a tool is searched: its texts by field, and how much a word of each field counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.selection.query import language_of, split_words
+from toolcaddie.selection.stopwords import LANGUAGES, Language
+from toolcaddie.tool import CLIENT_SOURCE, Tool
+
+_MOST_NODES = 500
+"""Schema nodes read of one tool: a generated monster may not make loading slow."""
+_MOST_TEXT = 8_000
+"""Characters read of one field."""
+_SAMPLE = 400
+_SHARE = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """How a field counts (BM25F). `pivot` is its usual length in words: longer fields weigh each word less, by `slope`.
+
+    The pivot is a constant and not the catalog's mean, because a mean would tell something about tools that a caller may
+    not see, and would change every score whenever a tool is added.
+    """
+
+    name: str
+    weight: float
+    pivot: float
+    slope: float
+
+
+FIELDS: tuple[Field, ...] = (
+    Field(name="name", weight=2.5, pivot=3.0, slope=0.4),
+    Field(name="hints", weight=1.0, pivot=8.0, slope=0.4),
+    Field(name="description", weight=1.0, pivot=15.0, slope=0.6),
+    Field(name="category", weight=0.5, pivot=8.0, slope=0.5),
+    Field(name="parameters", weight=0.5, pivot=6.0, slope=0.6),
+    Field(name="details", weight=0.3, pivot=30.0, slope=0.6),
+)
+
+
+def document(tool: Tool, catalog: Catalog) -> dict[str, list[str]]:
+    """The words of a tool by the field they stand in."""
+    category = catalog.category(tool.category) if tool.category is not None else None
+    grouped = [category.name, category.description, *category.keywords] if category is not None else []
+    if tool.source not in ("local", CLIENT_SOURCE):
+        grouped.append(tool.source)
+    names, details = _schema_texts(tool.input_schema)
+    texts: dict[str, Sequence[str]] = {
+        "name": (tool.name,),
+        "hints": tool.hints,
+        "description": (tool.description,),
+        "category": grouped,
+        "parameters": names,
+        "details": details,
+    }
+    return {field: split_words("\n".join(parts)[:_MOST_TEXT]) for field, parts in texts.items()}
+
+
+def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
+    """The languages a catalog is described in, the most frequent first; English where the texts do not say."""
+    counts = dict.fromkeys(LANGUAGES, 0)
+    for tool in catalog.tools[:_SAMPLE]:
+        found = language_of(split_words(tool.description[:_MOST_TEXT]))
+        if found is not None:
+            counts[found] += 1
+    enough = max(1.0, _SHARE * sum(counts.values()))
+    ordered = sorted(LANGUAGES, key=lambda language: -counts[language])
+    return tuple(language for language in ordered if counts[language] >= enough) or ("english",)
+
+
+def _schema_texts(schema: Any) -> tuple[list[str], list[str]]:
+    """Names of the parameters at every depth, and what is said of them: descriptions, titles, enum values."""
+    names: list[str] = []
+    details: list[str] = []
+    for seen, node in enumerate(_nodes(schema)):
+        if seen == _MOST_NODES:
+            break
+        properties = node.get("properties")
+        if isinstance(properties, Mapping):
+            names.extend(str(name) for name in properties)
+        details.extend(text for key in ("title", "description") if isinstance(text := node.get(key), str))
+        choices = node.get("enum")
+        if isinstance(choices, list | tuple):
+            details.extend(choice for choice in choices[:50] if isinstance(choice, str))
+    return names, details
+
+
+def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """Every object of a schema, the outer ones first, in the order written."""
+    level: list[Any] = [schema]
+    while level:
+        deeper: list[Any] = []
+        for node in level:
+            if isinstance(node, Mapping):
+                yield node
+                deeper.extend(node.values())
+            elif isinstance(node, list | tuple):
+                deeper.extend(node)
+        level = deeper

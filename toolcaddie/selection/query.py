@@ -1,0 +1,167 @@
+"""The words of a request: which messages count and how much, and how text becomes terms. Tool texts take the same road."""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import Stemmer
+
+from toolcaddie.message import Message
+from toolcaddie.ports import QueryWords, SelectionQuery
+from toolcaddie.selection.stopwords import LANGUAGES, STOP_WORDS, Language
+
+LOOKED_AT = 4_096
+"""Characters read at each end of a message. What lies between is not looked at: a pasted log or a hostile megabyte costs
+no more than a long letter, and a request stands at the beginning or at the end of what carries it."""
+
+DECAY = 0.8
+"""An earlier message counts this much less for each message of the user after it."""
+SELF_SUFFICIENT = 10.0
+"""A current message of this many content words halves what the earlier ones weigh: it says by itself what it wants."""
+CALLED_WEIGHT = 0.15
+"""What a word in the name of a tool called lately adds, beside a word of the current message."""
+
+_CJK = "぀-ヿ㐀-䶿一-鿿豈-﫿"
+_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_IS_CJK = re.compile(rf"[{_CJK}]")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_ACCENT = re.compile("[\u0300-\u036f]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """A content word of a query: what to look up, how much it counts, and how it was written."""
+
+    stems: tuple[str, ...]
+    weight: float
+    word: str
+
+
+def query_words(query: SelectionQuery, *, window: int, window_user: int) -> QueryWords:
+    """The messages a query consists of, newest first, each by itself.
+
+    The current message is the last one of the user and weighs 1. Of the `window` messages before it, of any role, the
+    last `window_user` of the user weigh g * DECAY ** age, where g = 10 / (10 + content words of the current message):
+    "yes, do it" leans on what was said before, a full sentence hardly does. Words are never joined across messages.
+    """
+    if query.text is not None:
+        return QueryWords(messages=tuple((part, 1.0) for part in _ends(query.text)))
+    messages = query.messages
+    current = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
+    if current is None:
+        return QueryWords(messages=(), called=_called(messages[-window:] if window else ()))
+    before = messages[max(0, current - window) : current]
+    spoken = list(_ends(messages[current].text))
+    found = [(part, 1.0) for part in spoken]
+    reliance = SELF_SUFFICIENT / (SELF_SUFFICIENT + sum(_content_size(part) for part in spoken))
+    earlier = [message for message in reversed(before) if message.role == "user"][:window_user]
+    for age, message in enumerate(earlier):
+        found.extend((part, reliance * DECAY**age) for part in _ends(message.text))
+    return QueryWords(messages=tuple(found), called=_called((*before, *messages[current + 1 :])))
+
+
+def query_terms(words: QueryWords, languages: Sequence[Language]) -> list[Term]:
+    """The content words of a query, each once, stemmed as the catalog's `languages` are.
+
+    A word said in several messages weighs the sum; said twice in one message it counts once.
+    """
+    weights: dict[tuple[str, ...], float] = {}
+    spelled: dict[tuple[str, ...], str] = {}
+    for text, weight in words.messages:
+        _weigh(content_words(text, languages[0]), weight, languages, weights, spelled)
+    for name in words.called:
+        _weigh(content_words(name, languages[0]), CALLED_WEIGHT, languages, weights, spelled)
+    return [Term(stems=stems, weight=weight, word=spelled[stems]) for stems, weight in weights.items()]
+
+
+def content_words(text: str, usual: Language) -> list[str]:
+    """The words of a text without those that say nothing, in its own language or else the `usual` one."""
+    words = split_words(text)
+    stop = STOP_WORDS[language_of(words) or usual]
+    return [word for word in words if word not in stop]
+
+
+def split_words(text: str) -> list[str]:
+    """Lower-case words without accents; identifiers fall apart at _ - . and humps; runs of Han and kana into pairs."""
+    words = _WORD.findall(fold(text if text.islower() else _HUMP.sub(" ", text)))
+    if text.isascii() or not any(_IS_CJK.match(word) for word in words):
+        return words
+    return [part for word in words for part in (_pairs(word) if _IS_CJK.match(word) else (word,))]
+
+
+def fold(text: str) -> str:
+    """Lower case without accents: 'Membresía' and 'membresia' are one word to whoever types in a hurry."""
+    if text.isascii():
+        return text.lower()
+    bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFC", bare).casefold()
+
+
+def language_of(words: Iterable[str]) -> Language | None:
+    """The language whose stop words stand most often among folded words; None: none stands there, or two tie."""
+    words = list(words)
+    counts = [sum(word in STOP_WORDS[language] for word in words) for language in LANGUAGES]
+    best = max(counts)
+    return LANGUAGES[counts.index(best)] if best and counts.count(best) == 1 else None
+
+
+def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[str, ...]]:
+    """For each word its different stems in these languages."""
+    columns = [_stemmer(language).stemWords(words) for language in languages]
+    if len(columns) == 1:
+        return [(stem,) for stem in columns[0]]
+    return [tuple(dict.fromkeys(row)) for row in zip(*columns, strict=True)]
+
+
+def _weigh(
+    words: Sequence[str],
+    weight: float,
+    languages: Sequence[Language],
+    weights: dict[tuple[str, ...], float],
+    spelled: dict[tuple[str, ...], str],
+) -> None:
+    unique = list(dict.fromkeys(words))
+    once: dict[tuple[str, ...], str] = {}
+    for word, stems in zip(unique, stems_of(unique, languages), strict=True):
+        once.setdefault(stems, word)
+    for stems, word in once.items():
+        weights[stems] = weights.get(stems, 0.0) + weight
+        spelled.setdefault(stems, word)
+
+
+def _ends(text: str) -> Iterator[str]:
+    """The text, or its two ends where it is long, as separate parts so that nothing forms across the gap."""
+    if len(text) <= 2 * LOOKED_AT:
+        yield text
+        return
+    yield text[:LOOKED_AT]
+    yield text[-LOOKED_AT:]
+
+
+def _content_size(text: str) -> int:
+    return len(content_words(text, "english"))
+
+
+def _called(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Names of the tools called in these messages, the latest first, each once."""
+    names = (call.name for message in reversed(messages) for call in reversed(message.tool_calls))
+    return tuple(dict.fromkeys(name[:128] for name in names))[:8]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+_local = threading.local()
+
+
+def _stemmer(language: Language) -> Stemmer.Stemmer:
+    """One a thread, because they are not safe to share, and without its cache, which would grow with what people type."""
+    stemmers: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
+    if language not in stemmers:
+        stemmers[language] = Stemmer.Stemmer(language, 0)
+    return stemmers[language]

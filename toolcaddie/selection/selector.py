@@ -1,0 +1,589 @@
+"""The selector: from a message window to the tools that a request carries.
+
+query -> words -> rankers -> one score a tool -> candidates -> allotment -> Selection. Pure: no I/O but a log line, and the
+same answer in every process.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import structlog
+
+from toolcaddie.catalog import Catalog, Mask, View
+from toolcaddie.errors import BudgetError, ConfigError
+from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
+from toolcaddie.presets import SelectionSettings
+from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
+from toolcaddie.selection import bm25
+from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, Room, allot
+from toolcaddie.selection.categories import Categories, Found, Hit
+from toolcaddie.selection.index import CatalogIndex, IndexCache
+from toolcaddie.selection.query import query_words
+
+FLOOR = 0.05
+"""A tool that scores less than this part of the best one is left out: it shares a common word with the request, no more."""
+
+WEIGHTS: Mapping[str, float] = {"categories": 0.5}
+"""What a ranker counts beside a ranker that counts 1. A keyword says which drawer, words say which tool in it."""
+
+DROPPED_LISTED = 64
+"""Losers that a `Selection` lists, the best first. `Selector.dropped` gives all of them, `explain` any one."""
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+Kind = Literal["whole", "listed", "scored", "defaults", "nothing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a tool is in or out."""
+
+    tool: str
+    chosen: bool
+    stage: str
+    """'selected', 'core', 'pinned', 'sent' (before), 'unknown', or the stage that dropped it."""
+    score: float = 0.0
+    rank: int | None = None
+    """Place among the candidates, the best is 1; None: it was not one."""
+    candidates: int = 0
+    detail: str = ""
+    reasons: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """What each ranker said, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pool:
+    """Candidates as catalog positions, in list order, and how they came to be candidates."""
+
+    kind: Kind
+    positions: Ints
+    priority: Floats
+    group: Ints
+    group_categories: tuple[int, ...]
+    """The category of each group, -1 for tools without one."""
+    guaranteed: Mask
+    found: Found
+    no_match: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    """A selection before it is written down."""
+
+    index: CatalogIndex
+    words: QueryWords
+    signals: Mapping[str, Floats]
+    scores: Floats
+    floor: float
+    pool: _Pool
+    candidates: Candidates
+    allotment: Allotment
+    core: Ints
+    pinned: Ints
+    room: Room
+
+    @property
+    def chosen(self) -> Ints:
+        return self.pool.positions[self.allotment.chosen]
+
+
+class Selector:
+    """Finds the tools of a view that fit. Make one per configuration and keep it: it remembers what it worked out of each
+    catalog. Safe for many threads.
+
+    `rankers` maps names used in `settings.rankers` to what makes a ranker of a catalog; `categories` and `bm25` are
+    there already. Without any ranker everything is a candidate. `core=False` ignores core flags.
+    """
+
+    def __init__(
+        self,
+        settings: SelectionSettings | None = None,
+        rankers: Mapping[str, RankerFactory] | None = None,
+        *,
+        core: bool = True,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.settings = settings or SelectionSettings()
+        self._core = core
+        self._clock = clock
+        self._factories: dict[str, RankerFactory] = {"bm25": bm25.factory, **(rankers or {})}
+        # Categories decide the allotment too and follow the settings, so the selector makes its own.
+        self._scorers = tuple(name for name in self.settings.rankers if name != "categories")
+        self._by_keyword = "categories" in self.settings.rankers
+        if missing := [name for name in self._scorers if name not in self._factories]:
+            known = sorted({"categories", *self._factories})
+            raise ConfigError(f"selection.rankers: no ranker {missing[0]!r}; there are {', '.join(known)}")
+        self._indexes = IndexCache(self._make_index)
+
+    def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection:
+        """The tools for a request. Raises `BudgetError` when those that must be sent are over a limit."""
+        started = self._clock()
+        plan = self._plan(view, query, budget)
+        selection = self._written(view, plan, budget, started)
+        _log_selection(view, selection, plan, budget)
+        return selection
+
+    def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
+        """The best matches for some words, best first, core tools too; only tools that match at all."""
+        index = self._indexes.of(view.catalog)
+        words = query_words(SelectionQuery(text=text), window=0, window_user=0)
+        found = index.categories.found(words, view.mask)
+        names = self._scorers or ("bm25",)
+        _, scores = _scored(index, ("categories", *names), words, found, view.mask)
+        hits = np.flatnonzero(scores > FLOOR * scores.max(initial=0.0))
+        best = hits[np.argsort(-scores[hits], kind="stable")][: max(0, limit)]
+        return [
+            SelectedTool(
+                tool=view.catalog.tools[position],
+                score=round(float(scores[position]), 4),
+                reasons=_reasons(index, names, words, found, position),
+                core=bool(index.core[position]),
+            )
+            for position in best.tolist()
+        ]
+
+    def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
+        """Every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
+        plan = self._plan(view, query, budget)
+        outside = _visible(view, plan.index).copy()
+        outside[np.concatenate([plan.pool.positions, plan.core, plan.pinned])] = False
+        outside[_positions(view, query.exclude)] = False
+        rest = (self._outsider(view, plan, position) for position in np.flatnonzero(outside).tolist())
+        return (*_losers(view, plan, budget, None), *rest)
+
+    def explain(self, view: View, query: SelectionQuery, budget: Budget, name: str) -> Explanation:
+        """Why the tool of that name is in or out. For the operator: it says of a hidden tool that it is hidden."""
+        position = view.catalog.position(name)
+        if position is None:
+            return Explanation(tool=name, chosen=False, stage="unknown", detail="the catalog has no tool of this name")
+        if not view.sees(position):
+            return Explanation(tool=name, chosen=False, stage="hidden", detail="this caller may not see it")
+        plan = self._plan(view, query, budget)
+        stage, detail = self._stage(view, plan, query, budget, position)
+        ranks = np.flatnonzero(plan.pool.positions[plan.allotment.ranked] == position)
+        return Explanation(
+            tool=name,
+            chosen=stage in ("selected", "core", "pinned"),
+            stage=stage,
+            score=round(float(plan.scores[position]), 4),
+            rank=int(ranks[0]) + 1 if len(ranks) else None,
+            candidates=len(plan.candidates),
+            detail=detail,
+            reasons=self._why(view, plan, position),
+            signals={name: round(float(signal[position]), 4) for name, signal in plan.signals.items()},
+        )
+
+    # --- from a query to a plan ---------------------------------------------------------------------------------------
+
+    def _make_index(self, catalog: Catalog) -> CatalogIndex:
+        categories = Categories(catalog, match=self.settings.match, related_depth=self.settings.related_depth)
+        return CatalogIndex(catalog, categories, self._factories, core=self._core)
+
+    def _plan(self, view: View, query: SelectionQuery, budget: Budget) -> _Plan:
+        index = self._indexes.of(view.catalog)
+        visible = _visible(view, index)
+        sent = np.zeros(index.size, dtype=np.bool_)
+        sent[_positions(view, query.exclude)] = True
+        core = np.flatnonzero(visible & index.core & ~sent)
+        pinned = np.array(
+            [p for p in _positions(view, query.pinned) if not index.core[p] and not sent[p]], dtype=np.int64
+        )
+        eligible = visible & ~index.core
+        eligible[pinned] = False
+        if budget.policy != "proportional":
+            eligible &= ~sent
+
+        words, signals = QueryWords(messages=()), dict[str, Floats]()
+        scores, floor = np.zeros(index.size, dtype=np.float32), 0.0
+        if self._goes_whole(index, query, budget, visible, core):
+            pool = _flat(index, "whole", eligible & ~sent)
+        elif not self.settings.rankers and query.categories is None:
+            pool = _flat(index, "listed", eligible)
+        else:
+            words, found = self._found(index, query, view.mask)
+            drawers = self._by_keyword or query.categories is not None
+            names = ("categories", *self._scorers) if drawers else self._scorers
+            signals, scores = _scored(index, names, words, found, view.mask)
+            floor = FLOOR * float(scores.max(initial=0.0))
+            pool = self._pool(index, query, found, scores, floor, eligible)
+        if pool.no_match and self.settings.on_no_match == "none":
+            core = core[:0]
+
+        candidates = Candidates(
+            priority=pool.priority,
+            group=pool.group,
+            guaranteed=pool.guaranteed,
+            sent=sent[pool.positions],
+            full=index.full[pool.positions],
+            slim=index.slim(pool.positions) if budget.max_tokens is not None else index.full[pool.positions],
+        )
+        room = _room(view, index, query, budget, core, pinned, whole=pool.kind == "whole")
+        policy = "ranked" if pool.kind == "whole" else budget.policy
+        return _Plan(
+            index=index,
+            words=words,
+            signals=signals,
+            scores=scores,
+            floor=floor,
+            pool=pool,
+            candidates=candidates,
+            allotment=allot(candidates, room, policy=policy, redistribute=budget.redistribute),
+            core=core,
+            pinned=pinned,
+            room=room,
+        )
+
+    def _goes_whole(
+        self, index: CatalogIndex, query: SelectionQuery, budget: Budget, visible: Mask, core: Ints
+    ) -> bool:
+        """Whether there is nothing to choose: the visible catalog fits as it is. Not asked when something is looked for."""
+        if not self.settings.whole_if_it_fits or query.text is not None or query.categories is not None:
+            return False
+        count = int(visible.sum())
+        ordinary = count - int((visible & index.core).sum())
+        return (
+            (budget.max_tools is None or ordinary <= budget.max_tools)
+            and (budget.provider_cap is None or count + query.fixed_count <= budget.provider_cap)
+            and (budget.max_tokens is None or int(index.full[visible].sum()) + query.fixed_tokens <= budget.max_tokens)
+        )
+
+    def _found(self, index: CatalogIndex, query: SelectionQuery, mask: Mask | None) -> tuple[QueryWords, Found]:
+        """The words of the query, and the categories that they or the caller name."""
+        words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
+        if query.categories is None:
+            return words, index.categories.found(words, mask) if self._by_keyword else Found()
+        shown = index.categories.visible(mask)
+        named = (index.categories.index(name) for name in dict.fromkeys(query.categories))
+        return words, Found(matched={i: Hit(weight=1.0) for i in named if i is not None and shown[i]})
+
+    def _pool(
+        self, index: CatalogIndex, query: SelectionQuery, found: Found, scores: Floats, floor: float, eligible: Mask
+    ) -> _Pool:
+        if query.categories is not None:
+            kind: Kind = "scored" if self._scorers else "listed"
+            return _by_category(index, kind, found, found.matched, scores, eligible)
+        if not scores.any():
+            return self._without_match(index, query, eligible)
+        if not self._scorers:
+            return _by_category(index, "listed", found, sorted((*found.matched, *found.related)), scores, eligible)
+        return _by_score(index, found, scores, floor, eligible)
+
+    def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Mask) -> _Pool:
+        """The default categories, unless tools were sent before: then nothing more is what fits."""
+        if self.settings.on_no_match != "defaults" or query.exclude:
+            return _nothing(index)
+        return _by_category(index, "defaults", Found(), index.defaults, None, eligible)
+
+    # --- from a plan to what is written down --------------------------------------------------------------------------
+
+    def _written(self, view: View, plan: _Plan, budget: Budget, started: float) -> Selection:
+        positions = [*plan.core.tolist(), *self._ordered(plan)]
+        slim = self._slimmed(plan, positions)
+        categories = view.catalog.categories
+        matched = tuple(categories[i].name for i in plan.pool.found.matched)
+        gave = sorted({i for i in plan.index.categories.category_of[plan.chosen].tolist() if i >= 0})
+        sizes = plan.index.slim(np.array(positions, dtype=np.int64)) if slim else plan.index.full[positions]
+        return Selection(
+            tools=tuple(
+                SelectedTool(
+                    tool=view.catalog.tools[position],
+                    score=round(float(plan.scores[position]), 4),
+                    reasons=self._why(view, plan, position),
+                    slim=position in slim,
+                    core=bool(plan.index.core[position]),
+                )
+                for position in positions
+            ),
+            dropped=tuple(_losers(view, plan, budget, DROPPED_LISTED)),
+            categories=tuple(dict.fromkeys((*matched, *(categories[i].name for i in gave)))),
+            matched=matched,
+            no_match=plan.pool.no_match,
+            starved=_starved(view, plan),
+            catalog_size=len(view),
+            tokens_all=int(plan.index.full[view.mask].sum() if view.mask is not None else plan.index.full.sum()),
+            tokens_selected=int(sizes.sum()),
+            seconds=self._clock() - started,
+        )
+
+    def _ordered(self, plan: _Plan) -> list[int]:
+        """Exact presets keep the order of the list, category by category; ours is catalog order, which caches like."""
+        if plan.pool.kind in ("listed", "defaults") and not self._scorers:
+            return [*sorted(plan.pinned.tolist()), *plan.pool.positions[np.sort(plan.allotment.chosen)].tolist()]
+        return sorted((*plan.pinned.tolist(), *plan.chosen.tolist()))
+
+    def _slimmed(self, plan: _Plan, positions: Sequence[int]) -> frozenset[int]:
+        """Positions to be sent slimmed: all that slimming makes smaller, once anything had to be slimmed."""
+        if not plan.allotment.slimmed:
+            return frozenset()
+        array = np.array(positions, dtype=np.int64)
+        return frozenset(array[plan.index.slim(array) < plan.index.full[array]].tolist())
+
+    def _why(self, view: View, plan: _Plan, position: int) -> tuple[str, ...]:
+        if plan.index.core[position]:
+            return ("core: sent always",)
+        if position in plan.pinned:
+            return ("pinned: asked for by name",)
+        if plan.pool.kind == "whole":
+            return ("the whole catalog fits",)
+        if plan.pool.kind == "defaults":
+            return (f"default category {view.catalog.tools[position].category}: nothing matched",)
+        return _reasons(plan.index, self._scorers, plan.words, plan.pool.found, position)
+
+    def _stage(self, view: View, plan: _Plan, query: SelectionQuery, budget: Budget, position: int) -> tuple[str, str]:
+        if position in plan.core:
+            return "core", ""
+        if position in plan.pinned:
+            return "pinned", ""
+        if view.catalog.tools[position].name in query.exclude:
+            return "sent", "the conversation has it already"
+        at = np.flatnonzero(plan.pool.positions == position)
+        if not len(at):
+            drop = self._outsider(view, plan, position)
+            return drop.stage, drop.detail
+        if OUTCOMES[plan.allotment.outcome[at[0]]] == "chosen":
+            return "selected", ""
+        drop = _loser(view, plan, budget, int(at[0]))
+        return drop.stage, drop.detail
+
+    def _outsider(self, view: View, plan: _Plan, position: int) -> DroppedTool:
+        """A visible tool that was no candidate."""
+        score = float(plan.scores[position])
+        stage: DropStage = "floor" if score > 0 else "no_match"
+        detail = (
+            f"score {score:.3f} is under the floor of {plan.floor:.3f}" if score > 0 else "nothing in it was asked for"
+        )
+        return DroppedTool(name=view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
+
+
+# --- scores ---------------------------------------------------------------------------------------------------------------
+
+
+def _scored(
+    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Mask | None
+) -> tuple[dict[str, Floats], Floats]:
+    """What each ranker says, 0 to 1, and their weighted mean.
+
+    A ranker's best tool has 1. Keywords are not stretched so: a hit in an earlier message has that message's weight.
+    """
+    signals = {}
+    for name in names:
+        if name == "categories":
+            signals[name] = index.categories.scores_of(found, mask)
+            continue
+        raw = np.asarray(index.ranker(name).scores(words, mask), dtype=np.float32)
+        if mask is not None:  # a ranker from outside may have forgotten; nobody hidden may get through here
+            raw = np.where(mask, raw, np.float32(0.0))
+        best = raw.max(initial=0.0)
+        signals[name] = raw / best if best > 0 else raw
+    total = sum(WEIGHTS.get(name, 1.0) for name in signals)
+    scores = np.zeros(index.size, dtype=np.float32)
+    for name, signal in signals.items():
+        scores += signal * np.float32(WEIGHTS.get(name, 1.0) / total)
+    return signals, scores
+
+
+# --- pools: which tools are candidates, in which order, in which groups ---------------------------------------------------
+
+
+def _flat(index: CatalogIndex, kind: Kind, eligible: Mask) -> _Pool:
+    """All eligible tools, in catalog order, grouped by category."""
+    return _grouped(index, kind, Found(), np.flatnonzero(eligible), None, ())
+
+
+def _nothing(index: CatalogIndex) -> _Pool:
+    return _grouped(index, "nothing", Found(), np.empty(0, dtype=np.int64), None, (), no_match=True)
+
+
+def _by_category(
+    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], scores: Floats | None, eligible: Mask
+) -> _Pool:
+    """The tools of some categories, category by category in the order given."""
+    active = tuple(active)
+    members = [index.members[category] for category in active]
+    listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
+    positions = listed[eligible[listed]]
+    priority = scores[positions] if scores is not None and kind == "scored" else None
+    no_match = kind == "defaults" or not active
+    return _grouped(index, kind, found, positions, priority, active, no_match=no_match)
+
+
+def _by_score(index: CatalogIndex, found: Found, scores: Floats, floor: float, eligible: Mask) -> _Pool:
+    """The tools that score above the floor, whatever their category."""
+    positions = np.flatnonzero(eligible & (scores > floor))
+    return _grouped(index, "scored", found, positions, scores[positions], (*found.matched, *found.related))
+
+
+def _grouped(
+    index: CatalogIndex,
+    kind: Kind,
+    found: Found,
+    positions: Ints,
+    priority: Floats | None,
+    active: Sequence[int],
+    *,
+    no_match: bool = False,
+) -> _Pool:
+    """Groups in the order of `active`, then the other categories in catalog order, then tools without one.
+
+    Guaranteed are those that were asked for: matched, named, or the defaults. Groups without a candidate do not count.
+    """
+    total = len(index.members)
+    order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category
+    order[list(active)] = np.arange(len(active))
+    categories = index.categories.category_of[positions]
+    ranks, group = np.unique(order[categories], return_inverse=True)
+    of_rank = {int(order[category]): category for category in range(-1, total)}
+    group_categories = tuple(of_rank[rank] for rank in ranks.tolist())
+    asked = found.matched if kind != "defaults" else set(active)
+    if priority is None:
+        priority = np.zeros(len(positions), dtype=np.float32)
+    return _Pool(
+        kind=kind,
+        positions=positions,
+        priority=priority,
+        group=group.astype(np.int64),
+        group_categories=group_categories,
+        guaranteed=np.array([category in asked for category in group_categories], dtype=np.bool_),
+        found=found,
+        no_match=no_match,
+    )
+
+
+# --- budget ---------------------------------------------------------------------------------------------------------------
+
+
+def _room(
+    view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, core: Ints, pinned: Ints, *, whole: bool
+) -> Room:
+    """What the budget leaves for candidates. Raises `BudgetError` if what must be sent is over a limit."""
+    must = np.concatenate([core, pinned])
+    _check_places(view, query, budget, must)
+    count = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
+    keep = query.expandable and not whole
+    places = None
+    if budget.provider_cap is not None:
+        places = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if keep else 0)
+    if budget.max_tokens is None:
+        return Room(count=count, places=places, tokens=None, tokens_slim=None)
+    full, slim = int(index.full[must].sum()), int(index.slim(must).sum())
+    _check_tokens(view, query, budget, must, slim)
+    left = int(budget.max_tokens * (1 - budget.reserve_tokens)) if keep else budget.max_tokens
+    left -= query.fixed_tokens
+    return Room(count=count, places=places, tokens=left - full, tokens_slim=left - slim)
+
+
+def _check_places(view: View, query: SelectionQuery, budget: Budget, must: Ints) -> None:
+    needed = len(must) + query.fixed_count
+    if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:
+        raise BudgetError(
+            f"{len(must)} tools that are always sent ({_names(view, must)}) and {query.fixed_count} sent besides make "
+            f"{needed}, over the provider's cap of {budget.provider_cap}; mark fewer tools as core or raise provider_cap"
+        )
+
+
+def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints, slim: int) -> None:
+    if len(must) and budget.max_tokens is not None and slim + query.fixed_tokens > budget.max_tokens:
+        raise BudgetError(
+            f"{len(must)} tools that are always sent ({_names(view, must)}) cost {slim} tokens slimmed, and "
+            f"{query.fixed_tokens} are taken besides: over max_tokens of {budget.max_tokens}; mark fewer tools as core "
+            "or raise max_tokens"
+        )
+
+
+def _names(view: View, positions: Ints) -> str:
+    shown = [view.catalog.tools[position].name for position in positions[:20].tolist()]
+    return ", ".join(shown) + (", ..." if len(positions) > len(shown) else "")
+
+
+# --- words for what happened ----------------------------------------------------------------------------------------------
+
+
+def _reasons(
+    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, position: int
+) -> tuple[str, ...]:
+    reasons = index.categories.reasons_of(found, position)
+    for name in names:
+        reasons += tuple(index.ranker(name).reasons(words, position))
+    return reasons
+
+
+def _losers(view: View, plan: _Plan, budget: Budget, limit: int | None) -> list[DroppedTool]:
+    """Candidates that were not chosen, the best first."""
+    ranked = plan.allotment.ranked
+    lost = ranked[plan.allotment.outcome[ranked] >= OUTCOMES.index("quota")][:limit]
+    return [_loser(view, plan, budget, at) for at in lost.tolist()]
+
+
+def _loser(view: View, plan: _Plan, budget: Budget, at: int) -> DroppedTool:
+    position = int(plan.pool.positions[at])
+    stage: Any = OUTCOMES[plan.allotment.outcome[at]]
+    details = {
+        "quota": f"its category has {plan.allotment.quota} places",
+        "max_tools": f"max_tools is {budget.max_tools}",
+        "provider_cap": f"the provider takes {budget.provider_cap}",
+        "max_tokens": f"{plan.candidates.slim[at]} tokens did not fit into {budget.max_tokens}",
+    }
+    return DroppedTool(
+        name=view.catalog.tools[position].name,
+        stage=stage,
+        detail=details.get(stage, ""),
+        score=round(float(plan.scores[position]), 4),
+    )
+
+
+def _starved(view: View, plan: _Plan) -> tuple[str, ...]:
+    """Categories that were asked for, have tools, and got none."""
+    served = plan.pool.group[plan.allotment.outcome <= OUTCOMES.index("sent")]
+    counts = np.bincount(served, minlength=len(plan.pool.group_categories))
+    return tuple(
+        view.catalog.categories[category].name
+        for group, category in enumerate(plan.pool.group_categories)
+        if not counts[group] and category in plan.pool.found.matched
+    )
+
+
+def _log_selection(view: View, selection: Selection, plan: _Plan, budget: Budget) -> None:
+    log = _logger()
+    names = sorted(selection.categories)
+    if (plan.allotment.outcome == OUTCOMES.index("provider_cap")).any():
+        log.warning(
+            "tools cut to the provider's cap",
+            catalog=selection.catalog_size,
+            selected=len(selection.tools),
+            wanted=len(plan.core) + len(plan.pinned) + len(plan.candidates),
+            cap=budget.provider_cap,
+            categories=names,
+        )
+    log.info("tools selected", selected=len(selection.tools), total=selection.catalog_size, categories=names)
+
+
+_unconfigured = structlog.wrap_logger(
+    logging.getLogger(__name__),
+    processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+    wrapper_class=structlog.stdlib.BoundLogger,
+)
+
+
+def _logger() -> Any:
+    """structlog as the application set it up; where it did not, the standard library's, because structlog's own default
+    prints to the standard output of a program that only wanted a selection."""
+    return structlog.get_logger(__name__) if structlog.is_configured() else _unconfigured
+
+
+def _visible(view: View, index: CatalogIndex) -> Mask:
+    return np.ones(index.size, dtype=np.bool_) if view.mask is None else view.mask
+
+
+def _positions(view: View, names: Iterable[str]) -> list[int]:
+    """Positions of the visible tools of these names, sorted."""
+    found = (view.catalog.position(name) for name in names)
+    return sorted({position for position in found if position is not None and view.sees(position)})
