@@ -337,13 +337,7 @@ def _candidates(
     for mention in [*named, None]:
         text = mention.text if mention else salient(facts)
         found = [
-            _Candidate(
-                row=hit.row,
-                value=identifier(hit.row, slot, about=about),
-                score=hit.score,
-                exact=hit.exact,
-                mention=mention,
-            )
+            _Candidate(hit=hit, value=identifier(hit.row, slot, about=about), mention=mention)
             for hit in matches(rows, text)
             if mention or hit.exact or hit.score >= 0.5
         ]
