@@ -300,11 +300,7 @@ def _pick(slot: Slot, others: Sequence[str], facts: Facts, scene: Scene) -> Foun
             return _pointed_at(rows, slot, about, scene)
         candidates = _candidates(rows, slot, others, about, facts)
         if not candidates and done in scene.trail and len(rows) == 1 and done.arguments:
-            candidates = [
-                _Candidate(
-                    row=rows[0], value=identifier(rows[0], slot, about=about), score=1, exact=False, mention=None
-                )
-            ]
+            return Found(value=identifier(rows[0], slot, about=about))
         if candidates:
             return _best(candidates, slot, scene)
     return None
