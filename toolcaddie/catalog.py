@@ -73,7 +73,7 @@ class Catalog:
                     f"{tool.source!r}; rename one or leave one source out"
                 )
             if tool.category is not None:
-                described.setdefault(tool.category, Category(name=tool.category))
+                described.setdefault(tool.category, _bare(tool.category))
                 members.setdefault(tool.category, []).append(position)
         return cls(
             tools=tools,
@@ -151,6 +151,11 @@ class View:
     def narrowed(self, mask: Mask) -> View:
         """The view that also needs `mask`."""
         return View(catalog=self.catalog, mask=mask if self.mask is None else self.mask & mask)
+
+
+def _bare(name: str) -> Category:
+    """A category nobody described: its own name is the one word it is known by."""
+    return Category(name=name, keywords=(re.sub(r"[_\-.]+", " ", name).strip().lower(),))
 
 
 def check_tool(tool: Tool, *, schemas: bool = True) -> None:
