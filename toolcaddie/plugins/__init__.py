@@ -1,0 +1,21 @@
+"""Parts that other packages bring, and catalogs by name."""
+
+from __future__ import annotations
+
+from toolcaddie.plugins.definitions import DefinitionSource
+from toolcaddie.plugins.found import CATALOGS, GROUPS, PROVIDERS, RANKERS, SINKS, Plugin, discover, load
+from toolcaddie.plugins.specs import WrapFunctions, load_catalog
+
+__all__ = [
+    "CATALOGS",
+    "GROUPS",
+    "PROVIDERS",
+    "RANKERS",
+    "SINKS",
+    "DefinitionSource",
+    "Plugin",
+    "WrapFunctions",
+    "discover",
+    "load",
+    "load_catalog",
+]
