@@ -1,0 +1,1 @@
+"""Catalogs to try things on, loaded by name."""

@@ -1,0 +1,409 @@
+"""What a tool of the gym is made of: parameters, and SQL that checks, writes and shows.
+
+An `Operation` is data. It runs in this order, in one transaction: every id must exist, every refusal must find nothing,
+the writes, then what is shown. The functions below build the usual kinds (list, details, figures, create, update, act,
+remove), so that the tables of operations read as a list of tools. All SQL is written here and there; what a caller sends
+only ever becomes a bound value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+from toolcaddie.tool import JsonObject, Tool, ToolAnnotations
+
+SOURCE = "gym"
+
+_LARGEST = 1_000_000_000
+_DAY = r"^(\d{4}-\d{2}-\d{2}|today|tomorrow|yesterday)$"
+_TIME = r"^([01]\d|2[0-3]):[0-5]\d$"
+_MONTH = r"^\d{4}-(0[1-9]|1[0-2])$"
+
+Kind = Literal["plain", "day"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """A parameter. It filters a list (`where`), or is written to the column of its name, or is used by name in the SQL."""
+
+    name: str
+    schema: JsonObject
+    kind: Kind = "plain"
+    """A `day` may be a date or today, tomorrow, yesterday."""
+    default: Any = None
+    where: str | None = None
+    """The condition it adds to a list, when given."""
+    table: str | None = None
+    """The table in which an id must exist."""
+    finder: str | None = None
+    """The tool that gives ids of that table."""
+
+
+class Write(Protocol):
+    """One statement; which columns it names may depend on which arguments were given."""
+
+    def sql(self, arguments: Mapping[str, Any]) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement as it stands."""
+
+    text: str
+
+    def sql(self, arguments: Mapping[str, Any]) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """A new row of the columns that were given, and of `values`: column -> SQL expression."""
+
+    table: str
+    columns: tuple[str, ...]
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def sql(self, arguments: Mapping[str, Any]) -> str:
+        given = {name: f":{name}" for name in self.columns if arguments.get(name) is not None}
+        row = {**given, **self.values}
+        return f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join(row.values())})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """The columns that were given, of the row with id `:by`."""
+
+    table: str
+    columns: tuple[str, ...]
+    by: str
+
+    def sql(self, arguments: Mapping[str, Any]) -> str:
+        # The id is always set to itself, so that a statement without further columns is still one.
+        changes = ["id = id", *(f"{name} = :{name}" for name in self.columns if arguments.get(name) is not None)]
+        return f"UPDATE {self.table} SET {', '.join(changes)} WHERE id = :{self.by}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """When `query` finds a row the call is refused with `message`, filled with the arguments and the row's columns."""
+
+    query: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Show:
+    """A part of the answer: under `key` the rows, the first row, or (key '') the first row's columns themselves."""
+
+    key: str
+    query: str
+    many: bool = True
+    order: str = ""
+    filters: tuple[str, ...] = ()
+    """Conditions that always hold, beside those of the parameters given."""
+    paged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One tool of the gym, with all it does."""
+
+    name: str
+    description: str
+    params: tuple[Param, ...] = ()
+    required: tuple[str, ...] = ()
+    rules: JsonObject = field(default_factory=dict)
+    """Further words of the schema: at least one field, either of two."""
+    refusals: tuple[Refusal, ...] = ()
+    writes: tuple[Write, ...] = ()
+    shows: tuple[Show, ...] = ()
+    destructive: bool = False
+    idempotent: bool = False
+    hints: tuple[str, ...] = ()
+
+    def tool(self, category: str | None) -> Tool:
+        """The tool as a model sees it; without a category it is a core tool."""
+        schema: dict[str, Any] = {
+            "type": "object",
+            "properties": {param.name: param.schema for param in self.params},
+            "additionalProperties": False,
+            **self.rules,
+        }
+        if self.required:
+            schema["required"] = list(self.required)
+        reads = not self.writes
+        return Tool(
+            name=self.name,
+            description=self.description,
+            input_schema=schema,
+            category=category,
+            core=category is None,
+            hints=self.hints,
+            source=SOURCE,
+            annotations=ToolAnnotations(
+                title=self.name.replace("_", " ").capitalize(),
+                read_only=reads,
+                destructive=self.destructive,
+                idempotent=reads or self.idempotent,
+                open_world=False,
+            ),
+        )
+
+
+# Parameters
+
+
+def _schema(kind: str, description: str, **rules: Any) -> dict[str, Any]:
+    return {"type": kind, "description": description, **rules}
+
+
+def _with_default(schema: dict[str, Any], default: Any) -> dict[str, Any]:
+    return schema if default is None else {**schema, "default": default}
+
+
+def text(name: str, description: str, *, most: int = 200, where: str | None = None) -> Param:
+    return Param(name=name, schema=_schema("string", description, minLength=1, maxLength=most), where=where)
+
+
+def choice(name: str, description: str, *values: str, default: str | None = None) -> Param:
+    """One of some words; in a list it filters the column of its name."""
+    schema = _schema("string", description, enum=list(values))
+    return Param(name=name, schema=_with_default(schema, default), default=default, where=f"{name} = :{name}")
+
+
+def whole(
+    name: str,
+    description: str,
+    *,
+    least: int = 0,
+    most: int = _LARGEST,
+    default: int | None = None,
+    where: str | None = None,
+) -> Param:
+    schema = _schema("integer", description, minimum=least, maximum=most)
+    return Param(name=name, schema=_with_default(schema, default), default=default, where=where)
+
+
+def amount(
+    name: str, description: str, *, least: float = 0, most: float = _LARGEST, default: float | None = None
+) -> Param:
+    schema = _schema("number", description, minimum=least, maximum=most)
+    return Param(name=name, schema=_with_default(schema, default), default=default)
+
+
+def day(name: str, description: str, *, default: str | None = None, where: str | None = None) -> Param:
+    schema = _schema("string", f"{description} YYYY-MM-DD, or today, tomorrow, yesterday.", pattern=_DAY)
+    return Param(name=name, schema=_with_default(schema, default), kind="day", default=default, where=where)
+
+
+def clock(name: str, description: str, *, where: str | None = None) -> Param:
+    return Param(name=name, schema=_schema("string", f"{description} HH:MM, 24 hours.", pattern=_TIME), where=where)
+
+
+def month(name: str, description: str, *, where: str | None = None) -> Param:
+    return Param(name=name, schema=_schema("string", f"{description} YYYY-MM.", pattern=_MONTH), where=where)
+
+
+def ident(name: str, *, table: str, finder: str, noun: str | None = None) -> Param:
+    """The id of a row; a list takes it as a filter."""
+    noun = noun or name.removesuffix("_id").replace("_", " ")
+    schema = _schema("integer", f"Id of the {noun}, from {finder}.", minimum=1, maximum=_LARGEST)
+    return Param(name=name, schema=schema, where=f"{name} = :{name}", table=table, finder=finder)
+
+
+def search(*columns: str) -> Param:
+    """Words to look for in some columns, whatever case and accents."""
+    joined = " || ' ' || ".join(f"coalesce({column}, '')" for column in columns)
+    named = " or ".join(", ".join(column.replace("_", " ") for column in columns).rsplit(", ", 1))
+    return text("search", f"Part of the {named} to look for.", where=f"matches({joined}, :search)")
+
+
+def period(column: str, what: str) -> tuple[Param, Param]:
+    """From and to, both included."""
+    return (
+        day("from_date", f"Only {what} on or after this day.", where=f"{column} >= :from_date"),
+        day("to_date", f"Only {what} on or before this day.", where=f"{column} <= :to_date"),
+    )
+
+
+def days_back(what: str, *, default: int = 30) -> Param:
+    return whole("days", f"How many days back to look for {what}, today included.", least=1, most=3650, default=default)
+
+
+_PAGE = (
+    whole("limit", "How many to return at most.", least=1, most=100, default=20),
+    whole("offset", "How many to skip, to see the next page.", default=0),
+)
+
+
+# Kinds of operations
+
+
+def listing(
+    name: str,
+    description: str,
+    key: str,
+    view: str,
+    *takes: Param,
+    order: str,
+    requires: Sequence[Param] = (),
+    filters: Sequence[str] = (),
+    hints: Sequence[str] = (),
+) -> Operation:
+    """Rows of a view, filtered by the parameters given, page by page, with the total."""
+    show = Show(key=key, query=f"SELECT * FROM {view}", order=order, filters=tuple(filters), paged=True)
+    return Operation(
+        name=name,
+        description=description,
+        params=(*requires, *takes, *_PAGE),
+        required=_names(requires),
+        shows=(show,),
+        hints=tuple(hints),
+    )
+
+
+def reading(
+    name: str,
+    description: str,
+    *shows: Show,
+    requires: Sequence[Param] = (),
+    takes: Sequence[Param] = (),
+    refusals: Sequence[Refusal] = (),
+    hints: Sequence[str] = (),
+) -> Operation:
+    """One thing with what belongs to it, or figures."""
+    return Operation(
+        name=name,
+        description=description,
+        params=(*requires, *takes),
+        required=_names(requires),
+        refusals=tuple(refusals),
+        shows=shows,
+        hints=tuple(hints),
+    )
+
+
+def create(
+    name: str,
+    description: str,
+    table: str,
+    show: Show,
+    *,
+    requires: Sequence[Param],
+    takes: Sequence[Param] = (),
+    values: Mapping[str, str] | None = None,
+    refusals: Sequence[Refusal] = (),
+    hints: Sequence[str] = (),
+) -> Operation:
+    """A new row; `:new_id` is its id in `show`."""
+    params = (*requires, *takes)
+    insert = Insert(table=table, columns=_names(params), values=values or {})
+    return Operation(
+        name=name,
+        description=description,
+        params=params,
+        required=_names(requires),
+        refusals=tuple(refusals),
+        writes=(insert,),
+        shows=(show,),
+        hints=tuple(hints),
+    )
+
+
+def update(
+    name: str,
+    description: str,
+    table: str,
+    show: Show,
+    by: Param,
+    *takes: Param,
+    refusals: Sequence[Refusal] = (),
+    hints: Sequence[str] = (),
+) -> Operation:
+    """New values for the fields given, of which there must be one."""
+    return Operation(
+        name=name,
+        description=description,
+        params=(by, *takes),
+        required=(by.name,),
+        rules={"minProperties": 2},
+        refusals=tuple(refusals),
+        writes=(Update(table=table, columns=_names(takes), by=by.name),),
+        shows=(show,),
+        idempotent=True,
+        hints=tuple(hints),
+    )
+
+
+def act(
+    name: str,
+    description: str,
+    *writes: str,
+    show: Show,
+    requires: Sequence[Param] = (),
+    takes: Sequence[Param] = (),
+    refusals: Sequence[Refusal] = (),
+    idempotent: bool = True,
+    destructive: bool = False,
+    hints: Sequence[str] = (),
+) -> Operation:
+    """A change of state: refused unless it makes sense, so that doing it twice does it once."""
+    return Operation(
+        name=name,
+        description=description,
+        params=(*requires, *takes),
+        required=_names(requires),
+        refusals=tuple(refusals),
+        writes=tuple(map(Statement, writes)),
+        shows=(show,),
+        idempotent=idempotent,
+        destructive=destructive,
+        hints=tuple(hints),
+    )
+
+
+def remove(
+    name: str, description: str, table: str, by: Param, *, refusals: Sequence[Refusal] = (), hints: Sequence[str] = ()
+) -> Operation:
+    """The row is gone for good."""
+    return Operation(
+        name=name,
+        description=description,
+        params=(by,),
+        required=(by.name,),
+        refusals=tuple(refusals),
+        writes=(Statement(f"DELETE FROM {table} WHERE id = :{by.name}"),),
+        shows=(Show(key="", query=f"SELECT :{by.name} AS {by.name}, 'deleted' AS status", many=False),),
+        destructive=True,
+        idempotent=True,
+        hints=tuple(hints),
+    )
+
+
+def row(key: str, view: str, condition: str) -> Show:
+    return Show(key=key, query=f"SELECT * FROM {view} WHERE {condition}", many=False)
+
+
+def rows(key: str, query: str) -> Show:
+    return Show(key=key, query=query)
+
+
+def figures(query: str) -> Show:
+    """Named numbers at the top of the answer."""
+    return Show(key="", query=query, many=False)
+
+
+def refuse(query: str, message: str) -> Refusal:
+    return Refusal(query=query, message=message)
+
+
+def free(param: Param, **changes: Any) -> Param:
+    """The same parameter where it does not filter, or with another name, default or description."""
+    described = {**param.schema, "description": changes.pop("description", param.schema["description"])}
+    return replace(param, schema=described, **{"where": None, **changes})
+
+
+def _names(params: Iterable[Param]) -> tuple[str, ...]:
+    return tuple(param.name for param in params)
