@@ -17,7 +17,7 @@ import msgspec
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
 from toolcaddie.providers.practice_answer import signed
-from toolcaddie.providers.practice_plan import Call, Say, Step, forced_step, next_step, report
+from toolcaddie.providers.practice_plan import Call, Say, Step, forced_step, next_step, only_words
 from toolcaddie.providers.practice_scene import read_scene
 from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.tool import JsonObject, ToolCall
@@ -72,7 +72,7 @@ def _decide(request: ModelRequest, today: date) -> Step:
     mode, names = _choice(request.tool_choice)
     scene = read_scene(request, today=today, only=names)
     if mode == "none" or not request.tools:
-        return report(scene) if scene.trail else next_step(scene)
+        return only_words(scene)
     if mode == "required":
         return forced_step(scene, next(iter(names)) if names and len(names) == 1 else None)
     return next_step(scene)

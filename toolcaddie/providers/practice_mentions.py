@@ -45,6 +45,7 @@ _CURRENCIES = {
     "pound": "GBP", "rupee": "INR", "yen": "JPY", "real": "BRL", "reais": "BRL", "peso": "MXN", "franc": "CHF",
     "dirham": "AED",
 }  # fmt: skip
+KNOWN_CURRENCIES = frozenset(_CURRENCIES.values())
 _MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_name) if name}
 _MONTHS |= {name.lower(): n for n, name in enumerate(calendar.month_abbr) if name and name != "May"}
 _DAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}

@@ -69,11 +69,18 @@ def forced_step(scene: Scene, name: str | None) -> Step:
     return (Call(name=tool.name, arguments={**filled.arguments, **stand_ins}),)
 
 
+def only_words(scene: Scene) -> Say:
+    """What there is to say when no tool may be called."""
+    if not scene.trail and (not scene.text.strip() or SMALL_TALK.match(scene.text)):
+        return Say(text=answer.greeting(len(scene.box.tools)))
+    return report(scene)
+
+
 def _freely(scene: Scene) -> Step:
     if len(scene.trail) >= MAX_CALLS:
         return Say(text=answer.gave_up(f"{len(scene.trail)} calls did not get me there."))
     if not scene.trail and (not scene.text.strip() or SMALL_TALK.match(scene.text)):
-        return Say(text=answer.greeting(len(scene.box.tools)))
+        return only_words(scene)
     ranked = _ranked(scene)
     goal = ranked[0] if ranked else None
     if goal is None or not _fits(goal, scene):

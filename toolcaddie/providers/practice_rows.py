@@ -43,7 +43,7 @@ def is_error(content: str) -> bool:
 
 def wrong_fields(content: str) -> tuple[str, ...]:
     """Arguments that an error about arguments names."""
-    told = content.split(" wrong:", 1)[-1].split("They must fit this schema", 1)[0]
+    told = content.split(" wrong:", 1)[-1].split("They must fit this schema", 1)[0].strip()
     return tuple(dict.fromkeys(match["absent"] or match["field"] for match in _WRONG_FIELD.finditer(told)))
 
 

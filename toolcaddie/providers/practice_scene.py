@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -15,10 +15,10 @@ from toolcaddie.message import Message, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
 from toolcaddie.providers.practice_answer import SIGNATURE
 from toolcaddie.providers.practice_arguments import Facts
-from toolcaddie.providers.practice_mentions import Mention, find_mentions
+from toolcaddie.providers.practice_mentions import KNOWN_CURRENCIES, Mention, currency_codes, find_mentions
 from toolcaddie.providers.practice_rows import decode, is_error
 from toolcaddie.providers.practice_toolbox import KnownTool, Toolbox, as_tool, offered_tools
-from toolcaddie.providers.practice_words import Wish, read_wish, stems
+from toolcaddie.providers.practice_words import Wish, read_wish, stem, stems
 from toolcaddie.schema import canonical_json
 
 _TODAY = re.compile(r"\b(?:today(?:'s date)?|date|current date)(?: is|:) *(\d{4})-(\d{2})-(\d{2})", re.IGNORECASE)
@@ -63,7 +63,13 @@ class Scene:
 
     @cached_property
     def wish(self) -> Wish:
-        return read_wish(self.text, self.before, verbs=self.box.leading)
+        wish = read_wish(self.text, self.before, verbs=self.box.leading)
+        return replace(wish, content=(*wish.content, *self._implied()))
+
+    def _implied(self) -> tuple[str, ...]:
+        """Stems that are meant without being said: two currencies are about a conversion."""
+        currencies = {code for _, code in currency_codes(self.text)}
+        return tuple(map(stem, ("convert", "currency"))) if len(currencies & KNOWN_CURRENCIES) > 1 else ()
 
     @cached_property
     def mentions(self) -> tuple[Mention, ...]:
