@@ -1,0 +1,407 @@
+"""What an operator sets: `toolcaddie.toml`, with the environment on top. Anything wrong is said at start, with its line."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec.structs import fields
+
+from toolcaddie.errors import ConfigError
+from toolcaddie.presets import PRESETS, Preset, preset
+from toolcaddie.suggest import close_names
+
+DEFAULT_FILE = "toolcaddie.toml"
+DEFAULT_DATABASE = "sqlite:///toolcaddie-data/toolcaddie.sqlite"
+"""Under the folder the process stands in."""
+
+PREFIX = "TOOLCADDIE_"
+"""`server.port` is `TOOLCADDIE_SERVER_PORT`; lists are written with commas."""
+
+log = logging.getLogger(__name__)
+
+Off = Literal["off"]
+"""TOML has no word for "no limit"."""
+
+Count = Annotated[int, Meta(ge=0)]
+Seconds = Annotated[float, Meta(gt=0)]
+HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
+
+T = TypeVar("T")
+
+
+class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8321
+    """0: any free one."""
+
+
+class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the model is. The key itself never stands in a file: `key_env` names the variable that holds it."""
+
+    url: HttpUrl | None = None
+    """None: the provider's own address."""
+    key_env: str = "OPENAI_API_KEY"
+
+
+class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    json: bool = False
+
+
+class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields of `presets.SelectionSettings` that take the place of the preset's."""
+
+    rankers: tuple[str, ...] | UnsetType = UNSET
+    match: Literal["word", "substring"] | UnsetType = UNSET
+    related_depth: Count | Off | UnsetType = UNSET
+    window: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    window_user: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    on_no_match: Literal["defaults", "core", "none"] | UnsetType = UNSET
+    whole_if_it_fits: bool | UnsetType = UNSET
+
+
+class BudgetOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields of `run.Budget` that take the place of the preset's."""
+
+    max_tools: Count | Off | UnsetType = UNSET
+    provider_cap: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
+    max_tokens: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
+    policy: Literal["proportional", "fair", "ranked"] | UnsetType = UNSET
+    redistribute: bool | UnsetType = UNSET
+    reserve_tools: Count | UnsetType = UNSET
+    reserve_tokens: Annotated[float, Meta(ge=0, lt=1)] | UnsetType = UNSET
+
+
+class LimitsOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Fields of `run.Limits` that take the place of the preset's."""
+
+    rounds: Annotated[int, Meta(ge=1, le=10)] | Off | UnsetType = UNSET
+    turns: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
+    forced_attempts: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    seconds: Seconds | Off | UnsetType = UNSET
+    tokens: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
+    tool_seconds: Seconds | UnsetType = UNSET
+    result_bytes: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    repeats_warn: Annotated[int, Meta(ge=2)] | Off | UnsetType = UNSET
+    repeats_stop: Annotated[int, Meta(ge=2)] | Off | UnsetType = UNSET
+
+
+class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one bot may use; a request says by its principal which bot asks."""
+
+    disabled_tools: tuple[str, ...] = ()
+    categories: tuple[str, ...] | None = None
+    """The enabled ones; None: all. Tools of others are not loaded, listed, searched or run."""
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that can be set. `msgspec.structs.replace` makes a changed copy (a command's options)."""
+
+    preset: str = "default"
+    model: str | None = None
+    """None: the provider's own choice."""
+    catalogs: tuple[str, ...] = ()
+    """As `--catalog` takes them: names, .jsonl files, python:module."""
+    database_url: str = DEFAULT_DATABASE
+    server: Server = Server()
+    upstream: Upstream = Upstream()
+    log: Log = Log()
+    selection: SelectionOverrides = SelectionOverrides()
+    budget: BudgetOverrides = BudgetOverrides()
+    limits: LimitsOverrides = LimitsOverrides()
+    bots: dict[str, BotSettings] = {}
+
+
+def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings of a file with the environment on top.
+
+    Without `path`: `toolcaddie.toml` of the current folder if it is there, else the defaults. Raises `ConfigError` naming
+    the key, file and line, or the variable. A variable that merely begins like ours is warned about, not refused:
+    platforms set some of their own.
+    """
+    file = _read(path)
+    _refuse_unknown(file, file.data, Settings, ())
+    for name, bot in _table(file.data.get("bots")).items():
+        _convert(file, bot, BotSettings, ("bots", name))
+    settings = _convert(file, file.data, Settings, ())
+    _check_preset(settings.preset, file.place(("preset",)))
+    return _with_environment(settings, os.environ if environ is None else environ)
+
+
+def effective_preset(settings: Settings) -> Preset:
+    """The preset of the settings with their overrides in it."""
+    chosen = preset(settings.preset)
+    return replace(
+        chosen,
+        selection=replace(chosen.selection, **_given(settings.selection)),
+        budget=replace(chosen.budget, **_given(settings.budget)),
+        limits=replace(chosen.limits, **_given(settings.limits)),
+    )
+
+
+def starter_toml() -> str:
+    """The file `toolcaddie init` writes: valid as it is, every line that changes something commented out."""
+    return _STARTER
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A TOML file, read. `name` is None when there is none."""
+
+    name: str | None
+    text: str
+    data: dict[str, Any]
+
+    def place(self, path: Sequence[str]) -> str:
+        """`toolcaddie.toml:12`: where a key stands, or the nearest thing around it that can be found."""
+        line = _line_of(self.text, tuple(path))
+        return f"{self.name}:{line}" if line else str(self.name)
+
+
+def _read(path: Path | None) -> _File:
+    if path is None:
+        path = Path(DEFAULT_FILE)
+        if not path.exists():
+            return _File(None, "", {})
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; `toolcaddie init` writes a new one") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    try:
+        return _File(str(path), text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def _refuse_unknown(file: _File, data: Any, kind: type[Struct], path: tuple[str, ...]) -> None:
+    known = {item.name: item.type for item in fields(kind)}
+    for key, value in _table(data).items():
+        here = (*path, key)
+        if key not in known:
+            raise ConfigError(f"{file.place(here)}: unknown key {'.'.join(here)!r}; {_choices(key, known)}")
+        if _is_struct(known[key]):
+            _refuse_unknown(file, value, known[key], here)
+    for name, bot in _table(data.get("bots")).items() if kind is Settings else ():
+        _refuse_unknown(file, bot, BotSettings, ("bots", name))
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    """Anything else is for the conversion to complain about."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _choices(name: str, names: Iterable[str]) -> str:
+    names = sorted(names)
+    close = close_names(name, names, limit=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}there are {', '.join(names)}"
+
+
+_ERROR_PATH = re.compile(r" - at `\$\.?(.*)`\Z")
+
+
+def _convert(file: _File, data: Any, kind: type[T], path: tuple[str, ...]) -> T:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        what, where = _split(error)
+        here = (*path, *where)
+        raise ConfigError(f"{file.place(here)}: {'.'.join(here)}: {what}{_wanted(kind, where)}") from error
+
+
+def _split(error: msgspec.ValidationError) -> tuple[str, tuple[str, ...]]:
+    """What is wrong, and the path to it: `Expected ... - at `$.limits.rounds``."""
+    said = str(error)
+    match = _ERROR_PATH.search(said)
+    if match is None:
+        return said, ()
+    return said[: match.start()], tuple(part for part in re.split(r"\.|\[[^\]]*\]", match[1]) if part)
+
+
+def _wanted(kind: Any, path: Sequence[str]) -> str:
+    """What may stand there, in words, from the types above."""
+    for name in path:
+        kind = {item.name: item.type for item in fields(kind)}[name]
+    if _is_struct(kind):
+        return f"; this is a table with {', '.join(item.name for item in fields(kind))}"
+    arms = [
+        arm
+        for arm in (get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,))
+        if arm not in (NoneType, UnsetType)
+    ]
+    return f"; write {' or '.join(_words(arm) for arm in arms)}"
+
+
+def _words(arm: Any) -> str:
+    if get_origin(arm) is Literal:
+        return ", ".join(f'"{value}"' for value in get_args(arm))
+    if get_origin(arm) is tuple:
+        return 'a list of texts like ["one", "two"]'
+    if get_origin(arm) is dict:
+        return "a table of tables"
+    base, *rules = get_args(arm) if get_origin(arm) is Annotated else (arm,)
+    bounds = [_bounds(rule) for rule in rules]
+    return " ".join([_BASES[base], *filter(None, bounds)])
+
+
+_BASES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
+
+
+def _bounds(rule: Meta) -> str:
+    if rule.pattern is not None:
+        return "that begins with http:// or https://"
+    low = f"from {rule.ge}" if rule.ge is not None else f"above {rule.gt}" if rule.gt is not None else ""
+    high = f"to {rule.le}" if rule.le is not None else f"below {rule.lt}" if rule.lt is not None else ""
+    return f"{low} {high}".strip()
+
+
+_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
+
+
+def _line_of(text: str, path: tuple[str, ...]) -> int | None:
+    best, line = 0, None
+    table: tuple[str, ...] = ()
+    for number, content in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.match(content):
+            here = table = _parts(header[1])
+        elif key := _KEY.match(content):
+            here = (*table, *_parts(key[1]))
+        else:
+            continue
+        if len(here) > best and path[: len(here)] == here:
+            best, line = len(here), number
+    return line
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip(" \"'") for part in dotted.split("."))
+
+
+def _with_environment(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    known = {PREFIX + "_".join(path).upper(): (path, is_list) for path, is_list in _leaves(Settings, ())}
+    merged = msgspec.to_builtins(settings)
+    for name in sorted(name for name in environ if name.startswith(PREFIX)):
+        if name not in known:
+            _warn(name, known)
+            continue
+        path, is_list = known[name]
+        value = _items(environ[name]) if is_list else environ[name]
+        _check_variable(name, path, value)
+        table = merged
+        for step in path[:-1]:
+            table = table.setdefault(step, {})
+        table[path[-1]] = value
+    return msgspec.convert(merged, Settings, strict=False)
+
+
+def _check_variable(name: str, path: tuple[str, ...], value: Any) -> None:
+    """By itself, so that the error names the variable."""
+    alone: Any = value
+    for step in reversed(path):
+        alone = {step: alone}
+    try:
+        msgspec.convert(alone, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        what, where = _split(error)
+        raise ConfigError(f"environment variable {name}: {what}{_wanted(Settings, where)}") from error
+    if path == ("preset",):
+        _check_preset(value, f"environment variable {name}")
+
+
+def _warn(name: str, known: Iterable[str]) -> None:
+    close = close_names(name.removeprefix(PREFIX), [variable.removeprefix(PREFIX) for variable in known], limit=1)
+    if close:
+        log.warning("the environment variable %s means nothing here; did you mean %s?", name, PREFIX + close[0])
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def _leaves(kind: type[Struct], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """Each single value that can be set, and whether it is a list."""
+    for item in fields(kind):
+        here = (*path, item.name)
+        if _is_struct(item.type):
+            yield from _leaves(item.type, here)
+        elif here != ("bots",):
+            yield here, any(get_origin(part) is tuple for part in (item.type, *get_args(item.type)))
+
+
+def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _check_preset(name: str, place: str) -> None:
+    if name not in PRESETS:
+        raise ConfigError(f"{place}: no preset {name!r}; {_choices(name, PRESETS)}")
+
+
+def _given(overrides: Struct) -> dict[str, Any]:
+    """What was set, with `off` as None."""
+    values = {item.name: getattr(overrides, item.name) for item in fields(overrides)}
+    return {name: None if value == "off" else value for name, value in values.items() if value is not UNSET}
+
+
+_STARTER = f"""\
+# Toolcaddie's settings. What is commented out shows its default; take the "#" away to change it.
+# Every value can also come from the environment, which wins: server.port is {PREFIX}SERVER_PORT.
+
+# How tools are chosen and how long a run may go on: {", ".join(sorted(PRESETS))}.
+preset = "default"
+
+# The model asked when a request does not name one. Without a key of a provider the practice model answers, offline.
+# model = "gpt-5-mini"
+
+# Where tools come from: a sample or plugin by name, a .jsonl file of definitions, or python:module.
+catalogs = ["gym"]
+
+# Trails, keys and paused runs. The folder is made when it is not there.
+# database_url = "{DEFAULT_DATABASE}"
+
+[server]
+# host = "127.0.0.1"
+# port = 8321
+
+[upstream]
+# The provider's address, and the name of the environment variable that holds its key. Never the key itself.
+# url = "https://api.openai.com/v1"
+# key_env = "OPENAI_API_KEY"
+
+[log]
+# level = "info"  # debug, info, warning, error
+# json = false
+
+# The next three replace single values of the preset; "off" takes a limit away.
+[selection]
+# match = "word"  # or "substring"
+# related_depth = "off"  # along related categories as far as they go; 0: not at all
+
+[budget]
+# max_tools = 24
+# max_tokens = "off"
+
+[limits]
+# rounds = 5  # model calls with tools, 1 to 10
+# turns = 75  # executed tools
+# seconds = 300
+# tool_seconds = 30
+
+# What a bot may use, by its name.
+# [bots.front-desk]
+# disabled_tools = ["delete_member"]
+# categories = ["members", "memberships"]
+"""
