@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -29,9 +29,10 @@ class Problem:
 
     status: int
     body: bytes
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
 
@@ -42,7 +43,7 @@ def problem(
     kind: str,
     param: str | None = None,
     code: str | None = None,
-    headers: Mapping[str, str] = MappingProxyType({}),
+    headers: Mapping[str, str] = _NO_HEADERS,
 ) -> Problem:
     error = {"message": message, "type": kind, "param": param, "code": code}
     return Problem(status=status, body=msgspec.json.encode({"error": error}), headers=headers)

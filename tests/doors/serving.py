@@ -1,0 +1,96 @@
+"""A gateway on a real socket for tests: the product's own app, an upstream that is strict, a database on disk."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import anyio
+import openai
+import uvicorn
+from prometheus_client import CollectorRegistry
+
+from toolcaddie.audit.trail import Trail
+from toolcaddie.doors.gateway.app import create_app
+from toolcaddie.ports import Provider
+from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.runtime import Runtime
+from toolcaddie.storage.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gateway:
+    """What a test talks to, and what it looks at afterwards."""
+
+    base_url: str
+    client: openai.AsyncOpenAI
+    database: Database
+    runtime: Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    runtime: Runtime
+    documents: Any
+    keys: Any
+    registry: CollectorRegistry
+    own_upstream_key: bool
+
+
+@contextlib.asynccontextmanager
+async def served(app: Any) -> AsyncIterator[str]:
+    """The app on a port of 127.0.0.1; gives its address."""
+    config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    await server.startup(sockets=[listening])
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        server.force_exit = True
+        await server.shutdown(sockets=[listening])
+
+
+@contextlib.asynccontextmanager
+async def gateway(
+    folder: Path,
+    upstream: str | Provider,
+    *,
+    sources: Sequence[Any] = (),
+    own_upstream_key: bool = True,
+    **runtime: Any,
+) -> AsyncIterator[Gateway]:
+    """`upstream` is a base address or a provider. The database in `folder` outlives the gateway: open it twice to see a
+    restart."""
+    provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
+    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}") as database:
+        made = Runtime(
+            provider=provider,
+            sources=sources,
+            trail=Trail(database.events),
+            documents=database.documents,
+            **runtime,
+        )
+        parts = Parts(
+            runtime=made,
+            documents=database.documents,
+            keys=database.keys,
+            registry=CollectorRegistry(),
+            own_upstream_key=own_upstream_key,
+        )
+        async with served(create_app(parts)) as address:
+            client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
+            try:
+                yield Gateway(base_url=address, client=client, database=database, runtime=made)
+            finally:
+                await client.close()
+                with anyio.CancelScope(shield=True):
+                    await made.close()
