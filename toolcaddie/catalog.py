@@ -6,15 +6,16 @@ giving each request its own costs one array, whatever the size.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.errors import CatalogError, DuplicateToolError
-from toolcaddie.schema import check_schema, digest
+from toolcaddie.schema import canonical_json, check_schema
 from toolcaddie.tool import Tool
 
 Mask = npt.NDArray[np.bool_]
@@ -171,8 +172,13 @@ def check_tool(tool: Tool, *, schemas: bool = True) -> None:
 
 
 def _version(tools: Iterable[Tool], categories: Iterable[Category]) -> str:
-    return digest([[_plain(tool) for tool in tools], [_plain(category) for category in categories]])
-
-
-def _plain(value: Tool | Category) -> dict[str, object]:
-    return {item.name: getattr(value, item.name) for item in fields(value)}
+    """SHA-256 over all definitions in order. Raises `CatalogError`, naming the one, for what is no JSON."""
+    content = hashlib.sha256()
+    for kind, items in (("tool", tools), ("category", categories)):
+        for item in items:
+            try:
+                content.update(canonical_json(item))
+            except (TypeError, ValueError, RecursionError) as error:
+                raise CatalogError(f"{kind} {item.name!r}: its definition is no JSON: {str(error)[:300]}") from error
+            content.update(b"\n")
+    return content.hexdigest()

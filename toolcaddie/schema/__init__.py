@@ -1,0 +1,20 @@
+"""JSON Schema of tools: checked once at load, compiled once, never fetched from anywhere; slimmed, measured, sent."""
+
+from __future__ import annotations
+
+from toolcaddie.schema.check import argument_errors, check_schema, compile_schema
+from toolcaddie.schema.encoding import BYTES_PER_TOKEN, canonical_json, digest, estimate_tokens
+from toolcaddie.schema.slim import slim_schema
+from toolcaddie.schema.wire import wire_definition
+
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "argument_errors",
+    "canonical_json",
+    "check_schema",
+    "compile_schema",
+    "digest",
+    "estimate_tokens",
+    "slim_schema",
+    "wire_definition",
+]

@@ -1,0 +1,30 @@
+"""A tool as it is sent, because what a schema costs in tokens is a property of its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolcaddie.schema.encoding import shorten
+from toolcaddie.schema.slim import LONG_DESCRIPTION, slim_schema
+from toolcaddie.tool import Tool
+
+
+def wire_definition(tool: Tool, *, slim: bool = False) -> dict[str, Any]:
+    """The tool in OpenAI's function format; `slim`: without examples, titles and long descriptions."""
+    if tool.definition is None:
+        function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        return {"type": "function", "function": _slim_function(function) if slim else function}
+    theirs = tool.definition.get("function")
+    if not slim or not isinstance(theirs, Mapping):  # a kind we do not know: nothing in it is ours to cut
+        return dict(tool.definition)
+    return {**tool.definition, "function": _slim_function(theirs)}
+
+
+def _slim_function(function: Mapping[str, Any]) -> dict[str, Any]:
+    small = dict(function)
+    if isinstance(small.get("description"), str):
+        small["description"] = shorten(small["description"], LONG_DESCRIPTION)
+    if "parameters" in small:
+        small["parameters"] = slim_schema(small["parameters"])
+    return small
