@@ -1,6 +1,6 @@
 """How a failure is told: one line on stderr that says what to do, or with `--json` one JSON object, and an exit code.
 
-    0 fine    1 failed: the provider, the run, the database    2 wrong use: flags, settings, a catalog, a request
+0 fine    1 failed: the provider, the run, the database    2 wrong use: flags, settings, a catalog, a request
 """
 
 from __future__ import annotations

@@ -33,7 +33,10 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, rig
         table.add_column(name, justify="right" if name in right else "left", no_wrap=not is_last, overflow="fold")
     for row in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
-    Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False).print(table)
+    console = Console(width=None if sys.stdout.isatty() else _UNBOUNDED, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
 def note(text: str) -> None:

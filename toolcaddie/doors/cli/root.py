@@ -41,7 +41,7 @@ class Common:
     lazy=_COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nExamples:\n"
-    "  toolcaddie select \"freeze John's membership\" --catalog gym\n"
+    '  toolcaddie select "freeze John\'s membership" --catalog gym\n'
     "  toolcaddie serve --catalog gym\n"
     "\b\n"
     "Exit codes: 0 fine, 1 failed, 2 wrong use. Flags win over the environment, the environment over the file.",

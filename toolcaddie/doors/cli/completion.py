@@ -1,0 +1,25 @@
+"""`toolcaddie completion SHELL`: the script that makes the shell complete commands, options and names."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+_VARIABLE = "_TOOLCADDIE_COMPLETE"
+"""The name click listens to for a program called toolcaddie."""
+
+
+@click.command(
+    name="completion",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie completion bash >> ~/.bashrc\n"
+    "  toolcaddie completion zsh >> ~/.zshrc\n"
+    "  toolcaddie completion fish > ~/.config/fish/completions/toolcaddie.fish",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print the completion script of your shell."""
+    made = get_completion_class(shell)
+    assert made is not None  # click knows the three that the argument allows
+    click.echo(made(ctx.find_root().command, {}, "toolcaddie", _VARIABLE).source())

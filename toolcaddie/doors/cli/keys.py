@@ -1,0 +1,115 @@
+"""`toolcaddie keys`: the gateway's own API keys."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import click
+
+from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.ports import ApiKey, KeyStore
+from toolcaddie.run import Principal
+
+T = TypeVar("T")
+
+
+@click.group(
+    name="keys",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie keys add laptop\n"
+    "  toolcaddie keys add reception --role staff --bot reception\n"
+    "  toolcaddie keys list --json\n"
+    "  toolcaddie keys revoke laptop",
+)
+def command() -> None:
+    """Make, list and revoke keys of the gateway.
+
+    Once a key exists, every request to the gateway needs one.
+    """
+
+
+@command.command("add", epilog='\b\nExample:\n  curl -H "Authorization: Bearer tc_..." http://127.0.0.1:8321/v1/models')
+@click.argument("name")
+@click.option("--role", help="The role that requests with this key have.")
+@click.option("--bot", help="The bot that requests with this key belong to.")
+@database_option
+@json_option
+@click.pass_obj
+def add(common: Common, name: str, role: str | None, bot: str | None, database_url: str | None, as_json: bool) -> None:
+    """Make a key called NAME and show its secret, this once."""
+    principal = Principal(id=name, role=role, bot=bot)
+    key, secret = _with_keys(common, database_url, lambda keys: keys.add(name, principal))
+    if as_json:
+        print_json({**_key_json(key), "secret": secret})
+        return
+    click.echo(secret)
+    note(f"Key {key.id} ({key.name}). The secret is kept nowhere: copy it now.")
+
+
+@command.command("list", epilog="\b\nExample:\n  toolcaddie keys list --json")
+@database_option
+@json_option
+@click.pass_obj
+def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
+    """List all keys, revoked ones too."""
+    keys = _with_keys(common, database_url, lambda keys: keys.list())
+    if as_json:
+        print_json({"keys": [_key_json(key) for key in keys]})
+    elif not keys:
+        note("There are no keys: the gateway serves this machine only. Make one: toolcaddie keys add NAME")
+    else:
+        rows = [
+            (
+                key.id,
+                key.name,
+                f"{key.hint}…",
+                key.principal.role,
+                key.principal.bot,
+                local_time(key.created),
+                local_time(key.last_used) or "never",
+                f"revoked {local_time(key.revoked)}" if key.revoked else "live",
+            )
+            for key in keys
+        ]
+        print_table(("id", "name", "secret", "role", "bot", "made", "used", "state"), rows)
+
+
+@command.command("revoke", epilog="\b\nExample:\n  toolcaddie keys revoke laptop")
+@click.argument("key", metavar="ID|NAME")
+@database_option
+@json_option
+@click.pass_obj
+def revoke(common: Common, key: str, database_url: str | None, as_json: bool) -> None:
+    """Take a key back; a running gateway refuses it within two seconds."""
+    revoked = _with_keys(common, database_url, lambda keys: keys.revoke(key))
+    if as_json:
+        print_json(_key_json(revoked))
+    else:
+        click.echo(f"revoked {revoked.id} ({revoked.name})")
+
+
+def _with_keys(common: Common, database_url: str | None, ask: Callable[[KeyStore], Awaitable[T]]) -> T:
+    settings = settings_of(common, database_url=database_url)
+
+    async def asked() -> T:
+        async with opened(settings) as database:
+            return await ask(database.keys)
+
+    return asyncio.run(asked())
+
+
+def _key_json(key: ApiKey) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "hint": key.hint,
+        "principal": key.principal,
+        "created": key.created,
+        "last_used": key.last_used,
+        "revoked": key.revoked,
+    }

@@ -1,0 +1,98 @@
+"""Options that several commands share, and the settings that flags, environment and file make together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.metadata import entry_points
+from typing import Any, Literal, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+from msgspec import Struct
+from msgspec.structs import replace
+
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.plugins import CATALOGS
+from toolcaddie.presets import PRESETS
+from toolcaddie.settings import Settings, load_settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+S = TypeVar("S", bound=Struct)
+
+Match = Literal["word", "substring"]
+
+
+def _complete_catalog(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    names = sorted({point.name for point in entry_points(group=CATALOGS)})
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)] or [
+        CompletionItem(incomplete, type="file")
+    ]
+
+
+catalog_option = click.option(
+    "--catalog",
+    "catalogs",
+    metavar="SPEC",
+    multiple=True,
+    shell_complete=_complete_catalog,
+    help="Tools to use: a sample's name (gym), a .jsonl file, or python:module. May be given several times.",
+)
+preset_option = click.option(
+    "--preset", type=click.Choice(sorted(PRESETS)), help="Named configuration of selection and loop. [default: default]"
+)
+database_option = click.option(
+    "--database-url", metavar="URL", help="Where runs, keys and the trail are kept. [default: an SQLite file]"
+)
+_upstream = click.option("--upstream", metavar="URL", help="Base address of the model's API, with /v1.")
+_upstream_key_env = click.option(
+    "--upstream-key-env",
+    metavar="NAME",
+    help="Environment variable that holds the upstream's key. [default: OPENAI_API_KEY]",
+)
+_model = click.option("--model", help="Model to ask.")
+
+
+def upstream_options(command: F) -> F:
+    """Which model's API is asked."""
+    return _upstream(_upstream_key_env(command))
+
+
+def run_options(command: F) -> F:
+    """Everything a command needs that runs the model."""
+    return catalog_option(preset_option(_model(upstream_options(database_option(command)))))
+
+
+def settings_of(
+    common: Common,
+    *,
+    catalogs: tuple[str, ...] = (),
+    preset: str | None = None,
+    model: str | None = None,
+    database_url: str | None = None,
+    upstream: str | None = None,
+    upstream_key_env: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    match: Match | None = None,
+    max_tools: int | None = None,
+) -> Settings:
+    """Flags over environment over file over defaults; a flag that was not given says nothing.
+
+    Raises `ConfigError` naming the key at fault.
+    """
+    settings = load_settings(common.config)
+    return _with(
+        settings,
+        catalogs=catalogs or None,
+        preset=preset,
+        model=model,
+        database_url=database_url,
+        upstream=_with(settings.upstream, url=upstream, key_env=upstream_key_env),
+        server=_with(settings.server, host=host, port=port),
+        selection=_with(settings.selection, match=match),
+        budget=_with(settings.budget, max_tools=max_tools),
+    )
+
+
+def _with(values: S, **given: Any) -> S:
+    return replace(values, **{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,113 @@
+"""`toolcaddie select`: the tools a message would be given. Asks no model, opens no database, writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolcaddie.doors.assemble import offline
+from toolcaddie.doors.cli.history import history_option, read_history
+from toolcaddie.doors.cli.options import Match, catalog_option, preset_option, settings_of
+from toolcaddie.doors.cli.output import json_option, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.message import Message
+from toolcaddie.run import Delivery, RunRequest, SelectedTool, Selection
+
+_REASONS_SHOWN = 3
+_NEAREST = 5
+
+match_option = click.option(
+    "--match", type=click.Choice(["word", "substring"]), help="How keywords hit: as words, or anywhere in the text."
+)
+max_tools_option = click.option(
+    "--max-tools", type=click.IntRange(min=0), help="Most tools to select, core ones aside."
+)
+
+
+@click.command(
+    name="select",
+    epilog="\b\nExamples:\n"
+    '  toolcaddie select "freeze John\'s membership" --catalog gym\n'
+    '  toolcaddie select "who came today" --catalog gym --preset keyword --match word --json\n'
+    '  toolcaddie select "yes, do it" --catalog tools.jsonl --history earlier.jsonl',
+)
+@click.argument("message")
+@catalog_option
+@preset_option
+@match_option
+@history_option
+@max_tools_option
+@json_option
+@click.pass_obj
+def command(
+    common: Common,
+    message: str,
+    catalogs: tuple[str, ...],
+    preset: str | None,
+    match: Match | None,
+    history: Path | None,
+    max_tools: int | None,
+    as_json: bool,
+) -> None:
+    """Show which tools MESSAGE would be given."""
+    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools)
+    messages = (*read_history(history), Message(role="user", content=message))
+    selection, delivery = offline(settings).preview(RunRequest(messages=messages))
+    if as_json:
+        print_json(selection_json(selection, delivery))
+    else:
+        _print_selection(selection, delivery)
+
+
+def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
+    """`counts.selected` counts core and category tools, `counts.sent` all that is sent, meta tools too."""
+    return {
+        "tools": [
+            {
+                "name": chosen.tool.name,
+                "category": chosen.tool.category,
+                "score": chosen.score,
+                "reasons": chosen.reasons,
+                "core": chosen.core,
+            }
+            for chosen in selection.tools
+        ],
+        "meta": delivery.meta,
+        "categories": selection.categories,
+        "matched": selection.matched,
+        "no_match": selection.no_match,
+        "dropped": selection.dropped,
+        "counts": {
+            "catalog": selection.catalog_size,
+            "selected": len(selection.tools),
+            "sent": len(delivery.definitions),
+        },
+        "tokens": {"all": selection.tokens_all, "sent": delivery.tokens},
+    }
+
+
+def _print_selection(selection: Selection, delivery: Delivery) -> None:
+    rows = [(chosen.tool.name, chosen.tool.category, f"{chosen.score:.3f}", _why(chosen)) for chosen in selection.tools]
+    if rows:
+        print_table(("tool", "category", "score", "why"), rows, right=("score",))
+        click.echo()
+    meta = f", with {', '.join(delivery.meta)}" if delivery.meta else ""
+    click.echo(
+        f"{len(selection.tools)} of {selection.catalog_size} tools selected; {len(delivery.definitions)} sent{meta}"
+    )
+    click.echo(f"{delivery.tokens:,} of {selection.tokens_all:,} tokens")
+    if selection.no_match:
+        click.echo("nothing in the catalog fits this message")
+    if selection.dropped:
+        stages = Counter(tool.stage for tool in selection.dropped)
+        click.echo("left out: " + ", ".join(f"{count} {stage}" for stage, count in stages.most_common()))
+        nearest = sorted((tool for tool in selection.dropped if tool.score), key=lambda tool: -tool.score)[:_NEAREST]
+        if nearest:
+            click.echo("nearest of these: " + ", ".join(tool.name for tool in nearest))
+
+
+def _why(chosen: SelectedTool) -> str:
+    return shortened("; ".join(chosen.reasons[:_REASONS_SHOWN]), 100)

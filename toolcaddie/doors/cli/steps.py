@@ -1,0 +1,180 @@
+"""A run shown while it goes on: what happens on stderr, the answer on stdout."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Self
+
+import click
+import msgspec
+from rich.console import Console
+from rich.status import Status
+
+from toolcaddie.doors.cli.output import shortened
+from toolcaddie.events import (
+    CallFinished,
+    LimitReached,
+    MetaCalled,
+    ModelAnswered,
+    ModelAsked,
+    RunEvent,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    TextDelta,
+    ToolsDelivered,
+    ToolsSelected,
+)
+from toolcaddie.run import Delivery, RunResult, Selection
+from toolcaddie.tool import ToolCall
+
+_ARGUMENTS_SHOWN = 80
+_RESULT_SHOWN = 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Seen:
+    """What a run has shown so far; grows with its events."""
+
+    run_id: str = ""
+    selection: Selection | None = None
+    delivery: Delivery | None = None
+    """The first tool array."""
+    calls: list[CallFinished] = field(default_factory=list)
+    result: RunResult | None = None
+    pending: bool = False
+
+    def take(self, event: RunEvent) -> None:
+        match event:
+            case RunStarted():
+                self.run_id = event.run_id
+            case ToolsSelected():
+                self.selection = event.selection
+            case ToolsDelivered() if self.delivery is None:
+                self.delivery = event.delivery
+            case CallFinished():
+                self.calls.append(event)
+            case RunPaused():
+                self.pending = True
+            case RunFinished():
+                self.result = event.result
+
+
+class Steps:
+    """Prints a run's events. `quiet`: nothing but a spinner on a terminal. `live`: the answer as it comes, else nobody
+    prints it here."""
+
+    def __init__(self, *, quiet: bool, live: bool) -> None:
+        self.seen = Seen()
+        self._quiet = quiet
+        self._live = live
+        self._shown = ""
+        """The answer's text of this round that is on the screen."""
+        self._spinner: Status | None = None
+        if sys.stderr.isatty():
+            self._spinner = Console(stderr=True).status("choosing tools")
+
+    def __enter__(self) -> Self:
+        self._wait("choosing tools")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._work()
+        self._break_line()
+
+    def show(self, event: RunEvent) -> None:
+        self.seen.take(event)
+        match event:
+            case ToolsSelected():
+                self._say(selected_line(event.selection))
+            case ModelAsked():
+                self._break_line()
+                self._wait(f"asking {event.model or event.provider}")
+            case TextDelta() if self._live and event.text:
+                self._work()
+                click.echo(event.text, nl=False)
+                self._shown += event.text
+            case ModelAnswered() if event.calls:
+                self._break_line()
+                self._wait(f"running {', '.join(call.name for call in event.calls)}")
+            case MetaCalled():
+                self._say(f"{_call_text(event.call)} {_added(event)}")
+            case CallFinished():
+                self._say(call_line(event))
+            case LimitReached():
+                self._say(f"limit reached: {event.detail}")
+            case RunFinished() if self._live and event.result.text != self._shown:
+                # What a `respond` call or a limit puts in was never streamed.
+                self._work()
+                self._break_line()
+                click.echo(event.result.text)
+            case _:
+                pass
+
+    def _say(self, text: str) -> None:
+        if self._quiet:
+            return
+        self._work()
+        self._break_line()
+        click.echo(click.style(text, dim=True), err=True)
+
+    def _wait(self, doing: str) -> None:
+        if self._spinner is not None:
+            self._spinner.update(doing)
+            self._spinner.start()
+
+    def _work(self) -> None:
+        if self._spinner is not None:
+            self._spinner.stop()
+
+    def _break_line(self) -> None:
+        if self._shown and not self._shown.endswith("\n"):
+            click.echo()
+        self._shown = ""
+
+
+def selected_line(selection: Selection) -> str:
+    names = f" ({', '.join(selection.categories)})" if selection.categories else ""
+    none = "; nothing fitted the message" if selection.no_match else ""
+    return f"{len(selection.tools)} of {selection.catalog_size} tools selected{names}{none}"
+
+
+def call_line(event: CallFinished) -> str:
+    """One line: what was called, how it went, how long it took."""
+    outcome = "ok" if event.result.success else f"{event.result.error}: {event.result.content}"
+    return f"{_call_text(event.call)} {shortened(outcome, _RESULT_SHOWN)} ({event.seconds * 1000:.0f} ms)"
+
+
+def call_json(event: CallFinished) -> dict[str, Any]:
+    result = event.result
+    value: dict[str, Any] = {
+        "id": event.call.id,
+        "name": event.call.name,
+        "arguments": decoded(event.call.arguments),
+        "success": result.success,
+        "content": result.content,
+        "seconds": round(event.seconds, 6),
+    }
+    return value if result.success else {**value, "error": result.error}
+
+
+def decoded(text: str) -> Any:
+    """JSON as a value; what is no JSON as the text it is."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeError):
+        return text
+
+
+def _call_text(call: ToolCall) -> str:
+    return f"{call.name} {shortened(call.arguments, _ARGUMENTS_SHOWN)} →"
+
+
+def _added(event: MetaCalled) -> str:
+    if event.added:
+        return f"added {', '.join(event.added)}"
+    return shortened(event.result.content, _RESULT_SHOWN)

@@ -1,0 +1,114 @@
+"""`toolcaddie tools`: what a catalog holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.doors.assemble import catalog_of
+from toolcaddie.doors.cli.options import catalog_option, settings_of
+from toolcaddie.doors.cli.output import json_option, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import RequestError
+from toolcaddie.schema import wire_definition
+from toolcaddie.selection.selector import Selector
+from toolcaddie.suggest import close_names
+from toolcaddie.tool import Tool
+
+_MOST_FOUND = 50
+_DESCRIPTION_SHOWN = 80
+
+
+@click.group(
+    name="tools",
+    invoke_without_command=True,
+    epilog="\b\nExamples:\n"
+    "  toolcaddie tools --catalog gym --category memberships\n"
+    '  toolcaddie tools --catalog gym --search "who has not paid" --json\n'
+    "  toolcaddie tools show freeze_membership --catalog gym",
+)
+@catalog_option
+@click.option("--category", metavar="C", help="Only tools of this category.")
+@click.option("--search", metavar="TEXT", help="Only tools that match these words, the best first.")
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, catalogs: tuple[str, ...], category: str | None, search: str | None, as_json: bool
+) -> None:
+    """List the tools of a catalog, or show one."""
+    if ctx.invoked_subcommand is not None:
+        return
+    catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))
+    found = [tool for tool in _found(catalog, search) if category is None or tool.category == category]
+    if category is not None and catalog.category(category) is None:
+        names = [known.name for known in catalog.categories]
+        raise RequestError(f"no category {category!r}; {_meant(category, names)}", param="category")
+    if as_json:
+        print_json({"tools": [_tool_json(tool) for tool in found], "count": len(found)})
+        return
+    rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in found]
+    print_table(("tool", "category", "", "what it does"), rows)
+    click.echo(f"{len(found)} of {len(catalog)} tools")
+
+
+@command.command("show", epilog="\b\nExample:\n  toolcaddie tools show freeze_membership --catalog gym")
+@click.argument("name")
+@catalog_option
+@json_option
+@click.pass_context
+def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool) -> None:
+    """Show a tool's description and the schema of its arguments."""
+    before = ctx.parent.params["catalogs"] if ctx.parent else ()
+    as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
+    catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before))
+    tool = catalog.get(name)
+    if tool is None:
+        names = [known.name for known in catalog]
+        raise RequestError(f"no tool {name!r}; {_meant(name, names)}", param="name")
+    if as_json:
+        print_json({**_tool_json(tool), "definition": wire_definition(tool)})
+        return
+    click.echo(click.style(tool.name, bold=True) + f"  {_flags(catalog, tool)}".rstrip())
+    click.echo(f"category {tool.category or '-'}, source {tool.source}")
+    click.echo(f"\n{tool.description}\n")
+    print_json(tool.input_schema)
+
+
+def _found(catalog: Catalog, search: str | None) -> Sequence[Tool]:
+    if search is None:
+        return catalog.tools
+    return [hit.tool for hit in Selector().search(View(catalog=catalog), search, _MOST_FOUND)]
+
+
+def _tool_json(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "category": tool.category,
+        "source": tool.source,
+        "core": tool.core,
+        "annotations": tool.annotations,
+        "tags": tool.tags,
+        "parameters": tool.input_schema,
+    }
+
+
+def _flags(catalog: Catalog, tool: Tool) -> str:
+    flags = ["core"] if catalog.is_core(tool) else []
+    if tool.annotations.read_only:
+        flags.append("reads")
+    elif tool.may_destroy:
+        flags.append("may destroy")
+    return ", ".join(flags)
+
+
+def _line(tool: Tool) -> str:
+    return shortened(tool.description, _DESCRIPTION_SHOWN)
+
+
+def _meant(name: str, names: Sequence[str]) -> str:
+    close = close_names(name, names)
+    return f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists what there is"

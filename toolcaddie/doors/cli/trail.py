@@ -1,0 +1,192 @@
+"""`toolcaddie trail`: what was recorded, as a list of runs or as the events of one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import click
+
+from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import RunNotFoundError
+from toolcaddie.ports import EventLog, EventRecord, RunSummary
+from toolcaddie.settings import Settings
+
+LAST = "last"
+
+_MESSAGE_SHOWN = 60
+_NAMES_SHOWN = 8
+
+
+@click.command(
+    name="trail",
+    epilog="\b\nExamples:\n  toolcaddie trail\n  toolcaddie trail last\n  toolcaddie trail run_0123 --json",
+)
+@click.argument("run_id", required=False)
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Runs to list.")
+@database_option
+@json_option
+@click.pass_obj
+def command(common: Common, run_id: str | None, limit: int, database_url: str | None, as_json: bool) -> None:
+    """List recorded runs, or show what one run did.
+
+    RUN_ID is the id of a run, or 'last'.
+    """
+    settings = settings_of(common, database_url=database_url)
+    if run_id is None:
+        runs = asyncio.run(_runs(settings, limit))
+        print_json({"runs": runs}) if as_json else _print_runs(runs)
+        return
+    events = asyncio.run(events_of(settings, run_id))
+    if as_json:
+        print_json({"run_id": events[0].run_id, "events": events})
+    else:
+        _print_events(events)
+
+
+async def _runs(settings: Settings, limit: int) -> Sequence[RunSummary]:
+    async with opened(settings) as database:
+        return await database.events.runs(limit=limit)
+
+
+async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
+    """The events of a run, oldest first. Raises `RunNotFoundError` if nothing is recorded of it."""
+    async with opened(settings) as database:
+        found = await _resolved(database.events, run_id)
+        events = await database.events.events(found)
+    if not events:
+        raise RunNotFoundError(f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the runs there are")
+    return events
+
+
+async def _resolved(log: EventLog, run_id: str) -> str:
+    if run_id != LAST:
+        return run_id
+    newest = await log.runs(limit=1)
+    return newest[0].run_id if newest else run_id
+
+
+def _print_runs(runs: Sequence[RunSummary]) -> None:
+    if not runs:
+        note('Nothing is recorded yet. Try: toolcaddie run "freeze John\'s membership" --catalog gym')
+        return
+    rows = [
+        (
+            run.run_id,
+            local_time(run.started),
+            run.status,
+            run.rounds,
+            run.turns,
+            "" if run.seconds is None else f"{run.seconds:.2f}",
+            shortened(run.message, _MESSAGE_SHOWN),
+        )
+        for run in runs
+    ]
+    print_table(
+        ("run", "started", "status", "rounds", "calls", "seconds", "message"),
+        rows,
+        right=("rounds", "calls", "seconds"),
+    )
+
+
+def _print_events(events: Sequence[EventRecord]) -> None:
+    rows = [
+        (event.seq, local_time(event.at)[11:], event.kind, _SENTENCES.get(event.kind, _nothing)(event.data))
+        for event in events
+    ]
+    print_table(("#", "time", "event", "what"), rows, right=("#",))
+
+
+# --- one sentence an event ------------------------------------------------------------------------------------------------
+
+Data = Mapping[str, Any]
+
+
+def _nothing(data: Data) -> str:
+    return ""
+
+
+def _started(data: Data) -> str:
+    return f"{data['principal']['id']}, preset {data['preset']}, {data['catalog_size']} tools: {data['message']}"
+
+
+def _selected(data: Data) -> str:
+    counts = data["counts"]
+    chosen = _names([tool["name"] for tool in data["tools"]])
+    return f"{counts['selected']} of {counts['catalog']}: {chosen}"
+
+
+def _delivered(data: Data) -> str:
+    tokens = data["tokens"]
+    meta = f", with {', '.join(data['meta'])}" if data["meta"] else ""
+    return f"{data['strategy']}: {len(data['tools'])} tools{meta}; {tokens['sent']} of {tokens['all']} tokens"
+
+
+def _asked(data: Data) -> str:
+    return f"round {data['round']}: {data['model'] or data['provider']} with {data['tools']} tools"
+
+
+def _answered(data: Data) -> str:
+    calls = ", ".join(call["name"] for call in data["calls"])
+    return f"calls {calls}" if calls else str(data["text"])
+
+
+def _meta(data: Data) -> str:
+    added = f"; added {_names(data['added'])}" if data["added"] else ""
+    return f"{data['name']} {data['arguments']}{added}"
+
+
+def _decided(data: Data) -> str:
+    reason = f": {data['reason']}" if data["reason"] else ""
+    return f"{data['verdict']} {data['name']} by rule {data['rule']}{reason}"
+
+
+def _intended(data: Data) -> str:
+    return f"{data['name']} {data['arguments']}"
+
+
+def _finished_call(data: Data) -> str:
+    failed = f"{data['error']}: " if data.get("error") else ""
+    return f"{data['name']} in {data['seconds'] * 1000:.0f} ms: {failed}{data['content']}"
+
+
+def _limit(data: Data) -> str:
+    return str(data["detail"] or data["limit"])
+
+
+def _paused(data: Data) -> str:
+    return f"waits for {', '.join(item['name'] for item in data['waiting'])}"
+
+
+def _finished(data: Data) -> str:
+    return f"{data['status']}: {data['text']}"
+
+
+def _failed(data: Data) -> str:
+    return f"{data['kind']}: {data['error']}"
+
+
+_SENTENCES: Mapping[str, Callable[[Data], str]] = {
+    "run_started": _started,
+    "tools_selected": _selected,
+    "tools_delivered": _delivered,
+    "model_asked": _asked,
+    "model_answered": _answered,
+    "meta_called": _meta,
+    "call_decided": _decided,
+    "call_intended": _intended,
+    "call_finished": _finished_call,
+    "limit_reached": _limit,
+    "run_paused": _paused,
+    "run_finished": _finished,
+    "run_failed": _failed,
+}
+
+
+def _names(names: Sequence[str]) -> str:
+    rest = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")

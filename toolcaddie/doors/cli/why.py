@@ -1,0 +1,144 @@
+"""`toolcaddie why`: what brought a tool in, or the stage and the number that lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolcaddie.doors.assemble import offline
+from toolcaddie.doors.cli.history import history_option, read_history
+from toolcaddie.doors.cli.options import Match, catalog_option, database_option, preset_option, settings_of
+from toolcaddie.doors.cli.output import json_option, print_json, print_table
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.select import match_option, max_tools_option
+from toolcaddie.doors.cli.trail import events_of
+from toolcaddie.errors import RequestError
+from toolcaddie.message import Message
+from toolcaddie.ports import EventRecord
+from toolcaddie.run import RunRequest
+from toolcaddie.selection.selector import Explanation
+from toolcaddie.settings import Settings
+from toolcaddie.suggest import close_names
+
+
+@click.command(
+    name="why",
+    epilog="\b\nExamples:\n"
+    '  toolcaddie why freeze_membership "freeze John\'s membership" --catalog gym\n'
+    "  toolcaddie why --run last\n"
+    "  toolcaddie why create_diet --run run_0123 --json",
+)
+@click.argument("tool", required=False)
+@click.argument("message", required=False)
+@click.option("--run", "run_id", metavar="RUN_ID", help="Look at a recorded run instead of a message; or 'last'.")
+@catalog_option
+@preset_option
+@match_option
+@history_option
+@max_tools_option
+@database_option
+@json_option
+@click.pass_obj
+def command(
+    common: Common,
+    tool: str | None,
+    message: str | None,
+    run_id: str | None,
+    catalogs: tuple[str, ...],
+    preset: str | None,
+    match: Match | None,
+    history: Path | None,
+    max_tools: int | None,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Say why TOOL is in or out for MESSAGE, or for a recorded run."""
+    if run_id is not None:
+        if message is not None:
+            raise click.UsageError("give a message or --run, not both")
+        _of_run(settings_of(common, database_url=database_url), run_id, tool, as_json=as_json)
+        return
+    if tool is None or message is None:
+        raise click.UsageError("give a tool and a message, or --run RUN_ID")
+    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools)
+    found = _explain(settings, tool, (*read_history(history), Message(role="user", content=message)))
+    print_json(found) if as_json else _print_explanation(found)
+
+
+def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Explanation:
+    runtime = offline(settings)
+    found: Explanation = runtime.explain(tool, RunRequest(messages=messages))
+    if found.stage == "unknown":
+        close = close_names(tool, (known.name for known in runtime.source.snapshot()))
+        meant = f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists what there is"
+        raise RequestError(f"the catalog has no tool {tool!r}; {meant}", param="tool")
+    return found
+
+
+def _print_explanation(found: Explanation) -> None:
+    place = f", place {found.rank} of {found.candidates} candidates" if found.rank else ""
+    verdict = "in" if found.chosen else "out"
+    click.echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
+    if found.detail:
+        click.echo(f"  {found.detail}")
+    for reason in found.reasons:
+        click.echo(f"  {reason}")
+    for ranker, signal in found.signals.items():
+        click.echo(f"  {ranker}: {signal:.3f}")
+
+
+# --- of a recorded run ----------------------------------------------------------------------------------------------------
+
+
+def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool) -> None:
+    events = asyncio.run(events_of(settings, run_id))
+    selected = next((event.data for event in events if event.kind == "tools_selected"), None)
+    if selected is None:
+        raise RequestError(f"run {events[0].run_id} selected no tools; `toolcaddie trail {run_id}` shows what it did")
+    if tool is not None:
+        told = {"run_id": events[0].run_id, "tool": tool, **_tool_of_run(tool, selected, events)}
+        print_json(told) if as_json else _print_tool_of_run(told)
+    elif as_json:
+        print_json({"run_id": events[0].run_id, **selected})
+    else:
+        _print_run(selected)
+
+
+def _tool_of_run(name: str, selected: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
+    """Where the tool ended: `stage` is 'selected', 'added' (asked for in the run), a stage that drops, or 'not listed'."""
+    for chosen in selected["tools"]:
+        if chosen["name"] == name:
+            return {"chosen": True, "stage": "selected", "score": chosen["score"], "reasons": chosen["reasons"]}
+    for event in events:
+        if event.kind == "meta_called" and name in event.data["added"]:
+            reason = f"{event.data['name']} {event.data['arguments']}"
+            return {"chosen": True, "stage": "added", "score": None, "reasons": [reason]}
+    for lost in selected["dropped"]:
+        if lost["name"] == name:
+            return {"chosen": False, "stage": lost["stage"], "score": lost["score"], "reasons": [lost["detail"]]}
+    counts = ", ".join(f"{count} {stage}" for stage, count in selected["dropped_by_stage"].items())
+    reason = f"it is not among the best that were left out and recorded ({counts or 'none'}); it matched nothing, or is no tool"
+    return {"chosen": False, "stage": "not listed", "score": None, "reasons": [reason]}
+
+
+def _print_tool_of_run(told: Mapping[str, Any]) -> None:
+    score = "" if told["score"] is None else f", score {told['score']:.3f}"
+    click.echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
+    for reason in told["reasons"]:
+        click.echo(f"  {reason}")
+
+
+def _print_run(selected: Mapping[str, Any]) -> None:
+    rows = [
+        (tool["name"], tool["category"], f"{tool['score']:.3f}", "; ".join(tool["reasons"]))
+        for tool in selected["tools"]
+    ]
+    rows += [
+        (tool["name"], "", f"{tool['score']:.3f}", f"out: {tool['stage']}; {tool['detail']}")
+        for tool in selected["dropped"]
+    ]
+    print_table(("tool", "category", "score", "why"), rows, right=("score",))
