@@ -805,7 +805,7 @@ _REWARDS = (
 )
 _SURVEYS = (
     ("How do you like us?", "How likely are you to recommend us to a friend?", "open", 25),
-    ("New classes", "How much do you like the new timetable?", "open", 12),
+    ("Opening hours", "How happy are you with our opening hours?", "open", 12),
     ("Cleanliness", "How clean are the changing rooms?", "closed", 120),
 )
 _COMMENTS = ("Great trainers!", "Too crowded in the evening.", "Love the pool.", None, None, "Music is too loud.")
