@@ -33,6 +33,8 @@ class RecordedRequest:
     raw: bytes
     body: Any
     """The decoded JSON; None if there was none."""
+    peer: tuple[str, int] | None = None
+    """The client's end of the connection: equal for requests that shared one."""
     outcome: Literal["open", "answered", "cut", "client left"] = "open"
     over: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when `outcome` is final. To be awaited only where the server runs in the same loop."""
@@ -152,7 +154,14 @@ class ScriptedUpstream:
         except msgspec.DecodeError:
             body = None
         headers = {name.lower(): value for name, value in request.headers.items()}
-        recorded = RecordedRequest(method=request.method, path=request.path, headers=headers, raw=raw, body=body)
+        recorded = RecordedRequest(
+            method=request.method,
+            path=request.path,
+            headers=headers,
+            raw=raw,
+            body=body,
+            peer=request.transport.get_extra_info("peername") if request.transport else None,
+        )
         self.requests.append(recorded)
         return recorded
 

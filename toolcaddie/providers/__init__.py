@@ -1,0 +1,1 @@
+"""Models behind wires: each module speaks one protocol, or wraps another provider."""

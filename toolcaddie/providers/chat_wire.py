@@ -1,0 +1,438 @@
+"""The chat-completions format and our words, translated both ways. Pure: no I/O, and wire names stand nowhere else.
+
+What is not known goes through: unknown fields of messages and calls ride in `extra`, content parts stay as they are.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from toolcaddie.errors import ProviderProtocolError
+from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.tool import JsonObject, ToolCall
+
+
+def _plain(value: Any) -> Any:
+    """What the encoder does not know by itself: mappings that are no dicts."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_DECODER = msgspec.json.Decoder()
+_MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
+_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
+_FUNCTION_FIELDS = frozenset({"name", "arguments"})
+_DONE = b"[DONE]"
+_QUOTED = 300
+"""So much of an answer we cannot read is shown in the error."""
+
+
+# ---------------------------------------------------------------- out
+
+
+def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool = False) -> bytes:
+    """The body of a request. `usage`: ask a stream for its usage, whatever the caller asked.
+
+    `tools` may hold definitions or `msgspec.Raw`, already encoded ones, which are copied as they are.
+    """
+    body: dict[str, Any] = {"model": model, "messages": [message_to_wire(message) for message in request.messages]}
+    if request.tools:
+        body["tools"] = list(request.tools)
+    if request.tool_choice is not None:
+        body["tool_choice"] = request.tool_choice
+    for name, value in (request.params or {}).items():
+        body.setdefault(name, value)
+    if not stream:
+        body.pop("stream", None)
+        body.pop("stream_options", None)  # refused where nothing is streamed
+        return _ENCODER.encode(body)
+    body["stream"] = True
+    if usage:
+        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+    return _ENCODER.encode(body)
+
+
+def asks_for_usage(request: ModelRequest) -> bool:
+    """Whether the caller itself asked for the usage of a stream."""
+    options = (request.params or {}).get("stream_options")
+    return isinstance(options, Mapping) and options.get("include_usage") is True
+
+
+def message_to_wire(message: Message) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        wire["tool_calls"] = [call_to_wire(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    return {**message.extra, **wire} if message.extra else wire
+
+
+def call_to_wire(call: ToolCall) -> dict[str, Any]:
+    function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
+    wire: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
+    if call.extra:
+        nested = call.extra.get("function")
+        return {**call.extra, **wire, "function": {**nested, **function} if nested else function}
+    return wire
+
+
+# ---------------------------------------------------------------- in
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: str | None = None
+
+
+class _Call(msgspec.Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _CachedTokens(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _CachedTokens | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+    model: str | None = None
+
+
+class _FunctionPiece(msgspec.Struct):
+    name: str | None = None
+    arguments: str | None = None
+
+
+class _CallPiece(msgspec.Struct):
+    index: int | None = None
+    id: str | None = None
+    function: _FunctionPiece | None = None
+
+
+class _Delta(msgspec.Struct):
+    content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[_CallPiece] | None = None
+
+
+class _ChunkChoice(msgspec.Struct):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+    index: int = 0
+
+
+class _Chunk(msgspec.Struct):
+    choices: list[_ChunkChoice] | None = None
+    usage: _Usage | None = None
+    model: str | None = None
+
+
+_Shape = TypeVar("_Shape")
+
+
+def decoded(data: bytes, *, who: str) -> dict[str, Any]:
+    """The JSON object in `data`. Raises `ProviderProtocolError` for garbage, and for an error object where an answer was due."""
+    try:
+        value = _DECODER.decode(data)
+    except msgspec.DecodeError as error:
+        raise ProviderProtocolError(
+            f"{who} answered with something that is not JSON: {_quoted(data)}", body=data
+        ) from error
+    if not isinstance(value, dict):
+        raise ProviderProtocolError(f"{who} answered with {type(value).__name__}, not a JSON object: {_quoted(data)}")
+    if value.get("error"):
+        raise ProviderProtocolError(f"{who} broke off with an error: {error_message(data)}", body=data)
+    return value
+
+
+def _shaped(raw: JsonObject, shape: type[_Shape], who: str) -> _Shape:
+    try:
+        return msgspec.convert(raw, shape)
+    except msgspec.ValidationError as error:
+        raise ProviderProtocolError(
+            f"{who} answered in an unknown shape: {error}", body=_ENCODER.encode(raw)
+        ) from error
+
+
+def error_message(body: bytes) -> str:
+    """What an error body says, in one line: OpenAI's shape, its common variations, or the beginning of the text."""
+    try:
+        value = _DECODER.decode(body)
+    except msgspec.DecodeError:
+        return _quoted(body)
+    error = value.get("error", value) if isinstance(value, dict) else value
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail") or error
+    return error if isinstance(error, str) else _quoted(body)
+
+
+def _quoted(body: bytes) -> str:
+    return " ".join(body[:_QUOTED].decode(errors="replace").split()) or "an empty body"
+
+
+def reply_from_wire(body: bytes, *, who: str) -> ModelReply:
+    """A whole answer. `raw` is the decoded body."""
+    raw = decoded(body, who=who)
+    answer = _shaped(raw, _Completion, who)
+    if not answer.choices:
+        raise ProviderProtocolError(f"{who} answered without a choice", body=body)
+    choice = answer.choices[0]
+    wire = raw["choices"][0]["message"]
+    calls = tuple(
+        ToolCall(
+            id=call.id or _new_call_id(),
+            name=call.function.name,
+            arguments=call.function.arguments or "{}",
+            extra=_call_extra(wire["tool_calls"][position]),
+        )
+        for position, call in enumerate(choice.message.tool_calls or ())
+    )
+    return ModelReply(
+        message=Message(
+            role="assistant", content=_content(choice.message.content), tool_calls=calls, extra=_message_extra(wire)
+        ),
+        finish_reason=choice.finish_reason or _finish_of(calls),
+        usage=_usage(answer.usage),
+        model=answer.model or "",
+        raw=raw,
+    )
+
+
+def message_from_wire(wire: Mapping[str, Any]) -> Message:
+    """A message as a client sends it, already checked to have a role; calls that are not functions stay in `extra`."""
+    found = wire.get("tool_calls") or ()
+    functions = all(isinstance(call.get("function"), Mapping) for call in found)
+    extra = {name: value for name, value in wire.items() if name not in _MESSAGE_FIELDS}
+    if not functions:
+        extra["tool_calls"] = found
+    return Message(
+        role=wire["role"],
+        content=_content(wire.get("content")),
+        tool_calls=tuple(_call_from_wire(call) for call in found) if functions else (),
+        tool_call_id=wire.get("tool_call_id"),
+        extra=extra or None,
+    )
+
+
+def _call_from_wire(wire: Mapping[str, Any]) -> ToolCall:
+    function = wire["function"]
+    return ToolCall(
+        id=wire.get("id") or _new_call_id(),
+        name=function.get("name", ""),
+        arguments=function.get("arguments") or "{}",
+        extra=_call_extra(wire),
+    )
+
+
+def _content(content: Any) -> str | tuple[JsonObject, ...] | None:
+    return tuple(content) if isinstance(content, list) else content
+
+
+def _message_extra(wire: Mapping[str, Any]) -> JsonObject | None:
+    """Fields of an answer we do not know. Nulls are left behind: they say nothing, and some servers refuse their echo."""
+    return {k: v for k, v in wire.items() if v is not None and k not in _MESSAGE_FIELDS} or None
+
+
+def _call_extra(wire: Mapping[str, Any]) -> JsonObject | None:
+    extra = {name: value for name, value in wire.items() if name not in _CALL_FIELDS}
+    if len(wire["function"]) > len(_FUNCTION_FIELDS):
+        extra["function"] = {k: v for k, v in wire["function"].items() if k not in _FUNCTION_FIELDS}
+    return extra or None
+
+
+def _usage(wire: _Usage | None) -> Usage:
+    if wire is None:
+        return Usage()
+    cached = wire.prompt_tokens_details.cached_tokens if wire.prompt_tokens_details else None
+    return Usage(
+        input_tokens=wire.prompt_tokens or 0, output_tokens=wire.completion_tokens or 0, cached_tokens=cached or 0
+    )
+
+
+def _finish_of(calls: Sequence[ToolCall]) -> str:
+    return "tool_calls" if calls else "stop"
+
+
+def _new_call_id() -> str:
+    """For servers that send none: a result must say which call it answers."""
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+# ---------------------------------------------------------------- in, piece by piece
+
+
+@dataclass(slots=True)
+class _GatheredCall:
+    id: str
+    name: str
+    arguments: list[str] = field(default_factory=list)
+
+
+class Gathering:
+    """A streamed answer while it comes in: every chunk gives a delta, and in the end they make one reply.
+
+    Servers differ in how they number the pieces of calls, so they are numbered anew here: a piece opens a call when it
+    carries an id or a name that the call at its index does not have, and otherwise continues one.
+    """
+
+    def __init__(self, *, who: str, show_usage: bool) -> None:
+        self.done = False
+        """[DONE] has come, or an end that may stand for it."""
+        self._who = who
+        self._show_usage = show_usage
+        self._head: dict[str, Any] = {}
+        self._message: dict[str, Any] = {}
+        self._text: list[str] = []
+        self._parts: list[JsonObject] = []
+        self._calls: list[_GatheredCall] = []
+        self._by_index: dict[int, int] = {}
+        self._finish_reason: str | None = None
+        self._usage: _Usage | None = None
+        self._raw_usage: JsonObject | None = None
+        self._answered = False
+
+    def add(self, data: bytes) -> ModelDelta | None:
+        """Take in an event; None: nothing of it is for the caller ([DONE], or the usage we asked for on our own account)."""
+        if data == _DONE:
+            self.done = True
+        if self.done:
+            return None
+        raw = decoded(data, who=self._who)
+        chunk = _shaped(raw, _Chunk, self._who)
+        if chunk.usage is not None:
+            self._usage, self._raw_usage = chunk.usage, raw["usage"]
+        self._head = {**self._head, **{k: v for k, v in raw.items() if v is not None and k not in ("choices", "usage")}}
+        if not self._show_usage:
+            usage = raw.pop("usage", None)
+            if usage is not None and not chunk.choices:
+                return None
+        text: list[str] = []
+        calls: list[CallDelta] = []
+        for position, choice in enumerate(chunk.choices or ()):
+            if choice.index == 0:
+                self._take(choice, raw["choices"][position], text, calls)
+        return ModelDelta(text="".join(text), calls=tuple(calls), raw=raw)
+
+    def end(self) -> None:
+        """The body has ended. Some servers leave [DONE] out, which is well once there was a reason to finish.
+
+        Raises `ProviderProtocolError` when the stream was cut before.
+        """
+        if not self.done and self._finish_reason is None:
+            raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
+        self.done = True
+
+    def _take(self, choice: _ChunkChoice, wire: JsonObject, text: list[str], calls: list[CallDelta]) -> None:
+        self._answered = True
+        if choice.finish_reason is not None:
+            self._finish_reason = choice.finish_reason
+        delta = choice.delta
+        if delta is None:
+            return
+        if isinstance(delta.content, str):
+            text.append(delta.content)
+            self._text.append(delta.content)
+        elif delta.content:
+            self._parts.extend(delta.content)
+        calls.extend(self._piece(piece) for piece in delta.tool_calls or ())
+        self._keep_unknown(wire["delta"])
+
+    def _keep_unknown(self, delta: Mapping[str, Any]) -> None:
+        """Unknown fields of the message (reasoning, refusals): texts come in pieces, lists grow, anything else is last-wins."""
+        for name, value in delta.items():
+            if value is None or name in _MESSAGE_FIELDS:
+                continue
+            earlier = self._message.get(name)
+            joins = (isinstance(value, str) and isinstance(earlier, str)) or (
+                isinstance(value, list) and isinstance(earlier, list)
+            )
+            self._message[name] = earlier + value if joins else value
+
+    def _piece(self, piece: _CallPiece) -> CallDelta:
+        name = piece.function.name if piece.function else None
+        arguments = (piece.function.arguments if piece.function else None) or ""
+        index = self._index_of(piece, name)
+        if index < len(self._calls):
+            self._calls[index].arguments.append(arguments)
+            return CallDelta(index=index, arguments=arguments)
+        if not name:
+            raise ProviderProtocolError(f"{self._who} began a tool call without saying which tool")
+        call = _GatheredCall(id=piece.id or _new_call_id(), name=name, arguments=[arguments])
+        self._calls.append(call)
+        return CallDelta(index=index, id=call.id, name=name, arguments=arguments)
+
+    def _index_of(self, piece: _CallPiece, name: str | None) -> int:
+        """Our number of the call this piece belongs to; the next free one: it opens a call."""
+        free = len(self._calls)
+        ours = self._unnumbered(piece, name) if piece.index is None else self._by_index.get(piece.index, free)
+        if ours < free and self._is_another(self._calls[ours], piece.id, name):
+            ours = free
+        if piece.index is not None:
+            self._by_index[piece.index] = ours
+        return ours
+
+    def _unnumbered(self, piece: _CallPiece, name: str | None) -> int:
+        """A piece without index: of the call with its id, or a new one if it names a tool, or of the last."""
+        for index, call in enumerate(self._calls):
+            if piece.id and piece.id == call.id:
+                return index
+        return len(self._calls) if name else max(0, len(self._calls) - 1)
+
+    @staticmethod
+    def _is_another(call: _GatheredCall, call_id: str | None, name: str | None) -> bool:
+        """Whether a piece with a name opens a second call under a number already used. Without one it never does: some
+        servers make up a new id for every piece."""
+        return bool(name) and (name != call.name or (bool(call_id) and call_id != call.id))
+
+    def reply(self) -> ModelReply:
+        """The whole answer. Raises `ProviderProtocolError` if none came."""
+        if not self._answered:
+            raise ProviderProtocolError(f"{self._who} streamed no choice")
+        calls = tuple(
+            ToolCall(id=call.id, name=call.name, arguments="".join(call.arguments) or "{}") for call in self._calls
+        )
+        message = Message(
+            role="assistant", content=self._content(), tool_calls=calls, extra=dict(self._message) or None
+        )
+        finish = self._finish_reason or _finish_of(calls)
+        return ModelReply(
+            message=message,
+            finish_reason=finish,
+            usage=_usage(self._usage),
+            model=str(self._head.get("model", "")),
+            raw={
+                **self._head,
+                "object": "chat.completion",
+                "choices": [{"index": 0, "message": message_to_wire(message), "finish_reason": finish}],
+                "usage": self._raw_usage,
+            },
+        )
+
+    def _content(self) -> str | tuple[JsonObject, ...] | None:
+        text = "".join(self._text)
+        if not self._parts:
+            return text if text or not self._calls else None
+        return (*self._parts, {"type": "text", "text": text}) if text else tuple(self._parts)
