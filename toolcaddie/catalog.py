@@ -6,7 +6,6 @@ giving each request its own costs one array, whatever the size.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.errors import CatalogError, DuplicateToolError
-from toolcaddie.schema import canonical_json, check_schema
+from toolcaddie.schema import canonical_json, check_schema, digest
 from toolcaddie.tool import Tool
 
 Mask = npt.NDArray[np.bool_]
@@ -79,7 +78,7 @@ class Catalog:
         return cls(
             tools=tools,
             categories=tuple(described.values()),
-            version=_version(tools, described.values()),
+            version=_version(tools, tuple(described.values())),
             _positions=positions,
             _by_category={name: tuple(found) for name, found in members.items()},
             _categories=described,
@@ -171,14 +170,20 @@ def check_tool(tool: Tool, *, schemas: bool = True) -> None:
         check_schema(tool.output_schema, what=f"{what}, output")
 
 
-def _version(tools: Iterable[Tool], categories: Iterable[Category]) -> str:
-    """SHA-256 over all definitions in order. Raises `CatalogError`, naming the one, for what is no JSON."""
-    content = hashlib.sha256()
-    for kind, items in (("tool", tools), ("category", categories)):
-        for item in items:
-            try:
-                content.update(canonical_json(item))
-            except (TypeError, ValueError, RecursionError) as error:
-                raise CatalogError(f"{kind} {item.name!r}: its definition is no JSON: {str(error)[:300]}") from error
-            content.update(b"\n")
-    return content.hexdigest()
+def _version(tools: tuple[Tool, ...], categories: tuple[Category, ...]) -> str:
+    try:
+        return digest(
+            (tools, categories)
+        )  # in one piece: a gateway makes a catalog of its client's tools in each request
+    except (TypeError, ValueError, RecursionError) as error:
+        culprit = next((item for item in (*tools, *categories) if not _is_json(item)), None)
+        what = f"{type(culprit).__name__.lower()} {culprit.name!r}" if culprit else "a tool"
+        raise CatalogError(f"{what}: the definition is no JSON: {str(error)[:300]}") from error
+
+
+def _is_json(item: Tool | Category) -> bool:
+    try:
+        canonical_json(item)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
