@@ -176,8 +176,8 @@ def _version(tools: tuple[Tool, ...], categories: tuple[Category, ...]) -> str:
             (tools, categories)
         )  # in one piece: a gateway makes a catalog of its client's tools in each request
     except (TypeError, ValueError, RecursionError) as error:
-        culprit = next((item for item in (*tools, *categories) if not _is_json(item)), None)
-        what = f"{type(culprit).__name__.lower()} {culprit.name!r}" if culprit else "a tool"
+        items: list[Tool | Category] = [*tools, *categories]
+        what = next((f"{type(item).__name__.lower()} {item.name!r}" for item in items if not _is_json(item)), "a tool")
         raise CatalogError(f"{what}: the definition is no JSON: {str(error)[:300]}") from error
 
 
