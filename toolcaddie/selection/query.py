@@ -136,10 +136,15 @@ def _weigh(
 def _ends(text: str) -> Iterator[str]:
     """The text, or its two ends where it is long, as separate parts so that nothing forms across the gap."""
     if len(text) <= 2 * LOOKED_AT:
-        yield text
+        yield _encodable(text)
         return
-    yield text[:LOOKED_AT]
-    yield text[-LOOKED_AT:]
+    yield _encodable(text[:LOOKED_AT])
+    yield _encodable(text[-LOOKED_AT:])
+
+
+def _encodable(text: str) -> str:
+    """The text without lone surrogates, which JSON can smuggle in and neither stemmer nor automaton takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _content_size(text: str) -> int:
@@ -149,7 +154,7 @@ def _content_size(text: str) -> int:
 def _called(messages: Sequence[Message]) -> tuple[str, ...]:
     """Names of the tools called in these messages, the latest first, each once."""
     names = (call.name for message in reversed(messages) for call in reversed(message.tool_calls))
-    return tuple(dict.fromkeys(name[:128] for name in names))[:8]
+    return tuple(dict.fromkeys(_encodable(name[:128]) for name in names))[:8]
 
 
 def _pairs(run: str) -> list[str]:
