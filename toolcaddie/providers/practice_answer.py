@@ -7,6 +7,7 @@ from typing import Any
 
 from toolcaddie.providers.practice_rows import Row, decode, label, rows_of
 from toolcaddie.providers.practice_toolbox import Slot
+from toolcaddie.providers.practice_words import split_words
 
 SIGNATURE = "This is the practice model, which follows plain rules and needs no key."
 
@@ -34,7 +35,7 @@ def nothing_fits(text: str) -> str:
 def which(slot: Slot, rows: Sequence[Row]) -> str:
     """Asks which of several rows was meant."""
     listed = ", ".join(_described(row) for row in rows[:8])
-    return f"Which {' '.join(slot.thing) or 'one'} do you mean: {listed}?"
+    return f"Which {_thing(slot)} do you mean: {listed}?"
 
 
 def what_is(tool: str, missing: Sequence[Slot]) -> str:
@@ -45,8 +46,9 @@ def what_is(tool: str, missing: Sequence[Slot]) -> str:
 
 
 def not_found(slot: Slot, sought: str) -> str:
-    thing = " ".join(slot.thing) or "anything"
-    return f"I looked for the {thing} {sought!r} and did not find it, so I changed nothing. Which one do you mean?"
+    return (
+        f"I looked for the {_thing(slot)} {sought!r} and did not find it, so I changed nothing. Which one do you mean?"
+    )
 
 
 def gave_up(reason: str) -> str:
@@ -89,12 +91,18 @@ def _described(row: Row) -> str:
 
 
 def _fields(row: Row) -> str:
-    plain = [f"{key}: {value}" for key, value in row.items() if _is_plain(value)]
+    inner = [child for child in row.values() if isinstance(child, Mapping)]
+    plain = [f"{key}: {value}" for part in (row, *inner) for key, value in part.items() if _is_plain(value)]
     return _short(", ".join(plain[:_SHOWN_FIELDS]), _SHOWN_TEXT)
 
 
 def _is_plain(value: Any) -> bool:
     return value is not None and not isinstance(value, Mapping | list)
+
+
+def _thing(slot: Slot) -> str:
+    words = [word for word in split_words(slot.name) if word not in ("id", "ids", "uuid")]
+    return " ".join(words) or "one"
 
 
 def _slot_name(slot: Slot) -> str:

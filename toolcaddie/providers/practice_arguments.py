@@ -13,14 +13,15 @@ from datetime import date
 from typing import Any
 
 from toolcaddie.providers.practice_mentions import Kind, Mention, currency_codes, number
-from toolcaddie.providers.practice_toolbox import KnownTool, Slot
+from toolcaddie.providers.practice_toolbox import NAMING_WORDS, KnownTool, Slot
 from toolcaddie.providers.practice_words import READ, STOP_WORDS, VERBS, fold, split_words, stem, stems, words_of
 
 NOTHING = object()
 """No rule found a value; None would be a value."""
 
 _MONEY_WORDS = frozenset(map(stem, words_of("amount price cost fee total budget rate charge pay wage bonus sum")))
-_PERSON_CUES = words_of("for to of from with by named called about")
+_PERSON_CUES = words_of("for to of from with by about")
+_TITLE_CUES = words_of("called named titled name title labelled")
 _FROM_WORDS = words_of("from start since after begin min")
 _TO_WORDS = words_of("to end until till before due expiry max")
 _DATE_WORDS = words_of("date day on at when due since until deadline birthday")
@@ -29,7 +30,6 @@ _TEXT_WORDS = frozenset(
         stem, words_of("text note content message body comment description remark reason details summary feedback memo")
     )
 )
-_NAME_WORDS = words_of("name title label subject")
 _PAGING = words_of("limit top size offset page skip cursor per")
 _UNITS_IN_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
 _NEGATIONS = words_of("not no without never un inactive except dont don")
@@ -196,31 +196,46 @@ def _kind_fits(mention: Mention, slot: Slot) -> bool:
 def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type == "array":
         items = slot.schema.get("items") or {}
-        found = [choice for choice in items.get("enum", ()) if _says(facts, choice)]
-        return found or NOTHING
+        return [choice for choice in items.get("enum", ()) if _places(facts, choice)] or NOTHING
     if slot.type == "boolean" and not slot.choices:
         return _said_flag(slot, facts)
-    if not slot.choices:
+    labels = {word for other in tool.slots if other.name != slot.name for word in other.words}
+    said = sorted(
+        (place, -len(str(choice)), number)
+        for number, choice in enumerate(slot.choices)
+        for place in _places(facts, choice)
+        if stem(fold(str(choice))) not in labels
+    )
+    if not said:
         return NOTHING
-    said = [(place, -len(str(choice)), n) for n, choice in enumerate(slot.choices) if (place := _says(facts, choice))]
-    if not said or (not slot.required and _is_default_word(slot, slot.choices[min(said)[2]])):
-        return NOTHING
-    _, _, index = max(said) if _TO_WORDS & set(facts.before(max(said)[0], 2)) else min(said)
-    return slot.choices[index]
+    choice = slot.choices[_meant(said, slot, facts)[2]]
+    return NOTHING if not slot.required and slot.schema.get("default") == choice else choice
 
 
-def _says(facts: Facts, choice: Any) -> int:
-    """1 + where the text says a choice, as a whole, its words in a row; 0 if it does not."""
+def _meant(said: Sequence[tuple[int, int, int]], slot: Slot, facts: Facts) -> tuple[int, int, int]:
+    """Of several choices said: what is changed *to*, for an argument called `to` or alone; else the first."""
+    words = set(slot.words)
+    if not words & {"from", "source", "old"}:
+        for one in said:
+            if {"to", "into", "as"} & set(split_words(facts.text[: one[0]])[-1:]):
+                return one
+        if words & {"to", "target", "new"}:
+            return said[-1]
+    return said[0]
+
+
+def _places(facts: Facts, choice: Any) -> list[int]:
+    """Where the text says a choice as a whole, its words in a row; inside a longer name it is no choice."""
     words = [stem(word) for word in split_words(str(choice))]
-    places = [(match.start(), stem(fold(match[0]))) for match in re.finditer(r"[^\W_]+", facts.text)]
-    for n in range(len(places) - len(words) + 1):
-        if words and [word for _, word in places[n : n + len(words)]] == words:
-            return places[n][0] + 1
-    return 0
-
-
-def _is_default_word(slot: Slot, choice: Any) -> bool:
-    return "default" in slot.schema and slot.schema["default"] == choice
+    if not words or set(words) <= STOP_WORDS:
+        return []
+    said = [(match.start(), stem(fold(match[0]))) for match in re.finditer(r"[^\W_]+", facts.text)]
+    places = [
+        said[n][0] for n in range(len(said) - len(words) + 1) if [word for _, word in said[n : n + len(words)]] == words
+    ]
+    places += [place for place, code in currency_codes(facts.text) if code == choice and place not in places]
+    named = [one for one in facts.mentions if one.kind in ("quote", "name") and " " in one.text]
+    return [place for place in places if not any(one.start <= place < one.end for one in named)]
 
 
 def _said_flag(slot: Slot, facts: Facts) -> Any:
@@ -362,9 +377,9 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return _count(slot, facts)
     words = set(slot.words)
     if slot.is_search:
-        return _name(slot, facts, prefer=()) if slot.required or not _READS_ALL.search(facts.text) else NOTHING
-    if words & _NAME_WORDS:
-        return _name(slot, facts, prefer=tuple(word for word in slot.words if word not in _NAME_WORDS))
+        return _name(slot, facts) if slot.required or not _READS_ALL.search(facts.text) else NOTHING
+    if slot.is_naming:
+        return _name(slot, facts)
     for pattern in _phrases(words):
         match = pattern.search(facts.text)
         if match and facts.is_free(*match.span("value")):
@@ -398,28 +413,38 @@ def _phrases(words: set[str]) -> list[re.Pattern[str]]:
     return found
 
 
-def _name(slot: Slot, facts: Facts, *, prefer: Sequence[str]) -> Any:
-    found = best_name(facts, prefer)
+def _name(slot: Slot, facts: Facts) -> Any:
+    found = allot((slot,), facts).get(slot.name)
     return NOTHING if found is None else str(facts.take(found))
 
 
-def best_name(facts: Facts, thing: Sequence[str], others: Sequence[str] = ()) -> Mention | None:
-    """The free mention that names a `thing` (stems): next to its word, behind "for" or "called", or the first there is.
-
-    `others`: stems of things that other arguments are about; what stands next to their words is theirs.
-    """
+def allot(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
+    """Which name of the message belongs to which slot, by slot name: the best pair first, until names or slots run out."""
     free = facts.free("quote", "name", "code", "email")
-    return max(free, key=lambda mention: _naming_score(mention, facts, thing, others), default=None)
+    pairs = [
+        (_belonging(mention, slot, facts), -order, -place, slot, mention)
+        for order, slot in enumerate(slots)
+        for place, mention in enumerate(free)
+    ]
+    found: dict[str, Mention] = {}
+    for _, _, _, slot, mention in sorted(pairs, key=lambda pair: pair[:3], reverse=True):
+        if slot.name not in found and mention not in found.values():
+            found[slot.name] = mention
+    return found
 
 
-def _naming_score(mention: Mention, facts: Facts, thing: Sequence[str], others: Sequence[str]) -> float:
+def _belonging(mention: Mention, slot: Slot, facts: Facts) -> float:
+    """How much speaks for it: the slot's word beside the name, "called" before a title, "for" or an 's at a person."""
     near = {*facts.before(mention.start, 2), *facts.after(mention.end, 1)}
-    score = 3.0 if near & set(thing) else 0.0
-    score -= 2.0 if near & set(others) else 0.0
+    thing = set(slot.thing) if slot.is_id else set(slot.words) - NAMING_WORDS
+    score = 3.0 if near & thing else 0.0
     cue = (split_words(facts.text[: mention.start]) or [""])[-1]
-    score += 1.0 if cue in _PERSON_CUES else 0.0
-    score += 0.5 if facts.text[mention.end : mention.end + 2] in ("'s", "’s") else 0.0
-    return score + (0.3 if mention.kind in ("quote", "email") else 0.0)
+    if slot.is_id:
+        score += 1.0 if cue in _PERSON_CUES else -1.0 if cue in _TITLE_CUES else 0.0
+        score += 0.5 if facts.text[mention.end : mention.end + 2] in ("'s", "’s") else 0.0
+        return score - (0.3 if mention.kind == "email" else 0.0)
+    score += 2.0 if cue in _TITLE_CUES else 0.0
+    return score + (0.5 if mention.kind == "quote" else -0.3 if mention.kind == "email" else 0.0)
 
 
 def _count(slot: Slot, facts: Facts) -> Any:
@@ -445,7 +470,7 @@ def _last_resort(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return _shaped(facts.take(free[0]), free[0], slot) if free else NOTHING
     if _kinds_of(slot):
         return NOTHING
-    quotes = facts.free("quote", "name") if set(slot.words) & _NAME_WORDS else facts.free("quote")
+    quotes = facts.free("quote", "name") if set(slot.words) & NAMING_WORDS else facts.free("quote")
     if quotes:
         return facts.take(quotes[0])
     return salient(facts, tool) or NOTHING

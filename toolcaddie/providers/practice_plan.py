@@ -14,7 +14,7 @@ from typing import Any
 
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
 from toolcaddie.providers import practice_answer as answer
-from toolcaddie.providers.practice_arguments import NOTHING, Facts, Filled, best_name, fill, fitted, salient
+from toolcaddie.providers.practice_arguments import NOTHING, Facts, Filled, allot, fill, fitted, salient
 from toolcaddie.providers.practice_mentions import Kind, Mention
 from toolcaddie.providers.practice_rows import Match, Row, identifier, matches, rows_of, wrong_fields
 from toolcaddie.providers.practice_scene import Done, Scene
@@ -208,11 +208,13 @@ class Resolution:
 def _resolve(tool: KnownTool, scene: Scene, depth: int) -> Resolution:
     """Find the identifiers a tool wants: in the message, in results so far, or by calling a tool that lists them."""
     facts = scene.facts()
+    wanted = _wanted_ids(tool, scene, depth)
+    names = allot([*wanted, *(slot for slot in tool.slots if slot.is_naming)], facts)
     ids: dict[str, Any] = {}
     calls: list[Call] = []
     question = ""
-    for slot in _wanted_ids(tool, scene, depth):
-        found = _find_id(slot, tool, replace_ids(facts, ids), scene, depth)
+    for slot in wanted:
+        found = _find_id(slot, tool, names.get(slot.name), replace_ids(facts, ids), scene, depth)
         match found:
             case Found():
                 ids[slot.name] = found.value
@@ -239,7 +241,7 @@ def _wanted_ids(tool: KnownTool, scene: Scene, depth: int) -> list[Slot]:
 
 def _is_named(slot: Slot, tool: KnownTool, scene: Scene) -> bool:
     facts = scene.facts()
-    mention = best_name(facts, slot.thing)
+    mention = allot((slot,), facts).get(slot.name)
     if mention is None:
         return False
     near = {*facts.before(mention.start, 2), *facts.after(mention.end, 1)}
@@ -254,24 +256,23 @@ class Found:
     spans: tuple[tuple[int, int], ...] = ()
 
 
-def _find_id(slot: Slot, tool: KnownTool, facts: Facts, scene: Scene, depth: int) -> Found | Say | tuple[Call, ...]:
+def _find_id(
+    slot: Slot, tool: KnownTool, name: Mention | None, facts: Facts, scene: Scene, depth: int
+) -> Found | Say | tuple[Call, ...]:
+    """The identifier, the calls that may bring it, or a question. `name`: what the message calls the thing, if it does."""
     given = _given(slot, facts)
     if given is not None:
         return given
-    others = [word for other in tool.slots if other.is_id and other != slot for word in other.thing]
-    picked = _pick(slot, others, facts, scene)
-    if isinstance(picked, Found):
+    picked = _pick(slot, name, facts, scene)
+    if picked is not None:
         return picked
-    calls = None if isinstance(picked, Say) else _look_up(slot, tool, others, facts, scene, depth)
+    calls = _look_up(slot, tool, name, facts, scene, depth)
     if calls:
         return calls
-    if isinstance(picked, Say):
-        return picked
-    mention = best_name(facts, slot.thing, others)
-    looked = bool(_real(scene.trail))
-    if mention is not None and looked:
-        return Say(text=answer.not_found(slot, mention.text))
-    return Say(text=answer.what_is(tool.name, (slot,)))
+    if name is not None:
+        return Say(text=answer.not_found(slot, name.text))
+    listed = [row for done in _real(scene.trail) for row in _rows_with(slot, done, scene)]
+    return Say(text=answer.which(slot, listed) if listed else answer.what_is(tool.name, (slot,)))
 
 
 def _given(slot: Slot, facts: Facts) -> Found | None:
@@ -294,23 +295,29 @@ class _Candidate:
     mention: Mention | None
 
 
-def _pick(slot: Slot, others: Sequence[str], facts: Facts, scene: Scene) -> Found | Say | None:
+def _pick(slot: Slot, name: Mention | None, facts: Facts, scene: Scene) -> Found | Say | None:
     """The identifier in the results so far that the message means; a question if several fit; None if none does."""
     for done in (*reversed(_real(scene.trail)), *reversed(_real(scene.history))):
-        if done.failed:
-            continue
-        about = _about(done, scene)
-        rows = [row for row in rows_of(done.content) if identifier(row, slot, about=about) is not None]
+        rows = _rows_with(slot, done, scene)
         if not rows:
             continue
+        about = _about(done, scene)
         if scene.points_back:
             return _pointed_at(rows, slot, about, scene)
-        candidates = _candidates(rows, slot, others, about, facts)
+        candidates = _candidates(rows, slot, name, about, facts)
         if not candidates and done in scene.trail and len(rows) == 1 and done.arguments:
             return Found(value=identifier(rows[0], slot, about=about))
         if candidates:
             return _best(candidates, slot, scene)
     return None
+
+
+def _rows_with(slot: Slot, done: Done, scene: Scene) -> list[Row]:
+    """The rows of a result that hold the identifier a slot wants."""
+    if done.failed:
+        return []
+    about = _about(done, scene)
+    return [row for row in rows_of(done.content) if identifier(row, slot, about=about) is not None]
 
 
 def _about(done: Done, scene: Scene) -> tuple[str, ...]:
@@ -331,13 +338,10 @@ def _pointed_at(rows: Sequence[Row], slot: Slot, about: Sequence[str], scene: Sc
 
 
 def _candidates(
-    rows: Sequence[Row], slot: Slot, others: Sequence[str], about: Sequence[str], facts: Facts
+    rows: Sequence[Row], slot: Slot, name: Mention | None, about: Sequence[str], facts: Facts
 ) -> list[_Candidate]:
-    named: list[Mention | None] = list(facts.free(*_NAMING_KINDS))
-    first = best_name(facts, slot.thing, others)
-    if first is not None:
-        named.sort(key=lambda mention: mention is not first)
-    for mention in [*named, None]:
+    """Rows meant by the slot's own name, else by another name of the message, else by its other words."""
+    for mention in [*sorted(facts.free(*_NAMING_KINDS), key=lambda mention: mention != name), None]:
         text = mention.text if mention else salient(facts)
         found = [
             _Candidate(hit=hit, value=identifier(hit.row, slot, about=about), mention=mention)
@@ -390,7 +394,7 @@ def _overlap(row: Row, said: set[str]) -> float:
 
 
 def _look_up(
-    slot: Slot, tool: KnownTool, others: Sequence[str], facts: Facts, scene: Scene, depth: int
+    slot: Slot, tool: KnownTool, name: Mention | None, facts: Facts, scene: Scene, depth: int
 ) -> tuple[Call, ...] | None:
     """The next call not made yet that may bring the identifier: first with the name to search for, then without."""
     if depth >= _MAX_DEPTH:
@@ -406,7 +410,7 @@ def _look_up(
             return resolution.calls
         if resolution.question:
             continue
-        for filled in _lookup_arguments(finder, slot, others, facts, resolution.facts):
+        for filled in _lookup_arguments(finder, name, facts, resolution.facts):
             if not scene.has_done(finder.name, filled.arguments):
                 return (_call(finder, filled),)
     return None
@@ -439,27 +443,20 @@ def _finder_score(tool: KnownTool, slot: Slot) -> float:
     return score - 1.5 * sum(1 for other in tool.required if not other.is_search)
 
 
-def _lookup_arguments(
-    finder: KnownTool, slot: Slot, others: Sequence[str], facts: Facts, own: Facts
-) -> Iterator[Filled]:
-    """Ways to call a finder: with each name it could search for, the likeliest first, then with what is required alone."""
-    search = next((one for one in finder.slots if one.is_search), None)
-    required = KnownTool(
-        name=finder.name,
-        schema={
-            **(finder.schema or {}),
-            "properties": {one.name: one.schema for one in finder.slots if one.required and not one.is_search},
-        },
-    )
-    base = fill(required, own)
+def _lookup_arguments(finder: KnownTool, name: Mention | None, facts: Facts, own: Facts) -> Iterator[Filled]:
+    """Ways to call a finder: with the slot's own name to search for, with nothing, with any other name."""
+    search = next((slot for slot in finder.slots if slot.is_search), None)
+    needed = {slot.name: slot.schema for slot in finder.slots if slot.required and not slot.is_search}
+    schema = {**(finder.schema or {}), "properties": needed}
+    base = fill(KnownTool(name=finder.name, schema=schema), own)
     if base.missing:
         return
-    names = sorted(facts.free(*_NAMING_KINDS), key=lambda mention: mention is not best_name(facts, slot.thing, others))
-    if search is not None:
-        for mention in names:
-            yield Filled(arguments={**base.arguments, search.name: mention.text})
-    if search is None or not search.required:
+    if search is None:
         yield base
+        return
+    others = [mention.text for mention in facts.free(*_NAMING_KINDS) if mention != name]
+    for text in ([name.text] if name else []) + ([] if search.required else [""]) + others:
+        yield Filled(arguments={**base.arguments, **({search.name: text} if text else {})})
 
 
 # A tool must be called, whatever is known

@@ -14,7 +14,6 @@ from toolcaddie.providers.practice_words import fold, split_words, stem, stems, 
 
 Row = Mapping[str, Any]
 
-_NAMING = words_of("name title label code email phone number first last full display subject topic type")
 _ERROR_KEYS = ("error", "errors", "detail")
 _ERROR = re.compile(
     r"^\W*(error\b|failed\b|not allowed|not run\b|there is no tool|the arguments of \S+ are|[\w.-]+ failed:|a person did not)",
@@ -69,21 +68,27 @@ def _lists(value: Any, depth: int) -> list[list[Row]]:
 
 def naming(row: Row) -> list[str]:
     """The values a person would call the row by, the likeliest first; first and last name are joined."""
-    values = [
-        (_naming_rank(key), str(value))
-        for key, value in row.items()
-        if isinstance(value, str | int) and not isinstance(value, bool) and _naming_rank(key) < 9
-    ]
     parts = [str(row[key]) for key in ("first_name", "last_name", "firstName", "lastName") if row.get(key)]
-    joined = [" ".join(parts)] if len(parts) > 1 else []
-    return joined + [value for _, value in sorted(values, key=lambda pair: pair[0])]
+    ranked = sorted(
+        (_naming_rank(key, value), number, value)
+        for number, (key, value) in enumerate(row.items())
+        if isinstance(value, str) and _naming_rank(key, value) < _NO_NAME
+    )
+    return ([" ".join(parts)] if len(parts) > 1 else []) + [value for _, _, value in ranked]
 
 
-def _naming_rank(key: str) -> int:
+_NO_NAME = 9
+_NAMES = ("name", "title", "label", "code")
+_NOT_NAMING = words_of("id status state kind type day date time at on from until phone email method gender unit")
+
+
+def _naming_rank(key: str, value: str) -> int:
+    """`name` comes first, `client_name` and the like next, then any text that is no date, state or number."""
     words = split_words(key)
-    if not words or not _NAMING.intersection(words):
-        return 9
-    return ("name", "title", "label").index(words[-1]) + len(words) if words[-1] in ("name", "title", "label") else 7
+    if words and words[-1] in _NAMES:
+        return _NAMES.index(words[-1]) + 4 * (len(words) > 1)
+    described = not words or not _NOT_NAMING.isdisjoint(words) or not any(letter.isalpha() for letter in value)
+    return _NO_NAME if described or len(value) > 80 else 8
 
 
 def label(row: Row) -> str:
@@ -107,10 +112,10 @@ def matches(rows: Sequence[Row], text: str) -> list[Match]:
     words = set(split_words(text)) | set(stems(text))
     found = []
     for row in rows:
-        share = max((_share(value, words) for value in naming(row)), default=0.0)
+        values = [*naming(row), *(str(row[key]) for key in row if key in ("email", "phone", "code"))]
+        share = max((_share(value, words) for value in values), default=0.0)
         if share > 0:
-            extra = sum(_share(str(value), words) for value in row.values() if isinstance(value, str | int))
-            found.append(Match(row=row, score=share + 0.1 * extra, exact=share >= 1.0))
+            found.append(Match(row=row, score=share, exact=share >= 1.0))
     return sorted(found, key=lambda match: -match.score)
 
 

@@ -11,13 +11,24 @@ from typing import Any
 import msgspec
 
 from toolcaddie.meta import META_TOOLS
-from toolcaddie.providers.practice_words import READ, VERBS, Wish, content_stems, split_words, stem, stems, words_of
+from toolcaddie.providers.practice_words import (
+    READ,
+    VERBS,
+    Wish,
+    content_stems,
+    joined,
+    split_words,
+    stem,
+    stems,
+    words_of,
+)
 from toolcaddie.tool import JsonObject
 
 _FIGURES = frozenset(
     stem(word) for word in words_of("stats statistics count total summary overview dashboard report analytics metrics")
 )
-_SEARCHES = words_of("search query q name keyword term text filter")
+_SEARCHES = words_of("search query q name keyword term filter")
+NAMING_WORDS = words_of("name title label subject")
 _ID_ENDINGS = words_of("id ids uuid")
 
 
@@ -51,6 +62,11 @@ class Slot:
     def is_search(self) -> bool:
         return self.type == "string" and not self.choices and split_words(self.name)[0] in _SEARCHES
 
+    @property
+    def is_naming(self) -> bool:
+        """It wants what something is called."""
+        return self.type == "string" and not self.choices and not NAMING_WORDS.isdisjoint(self.words)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownTool:
@@ -63,7 +79,7 @@ class KnownTool:
 
     @cached_property
     def name_stems(self) -> tuple[str, ...]:
-        return tuple(stems(self.name))
+        return tuple(stems(joined(self.name)))
 
     @cached_property
     def families(self) -> frozenset[str]:
@@ -260,6 +276,8 @@ class Toolbox:
         score *= self._verb_factor(tool, wish, verb_fits) * _figures_factor(tool, wish)
         if any(slot.is_id for slot in tool.required):
             score *= 1.15 if names_something else 0.5
+        elif ignore and not any(slot.is_id or slot.is_search or slot.type == "string" for slot in tool.slots):
+            score *= 0.6  # a name was said, and this tool has no place for one
         return Choice(tool=tool, score=score, hits=frozenset(hits), named=frozenset(named), verb_fits=verb_fits)
 
     def _verb_fits(self, tool: KnownTool, wish: Wish) -> bool:

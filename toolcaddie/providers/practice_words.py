@@ -44,7 +44,8 @@ READ, CREATE, UPDATE, DELETE = "read", "create", "update", "delete"
 
 _FAMILIES: dict[str, str] = {
     READ: "get list show find view see display fetch give search look lookup read tell browse retrieve query check pull",
-    CREATE: "add create new make register record log enter open issue generate insert write submit start set-up put save",
+    CREATE: "add create new make register record log enter open issue generate insert write submit start set set-up put "
+    "save hire",
     UPDATE: "update change set edit modify adjust rename move mark switch correct alter transfer put advance shift",
     DELETE: "delete remove erase drop discard clear",
     "cancel": "cancel void revoke withdraw call-off",
@@ -104,7 +105,7 @@ def stems(text: str) -> list[str]:
 
 
 _PHRASES = {
-    re.compile(rf"\b{phrase.replace('-', ' +')}\b", re.IGNORECASE): phrase.replace("-", "")
+    re.compile(rf"\b{phrase.replace('-', '[ -]+')}\b", re.IGNORECASE): phrase.replace("-", "")
     for family in _FAMILIES.values()
     for phrase in family.split()
     if "-" in phrase
@@ -151,10 +152,7 @@ class Wish:
 
 def read_wish(text: str, background: str = "", *, verbs: Container[str] = ()) -> Wish:
     """Read a user's message. `background`: what the same user said before; `verbs`: stems that begin tools' names."""
-    joined = text
-    for phrase, whole in _PHRASES.items():
-        joined = phrase.sub(whole, joined)
-    core = _POLITE.sub("", joined)
+    core = _POLITE.sub("", joined(text))
     words = stems(core)
     first = words[0] if words else ""
     families = VERBS.get(first, frozenset())
@@ -165,10 +163,18 @@ def read_wish(text: str, background: str = "", *, verbs: Container[str] = ()) ->
         asks=asks,
         verb="" if asks else first,
         families=frozenset({READ}) if asks else families,
-        content=content_stems(joined),
+        content=content_stems(core),
         figures=bool(_FIGURES.search(core)),
         background=content_stems(background),
     )
+
+
+def joined(text: str) -> str:
+    """The text with verbs of two words made one, also in an identifier: "check in" and `check_in` are both `checkin`."""
+    text = text.replace("_", " ")
+    for phrase, whole in _PHRASES.items():
+        text = phrase.sub(whole, text)
+    return text
 
 
 def content_stems(text: str) -> tuple[str, ...]:
