@@ -1,0 +1,48 @@
+"""What sinks keep of runs under way, and of names from outside: both bounded."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+M = TypeVar("M")
+
+LABEL_LIMIT = 500
+"""Different values of a label that comes from outside (tools, models); what comes later counts as `other`."""
+
+_REMEMBERED_RUNS = 10_000
+
+
+class Remembered(Generic[M]):
+    """What is known of the runs under way; the oldest is forgotten when there are too many."""
+
+    def __init__(self, forget: Callable[[M], None] = lambda _: None) -> None:
+        self._runs: OrderedDict[str, M] = OrderedDict()
+        self._forget = forget
+
+    def put(self, run_id: str, value: M) -> None:
+        self._runs[run_id] = value
+        if len(self._runs) > _REMEMBERED_RUNS:
+            self._forget(self._runs.popitem(last=False)[1])
+
+    def get(self, run_id: str) -> M | None:
+        return self._runs.get(run_id)
+
+    def pop(self, run_id: str) -> M | None:
+        return self._runs.pop(run_id, None)
+
+
+class Labels:
+    """Keeps the number of different label values bounded: each costs memory for ever, here and in the database behind."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def of(self, value: str) -> str:
+        if value in self._known:
+            return value
+        if len(self._known) >= LABEL_LIMIT:
+            return "other"
+        self._known.add(value)
+        return value

@@ -1,0 +1,228 @@
+"""Log lines of runs, and where log lines go."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+
+from toolcaddie.errors import ConfigError
+from toolcaddie.events import (
+    CallDecided,
+    CallFinished,
+    LimitReached,
+    MetaCalled,
+    ModelAnswered,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    ToolsDelivered,
+    ToolsSelected,
+)
+from toolcaddie.run import RunState
+from toolcaddie.tool import ToolCall
+
+_SHOWN = 200
+
+LEVELS = ("debug", "info", "warning", "error")
+
+
+def configure_logging(*, json: bool = False, level: str = "info") -> None:
+    """Log lines on stderr, ours and those of the libraries: for people, or with `json` one object a line.
+
+    For the edge of a program (the command line, the server); a library never calls it. Raises `ConfigError`.
+    """
+    if level not in LEVELS:
+        raise ConfigError(f"log.level: {level!r} is not one of {', '.join(LEVELS)}")
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.stdlib.PositionalArgumentsFormatter(),
+        structlog.processors.StackInfoRenderer(),
+    ]
+    renderer: Any = (
+        structlog.processors.JSONRenderer(
+            serializer=lambda value, **_: msgspec.json.encode(value, enc_hook=str).decode()
+        )
+        if json
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    last = [structlog.processors.format_exc_info, renderer] if json else [renderer]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *last],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+class StructlogSink:
+    """A line where something is decided, a summary at the end; the steps between at level debug."""
+
+    def __init__(self, logger: Any = None) -> None:
+        self._log = structlog.get_logger("toolcaddie.run") if logger is None else logger
+        self._lines: Mapping[type, Callable[[Any], None]] = {
+            RunStarted: self._started,
+            ToolsSelected: self._selected,
+            ToolsDelivered: self._delivered,
+            ModelAnswered: self._answered,
+            MetaCalled: self._meta,
+            CallDecided: self._decided,
+            CallFinished: self._called,
+            LimitReached: self._limit,
+            RunPaused: self._paused,
+            RunFinished: self._finished,
+            RunFailed: self._failed,
+        }
+
+    async def emit(self, event: RunEvent) -> None:
+        line = self._lines.get(type(event))
+        if line is not None:
+            line(event)
+
+    def _started(self, event: RunStarted) -> None:
+        self._log.debug(
+            "run_started",
+            run=event.run_id,
+            preset=event.preset,
+            model=event.model,
+            principal=event.principal.id,
+            catalog=event.catalog_size,
+        )
+
+    def _selected(self, event: ToolsSelected) -> None:
+        selection = event.selection
+        self._log.info(
+            "tools_selected",
+            run=event.run_id,
+            selected=len(selection.tools),
+            total=selection.catalog_size,
+            categories=sorted(selection.categories),
+            no_match=selection.no_match,
+            starved=list(selection.starved),
+            ms=_ms(selection.seconds),
+        )
+
+    def _delivered(self, event: ToolsDelivered) -> None:
+        delivery = event.delivery
+        self._log.debug(
+            "tools_delivered",
+            run=event.run_id,
+            round=event.round,
+            strategy=delivery.strategy,
+            tools=len(delivery.definitions),
+            tokens=delivery.tokens,
+            tokens_all=delivery.tokens_all,
+            reused=delivery.reused,
+        )
+
+    def _answered(self, event: ModelAnswered) -> None:
+        self._log.debug(
+            "model_answered",
+            run=event.run_id,
+            round=event.round,
+            model=event.model,
+            calls=[call.name for call in event.calls],
+            input_tokens=event.usage.input_tokens,
+            output_tokens=event.usage.output_tokens,
+            ms=_ms(event.seconds),
+        )
+
+    def _meta(self, event: MetaCalled) -> None:
+        asked = _asked_for(event.call)
+        self._log.info(
+            "meta_tool",
+            run=event.run_id,
+            tool=event.call.name,
+            added=len(event.added),
+            names=list(event.added),
+            categories=asked.get("categories"),
+            query=_shown(asked.get("query")),
+            reason=_shown(asked.get("reason")),
+        )
+
+    def _decided(self, event: CallDecided) -> None:
+        decision = event.decision
+        say = self._log.debug if decision.verdict == "allow" else self._log.info
+        say(
+            "call_decided",
+            run=event.run_id,
+            tool=event.call.name,
+            verdict=decision.verdict,
+            rule=decision.rule,
+            reason=_shown(decision.reason),
+        )
+
+    def _called(self, event: CallFinished) -> None:
+        self._log.info(
+            "tool_called",
+            run=event.run_id,
+            tool=event.call.name,
+            source=event.source,
+            turn=event.turn,
+            outcome=event.result.error or "ok",
+            ms=_ms(event.seconds),
+        )
+
+    def _limit(self, event: LimitReached) -> None:
+        self._log.warning("limit_reached", run=event.run_id, limit=event.limit, detail=event.detail)
+
+    def _paused(self, event: RunPaused) -> None:
+        waiting = [item.call.name for item in event.state.pending if item.waiting]
+        self._log.info("run_paused", run=event.run_id, waiting=waiting, **_counters(event.state))
+
+    def _finished(self, event: RunFinished) -> None:
+        result = event.result
+        self._log.info("run_finished", run=event.run_id, status=result.status, **_counters(result.state))
+
+    def _failed(self, event: RunFailed) -> None:
+        counters = {} if event.state is None else _counters(event.state)
+        self._log.warning("run_failed", run=event.run_id, kind=event.kind, error=_shown(event.error), **counters)
+
+
+def _counters(state: RunState) -> dict[str, Any]:
+    return {
+        "turns": state.turns,
+        "rounds": state.rounds,
+        "elapsed": round(state.seconds, 3),
+        "input_tokens": state.usage.input_tokens,
+        "output_tokens": state.usage.output_tokens,
+    }
+
+
+def _asked_for(call: ToolCall) -> Mapping[str, Any]:
+    try:
+        value = msgspec.json.decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}  # the model wrote nonsense, which the engine told it already
+    return value if isinstance(value, Mapping) else {}
+
+
+def _shown(value: Any) -> Any:
+    return value[:_SHOWN] if isinstance(value, str) else value
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)

@@ -1,0 +1,152 @@
+"""Metrics of runs, for Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+
+from toolcaddie.events import (
+    CallDecided,
+    CallFinished,
+    LimitReached,
+    MetaCalled,
+    ModelAnswered,
+    ModelAsked,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    ToolsDelivered,
+    ToolsSelected,
+)
+from toolcaddie.meta import REQUEST_MORE_TOOLS
+from toolcaddie.run import RunState
+from toolcaddie.telemetry.bounded import Labels, Remembered
+
+_SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_SHORT_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
+_COUNTS = (0, 1, 2, 3, 5, 8, 13, 21, 34, 75)
+_TOOLS = (0, 5, 8, 16, 24, 32, 48, 64, 96, 128, 256)
+
+
+class PrometheusSink:
+    """Counters and histograms in `registry`; of a run only its preset and its expansions are remembered, until it ends."""
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._runs = Remembered[_RunNumbers]()
+        self._tools, self._models, self._providers = Labels(), Labels(), Labels()
+        self._measures: Mapping[type, Callable[[Any], None]] = {
+            RunStarted: self._started,
+            ToolsSelected: self._selected,
+            ToolsDelivered: self._delivered,
+            ModelAnswered: self._answered,
+            ModelAsked: self._asked,
+            MetaCalled: self._meta,
+            CallDecided: self._decided,
+            CallFinished: self._called,
+            LimitReached: self._limit,
+            RunPaused: lambda event: self._ended(event.run_id, "pending", event.state),
+            RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
+            RunFailed: lambda event: self._ended(event.run_id, "failed", event.state),
+        }
+
+        def counter(name: str, help_text: str, *labels: str) -> Counter:
+            return Counter(f"toolcaddie_{name}", help_text, labels, registry=registry)
+
+        def histogram(name: str, help_text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"toolcaddie_{name}", help_text, labels, registry=registry, buckets=buckets)
+
+        self.runs = counter("runs", "Runs that ended or were put away.", "status", "preset")
+        self.run_seconds = histogram("run_seconds", "Duration of a run.", _SECONDS, "preset")
+        self.rounds = histogram("run_rounds", "Model calls with tools in a run.", _COUNTS)
+        self.turns = histogram("run_turns", "Tools executed in a run.", _COUNTS)
+        self.model_calls = counter("model_calls", "Answers of models.", "provider", "model")
+        self.model_seconds = histogram("model_seconds", "Duration of a model call.", _SECONDS, "model")
+        self.tool_calls = counter("tool_calls", "Calls of tools.", "tool", "outcome")
+        self.tool_seconds = histogram("tool_seconds", "Duration of a tool call.", _SECONDS)
+        self.decisions = counter("decisions", "What policy said of calls.", "verdict")
+        self.meta_calls = counter("meta_calls", "Calls of meta tools.", "tool")
+        self.tools_added = counter("tools_added", "Tools added by meta tools.")
+        self.expansions = histogram(
+            "run_expansions", "Uses of request_more_tools in a run; more than one is a sign.", (0, 1, 2, 3, 5)
+        )
+        self.selection_seconds = histogram("selection_seconds", "Time to select tools.", _SHORT_SECONDS)
+        self.no_match = counter("selections_without_match", "Selections where nothing fitted the request.")
+        self.tools_sent = histogram("tools_sent", "Tool definitions in a request to a model.", _TOOLS)
+        self.tokens_saved = counter("tool_tokens_saved", "Tokens of definitions not sent, by estimate.")
+        self.tokens = counter("tokens", "Tokens as providers count them.", "kind")
+        self.limits = counter("limits_reached", "Runs that reached a limit.", "limit")
+
+    async def emit(self, event: RunEvent) -> None:
+        measure = self._measures.get(type(event))
+        if measure is not None:
+            measure(event)
+
+    def _started(self, event: RunStarted) -> None:
+        self._runs.put(event.run_id, _RunNumbers(preset=event.preset))
+
+    def _selected(self, event: ToolsSelected) -> None:
+        self.selection_seconds.observe(event.selection.seconds)
+        if event.selection.no_match:
+            self.no_match.inc()
+
+    def _delivered(self, event: ToolsDelivered) -> None:
+        numbers = self._runs.get(event.run_id)
+        if numbers is not None:
+            numbers.saved = max(0, event.delivery.tokens_all - event.delivery.tokens)
+
+    def _asked(self, event: ModelAsked) -> None:
+        self.tools_sent.observe(event.tools)
+        numbers = self._runs.get(event.run_id)
+        if numbers is not None:
+            numbers.provider = event.provider
+            self.tokens_saved.inc(numbers.saved if event.tools else 0)
+
+    def _answered(self, event: ModelAnswered) -> None:
+        numbers = self._runs.get(event.run_id)
+        model = self._models.of(event.model)
+        provider = self._providers.of(numbers.provider if numbers else "")
+        self.model_calls.labels(provider, model).inc()
+        self.model_seconds.labels(model).observe(event.seconds)
+        self.tokens.labels("input").inc(event.usage.input_tokens)
+        self.tokens.labels("output").inc(event.usage.output_tokens)
+        self.tokens.labels("cached").inc(event.usage.cached_tokens)
+
+    def _meta(self, event: MetaCalled) -> None:
+        self.meta_calls.labels(event.call.name).inc()
+        self.tools_added.inc(len(event.added))
+        numbers = self._runs.get(event.run_id)
+        if numbers is not None and event.call.name == REQUEST_MORE_TOOLS:
+            numbers.expansions += 1
+
+    def _decided(self, event: CallDecided) -> None:
+        self.decisions.labels(event.decision.verdict).inc()
+
+    def _called(self, event: CallFinished) -> None:
+        self.tool_calls.labels(self._tools.of(event.call.name), event.result.error or "ok").inc()
+        self.tool_seconds.observe(event.seconds)
+
+    def _limit(self, event: LimitReached) -> None:
+        self.limits.labels(event.limit).inc()
+
+    def _ended(self, run_id: str, status: str, state: RunState | None) -> None:
+        numbers = self._runs.pop(run_id) or _RunNumbers(preset="resumed")
+        self.runs.labels(status, numbers.preset).inc()
+        self.expansions.observe(numbers.expansions)
+        if state is not None:
+            self.run_seconds.labels(numbers.preset).observe(state.seconds)
+            self.rounds.observe(state.rounds)
+            self.turns.observe(state.turns)
+
+
+@dataclass(slots=True, kw_only=True)
+class _RunNumbers:
+    preset: str
+    provider: str = ""
+    expansions: int = 0
+    saved: int = 0
+    """Tokens that each request with tools does without."""

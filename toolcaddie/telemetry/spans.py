@@ -1,0 +1,223 @@
+"""Spans of runs, for OpenTelemetry."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
+
+from toolcaddie.events import (
+    CallFinished,
+    LimitReached,
+    MetaCalled,
+    ModelAnswered,
+    ModelAsked,
+    RunEvent,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    ToolsSelected,
+)
+from toolcaddie.telemetry.bounded import Remembered
+
+# The names of OpenTelemetry's conventions for generative AI, kept here: the package that has them calls them incubating
+# and moves them about.
+GEN_AI_OPERATION = "gen_ai.operation.name"
+GEN_AI_PROVIDER = "gen_ai.provider.name"
+GEN_AI_REQUEST_MODEL = "gen_ai.request.model"
+GEN_AI_RESPONSE_MODEL = "gen_ai.response.model"
+GEN_AI_FINISH_REASONS = "gen_ai.response.finish_reasons"
+GEN_AI_INPUT_TOKENS = "gen_ai.usage.input_tokens"
+GEN_AI_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
+GEN_AI_CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+GEN_AI_TOOL_NAME = "gen_ai.tool.name"
+GEN_AI_TOOL_CALL_ID = "gen_ai.tool.call.id"
+GEN_AI_TOOL_TYPE = "gen_ai.tool.type"
+ERROR_TYPE = "error.type"
+
+RUN_ID = "toolcaddie.run.id"
+PRESET = "toolcaddie.preset"
+STATUS = "toolcaddie.status"
+ROUND = "toolcaddie.round"
+TURN = "toolcaddie.turn"
+SOURCE = "toolcaddie.source"
+CATALOG_TOOLS = "toolcaddie.tools.catalog"
+SELECTED_TOOLS = "toolcaddie.tools.selected"
+SENT_TOOLS = "toolcaddie.tools.sent"
+ADDED_TOOLS = "toolcaddie.tools.added"
+
+
+class OpenTelemetrySink:
+    """A span for the run, in it one for each model round and each tool call. What people and models wrote stays out.
+
+    Without an SDK, and for runs that are not sampled, an event costs a dictionary lookup. Spans of rounds and calls are made
+    when they are over, with the times they had: a sink hears of a tool call when it has ended.
+    """
+
+    def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
+        self._tracer: Tracer = trace.get_tracer("toolcaddie", tracer_provider=tracer_provider)
+        self._runs = Remembered[_RunSpan](forget=lambda run: run.span.end())
+        self._spans: Mapping[type, Callable[[Any], None]] = {
+            RunStarted: self._started,
+            ToolsSelected: self._selected,
+            ModelAsked: self._asked,
+            ModelAnswered: self._answered,
+            MetaCalled: self._meta,
+            CallFinished: self._called,
+            LimitReached: self._limit,
+            RunPaused: lambda event: self._ended(event.run_id, "pending"),
+            RunFinished: self._finished,
+            RunFailed: self._failed,
+        }
+
+    async def emit(self, event: RunEvent) -> None:
+        record = self._spans.get(type(event))
+        if record is not None:
+            record(event)
+
+    def _started(self, event: RunStarted) -> None:
+        span = self._tracer.start_span(
+            "run",
+            attributes={
+                GEN_AI_OPERATION: "invoke_agent",
+                GEN_AI_REQUEST_MODEL: event.model,
+                RUN_ID: event.run_id,
+                PRESET: event.preset,
+                CATALOG_TOOLS: event.catalog_size,
+            },
+        )
+        if span.is_recording():
+            self._runs.put(event.run_id, _RunSpan(span))
+
+    def _selected(self, event: ToolsSelected) -> None:
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            run.span.set_attribute(SELECTED_TOOLS, len(event.selection.tools))
+
+    def _asked(self, event: ModelAsked) -> None:
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            run.asked, run.asked_at = event, time.time_ns()
+
+    def _answered(self, event: ModelAnswered) -> None:
+        run = self._runs.get(event.run_id)
+        if run is None:
+            return
+        span = self._model_span(run)
+        span.set_attributes(
+            {
+                GEN_AI_RESPONSE_MODEL: event.model,
+                GEN_AI_FINISH_REASONS: [event.finish_reason],
+                GEN_AI_INPUT_TOKENS: event.usage.input_tokens,
+                GEN_AI_OUTPUT_TOKENS: event.usage.output_tokens,
+                GEN_AI_CACHED_TOKENS: event.usage.cached_tokens,
+            }
+        )
+        span.end()
+        run.asked = None
+
+    def _meta(self, event: MetaCalled) -> None:
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            run.span.add_event("meta_tool", {GEN_AI_TOOL_NAME: event.call.name, ADDED_TOOLS: len(event.added)})
+
+    def _called(self, event: CallFinished) -> None:
+        run = self._runs.get(event.run_id)
+        if run is None:
+            return
+        now = time.time_ns()
+        span = self._tracer.start_span(
+            f"execute_tool {event.call.name}",
+            run.context,
+            SpanKind.INTERNAL,
+            start_time=now - int(event.seconds * 1e9),
+            attributes={
+                GEN_AI_OPERATION: "execute_tool",
+                GEN_AI_TOOL_NAME: event.call.name,
+                GEN_AI_TOOL_CALL_ID: event.call.id,
+                GEN_AI_TOOL_TYPE: "function",
+                SOURCE: event.source,
+                TURN: event.turn,
+            },
+        )
+        if event.result.is_error:
+            _mark_failed(span, event.result.error or "failed")
+        span.end(now)
+
+    def _limit(self, event: LimitReached) -> None:
+        run = self._runs.get(event.run_id)
+        if run is not None:
+            run.span.add_event("limit_reached", {"limit": event.limit})
+
+    def _finished(self, event: RunFinished) -> None:
+        run = self._runs.get(event.run_id)
+        if run is None:
+            return
+        usage = event.result.usage
+        run.span.set_attributes(
+            {
+                GEN_AI_PROVIDER: event.result.provider,
+                GEN_AI_INPUT_TOKENS: usage.input_tokens,
+                GEN_AI_OUTPUT_TOKENS: usage.output_tokens,
+                GEN_AI_CACHED_TOKENS: usage.cached_tokens,
+            }
+        )
+        self._ended(event.run_id, event.result.status)
+
+    def _failed(self, event: RunFailed) -> None:
+        run = self._runs.get(event.run_id)
+        if run is None:
+            return
+        if run.asked is not None:  # the model was asked and never answered
+            span = self._model_span(run)
+            _mark_failed(span, event.kind)
+            span.end()
+        _mark_failed(run.span, event.kind)
+        self._ended(event.run_id, "failed")
+
+    def _ended(self, run_id: str, status: str) -> None:
+        run = self._runs.pop(run_id)
+        if run is not None:
+            run.span.set_attribute(STATUS, status)
+            run.span.end()
+
+    def _model_span(self, run: _RunSpan) -> Span:
+        asked = run.asked
+        model, provider, number, tools = ("", "", 0, 0)
+        if asked is not None:
+            model, provider, number, tools = asked.model, asked.provider, asked.round, asked.tools
+        return self._tracer.start_span(
+            f"chat {model}".rstrip(),
+            run.context,
+            SpanKind.CLIENT,
+            start_time=run.asked_at or None,
+            attributes={
+                GEN_AI_OPERATION: "chat",
+                GEN_AI_PROVIDER: provider,
+                GEN_AI_REQUEST_MODEL: model,
+                ROUND: number,
+                SENT_TOOLS: tools,
+            },
+        )
+
+
+@dataclass(slots=True)
+class _RunSpan:
+    span: Span
+    asked: ModelAsked | None = None
+    """The model call under way."""
+    asked_at: int = 0
+    context: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.context = trace.set_span_in_context(self.span)
+
+
+def _mark_failed(span: Span, kind: str) -> None:
+    span.set_attribute(ERROR_TYPE, kind)
+    span.set_status(Status(StatusCode.ERROR, kind))
