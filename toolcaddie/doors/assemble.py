@@ -55,12 +55,12 @@ class Assembled:
 
 
 @asynccontextmanager
-async def assembled(settings: Settings) -> AsyncIterator[Assembled]:
+async def assembled(settings: Settings, *, needs_catalog: bool = False) -> AsyncIterator[Assembled]:
     """Everything, opened; on the way out what was recorded is on disk and the provider closed.
 
     Raises `ConfigError` for whatever the operator got wrong, before anything is opened that is right.
     """
-    sources = sources_of(settings)
+    sources = sources_of(settings, needed=needs_catalog)
     provider = provider_of(settings)
     registry = CollectorRegistry()
     async with opened(settings) as database:

@@ -20,9 +20,9 @@ _UNBOUNDED = 10_000
 """Columns where nobody looks: a table that goes into a file or a pipe is never cut."""
 
 
-def print_json(value: Any) -> None:
-    """One JSON document, indented: read by people as often as by scripts."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+def print_json(value: Any, *, one_line: bool = False) -> None:
+    """One JSON document, indented: read by people as often as by scripts. `one_line` where there will be many."""
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=-1 if one_line else 2).decode())
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, right: Sequence[str] = ()) -> None:

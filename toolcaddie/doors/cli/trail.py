@@ -20,6 +20,7 @@ LAST = "last"
 
 _MESSAGE_SHOWN = 60
 _NAMES_SHOWN = 8
+_SENTENCE_SHOWN = 240
 
 
 @click.command(
@@ -95,7 +96,7 @@ def _print_runs(runs: Sequence[RunSummary]) -> None:
 
 def _print_events(events: Sequence[EventRecord]) -> None:
     rows = [
-        (event.seq, local_time(event.at)[11:], event.kind, _SENTENCES.get(event.kind, _nothing)(event.data))
+        (event.seq, local_time(event.at)[11:], event.kind, shortened(_sentence(event), _SENTENCE_SHOWN))
         for event in events
     ]
     print_table(("#", "time", "event", "what"), rows, right=("#",))
@@ -104,10 +105,6 @@ def _print_events(events: Sequence[EventRecord]) -> None:
 # --- one sentence an event ------------------------------------------------------------------------------------------------
 
 Data = Mapping[str, Any]
-
-
-def _nothing(data: Data) -> str:
-    return ""
 
 
 def _started(data: Data) -> str:
@@ -185,6 +182,11 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "run_finished": _finished,
     "run_failed": _failed,
 }
+
+
+def _sentence(event: EventRecord) -> str:
+    make = _SENTENCES.get(event.kind)
+    return "" if make is None else make(event.data)
 
 
 def _names(names: Sequence[str]) -> str:

@@ -1,0 +1,154 @@
+"""`toolcaddie chat`: a conversation, from a terminal or from the lines of a pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, suppress
+from typing import Any
+
+import click
+
+from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, print_failure
+from toolcaddie.doors.cli.options import run_options, settings_of
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.run import answer, require_model, run_json
+from toolcaddie.doors.cli.steps import Steps
+from toolcaddie.errors import ToolcaddieError
+from toolcaddie.message import Message
+from toolcaddie.run import RunRequest, Selection
+
+with suppress(ImportError):  # lines can be edited where the platform has it
+    import readline  # noqa: F401
+
+_PROMPT = "you> "
+_HELP = "/why [TOOL] why these tools   /tools what was sent   /new start over   /quit"
+
+
+@click.command(
+    name="chat",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie chat --catalog gym\n"
+    "  printf 'who is John?\\nfreeze his membership\\n' | toolcaddie chat --catalog gym --json\n"
+    "\b\n"
+    f"In the chat: {_HELP}",
+)
+@run_options
+@json_option
+@click.pass_obj
+def command(common: Common, /, as_json: bool, **flags: Any) -> None:
+    """Talk to the model with your tools, turn by turn.
+
+    Lines of a pipe are messages too; with --json each answer is one line of JSON.
+    """
+    settings = settings_of(common, **flags)
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        parts = runner.run(stack.enter_async_context(assembled(settings)))
+        try:
+            require_model(parts)
+            chat = _Chat(runner, parts, as_json=as_json)
+            chat.hold()
+        finally:
+            runner.run(stack.aclose())
+    if chat.failures and not sys.stdin.isatty():
+        raise click.exceptions.Exit(FAILED)
+
+
+class _Chat:
+    """One conversation. Reads between the runs, not beside them, so that Ctrl-C means the one that is going on."""
+
+    def __init__(self, runner: asyncio.Runner, parts: Assembled, *, as_json: bool) -> None:
+        self._runner = runner
+        self._parts = parts
+        self._json = as_json
+        self.failures = 0
+        self._start_over()
+
+    def hold(self) -> None:
+        if sys.stdin.isatty() and not self._json:
+            who = " (the practice model: rules, offline)" if self._parts.practice else ""
+            note(f"{len(self._parts.runtime.source.snapshot())} tools, {self._parts.provider.name}{who}\n{_HELP}")
+        for line in _lines():
+            match line.split():
+                case []:
+                    continue
+                case ["/quit" | "/exit"]:
+                    return
+                case ["/new"]:
+                    self._start_over()
+                case ["/why", *names]:
+                    self._why(names)
+                case ["/tools"]:
+                    self._tools()
+                case [word, *_] if word.startswith("/"):
+                    note(f"no command {word}; {_HELP}")
+                case _:
+                    self._turn(line)
+
+    def _start_over(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._conversation = uuid.uuid4().hex
+        self._selection: Selection | None = None
+        self._sent: tuple[str, ...] = ()
+
+    def _turn(self, line: str) -> None:
+        asked = (*self._messages, Message(role="user", content=line))
+        steps = Steps(quiet=self._json, live=not self._json)
+        try:
+            with steps:
+                result = self._runner.run(
+                    answer(self._parts, RunRequest(messages=asked, conversation=self._conversation), steps)
+                )
+        except KeyboardInterrupt:
+            note("stopped; the message is not part of the conversation")
+        except (ToolcaddieError, CommandFailed) as error:
+            self.failures += 1
+            print_failure(failure_of(error), as_json=self._json)
+        else:
+            self._messages = (*asked, *result.messages)
+            if self._json:
+                print_json(run_json(result, steps.seen), one_line=True)
+        self._selection = steps.seen.selection or self._selection
+        if steps.seen.delivery is not None:
+            self._sent = tuple(tool.name for tool in steps.seen.delivery.tools)
+
+    def _why(self, names: list[str]) -> None:
+        if self._selection is None:
+            note("nothing was selected yet; say something first")
+            return
+        chosen = [tool for tool in self._selection.tools if not names or tool.tool.name in names]
+        rows = [(tool.tool.name, f"{tool.score:.3f}", "; ".join(tool.reasons)) for tool in chosen]
+        rows += [
+            (tool.name, f"{tool.score:.3f}", f"out: {tool.stage}; {tool.detail}")
+            for tool in self._selection.dropped
+            if tool.name in names
+        ]
+        if rows:
+            print_table(("tool", "score", "why"), rows, right=("score",))
+        else:
+            note("out: nothing in the message asked for it, or there is no such tool")
+
+    def _tools(self) -> None:
+        names = self._sent or tuple(tool.name for tool in self._parts.runtime.source.snapshot())
+        click.echo(", ".join(names))
+
+
+def _lines() -> Iterator[str]:
+    """What is typed or piped in, until its end."""
+    if not sys.stdin.isatty():
+        for line in sys.stdin:
+            yield line.rstrip("\n")
+        return
+    while True:
+        try:
+            yield input(_PROMPT)
+        except KeyboardInterrupt:
+            click.echo()
+        except EOFError:
+            click.echo()
+            return

@@ -1,0 +1,32 @@
+"""`toolcaddie init`: a settings file to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.errors import ConfigError
+from toolcaddie.settings import DEFAULT_FILE, starter_toml
+
+
+@click.command(name="init", epilog="\b\nExamples:\n  toolcaddie init\n  toolcaddie init --force --json")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@json_option
+def command(force: bool, as_json: bool) -> None:
+    """Write a commented toolcaddie.toml into this folder."""
+    path = Path(DEFAULT_FILE)
+    try:
+        # "x" and not a look beforehand: nothing that appears in between is written over.
+        with path.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(starter_toml())
+    except FileExistsError:
+        raise ConfigError(f"{path} is there already; edit it, or write over it with --force") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; go to a folder of your own") from error
+    if as_json:
+        print_json({"path": str(path.resolve())})
+        return
+    click.echo(f"wrote {path}")
+    note("Next: `toolcaddie serve` starts the gateway with it, `toolcaddie chat` talks to the model.")

@@ -1,0 +1,106 @@
+"""`toolcaddie run`: one message, one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import click
+
+from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.options import run_options, settings_of
+from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.steps import Seen, Steps, call_json
+from toolcaddie.errors import ToolcaddieError
+from toolcaddie.message import Message
+from toolcaddie.run import RunRequest, RunResult
+from toolcaddie.settings import Settings
+
+
+@click.command(
+    name="run",
+    epilog="\b\nExamples:\n"
+    '  toolcaddie run "freeze John\'s membership" --catalog gym\n'
+    '  toolcaddie run "who came today" --catalog gym --json\n'
+    '  toolcaddie run "hello" --upstream http://127.0.0.1:8000/v1 --model my-model',
+)
+@click.argument("message")
+@run_options
+@json_option
+@click.pass_obj
+def command(common: Common, /, message: str, as_json: bool, **flags: Any) -> None:
+    """Answer MESSAGE, calling tools on the way.
+
+    The answer goes to stdout, what happens on the way to stderr.
+    """
+    settings = settings_of(common, **flags)
+    live = sys.stdout.isatty() and not as_json
+    with Steps(quiet=as_json, live=live) as steps:
+        result = asyncio.run(_answer(settings, message, steps))
+    if as_json:
+        print_json(run_json(result, steps.seen))
+    elif not live:
+        click.echo(result.text)
+    if not as_json:
+        note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
+
+
+async def _answer(settings: Settings, message: str, steps: Steps) -> RunResult:
+    async with assembled(settings) as parts:
+        require_model(parts)
+        return await answer(parts, RunRequest(messages=(Message(role="user", content=message),)), steps)
+
+
+def require_model(parts: Assembled) -> None:
+    """A real upstream asks for a model by name; only a client of the gateway would bring one."""
+    if not parts.practice and not parts.runtime.model:
+        raise click.UsageError("name the model to ask with --model, or set model in toolcaddie.toml")
+
+
+async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResult:
+    """Run a request, showing its steps. Raises `CommandFailed` where the run cannot go on by itself."""
+    try:
+        async for event in parts.runtime.stream(request):
+            steps.show(event)
+    except ToolcaddieError as error:
+        if steps.seen.run_id:
+            error.add_note(f"run {steps.seen.run_id}")
+        raise
+    result = steps.seen.result
+    if result is None:
+        raise CommandFailed(
+            f"run {steps.seen.run_id} waits for a person's approval; `toolcaddie trail last` shows of what"
+        )
+    return result
+
+
+def run_json(result: RunResult, seen: Seen) -> dict[str, Any]:
+    """What `run --json` prints."""
+    selection, delivery = seen.selection, seen.delivery
+    usage = result.usage
+    return {
+        "run_id": result.run_id,
+        "status": result.status,
+        "text": result.text,
+        "model": result.state.model,
+        "provider": result.provider,
+        "rounds": result.state.rounds,
+        "turns": result.state.turns,
+        "tool_calls": [call_json(event) for event in seen.calls],
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_tokens": usage.cached_tokens,
+        },
+        "selection": {
+            "categories": selection.categories if selection else (),
+            "counts": {
+                "catalog": selection.catalog_size if selection else 0,
+                "selected": len(selection.tools) if selection else 0,
+                "sent": len(delivery.definitions) if delivery else 0,
+            },
+        },
+    }

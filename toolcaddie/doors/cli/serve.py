@@ -1,0 +1,157 @@
+"""`toolcaddie serve`: the gateway as a process: its socket, its signals, and its ten lines for whoever started it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import click
+import uvicorn
+
+from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of, upstream_options
+from toolcaddie.doors.cli.output import json_option, print_json
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.gateway.access import is_loopback
+from toolcaddie.doors.gateway.app import create_app
+from toolcaddie.errors import ConfigError
+from toolcaddie.settings import Settings
+
+GRACE_SECONDS = 10
+"""For requests under way after a signal; then they are cut, and the trail is written all the same."""
+
+_BACKLOG = 2048
+
+
+@click.command(
+    name="serve",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie serve --catalog gym\n"
+    "  toolcaddie serve --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY\n"
+    "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools",
+)
+@click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for any free one. [default: 8321]")
+@upstream_options
+@catalog_option
+@preset_option
+@database_option
+@json_option
+@click.pass_obj
+def command(common: Common, /, as_json: bool, **flags: Any) -> None:
+    """Run the OpenAI-compatible gateway.
+
+    With the --upstream of a real model it selects tools for it; without one, the practice model answers, offline.
+    """
+    settings = settings_of(common, **flags)
+    config = uvicorn.Config(
+        _no_app,
+        loop="auto",
+        http="httptools",
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    with (
+        closing(_listen(settings.server.host, settings.server.port)) as listener,
+        asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
+    ):
+        runner.run(_serve(settings, config, listener, as_json=as_json))
+
+
+async def _serve(settings: Settings, config: uvicorn.Config, listener: socket.socket, *, as_json: bool) -> None:
+    async with assembled(settings) as parts:
+        await _refuse_open_door(parts)
+        config.app = create_app(parts)
+        server = _Server(config, started=lambda: _announce(parts, listener, as_json=as_json))
+        await server.serve(sockets=[listener])
+
+
+def _no_app() -> None:
+    """Stands where uvicorn's configuration wants an application before there is one: the loop is made from it first."""
+
+
+class _Server(uvicorn.Server):
+    """Says when it is there, and leaves the process alive after a signal, so that the trail can be written."""
+
+    def __init__(self, config: uvicorn.Config, *, started: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._say_started = started
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._say_started()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # uvicorn's own raises each signal again once it has stopped, which kills the process before what stands around
+        # the server is closed.
+        before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Bound before anything is opened, so that a port in use is the first thing said."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except socket.gaierror as error:
+        raise ConfigError(f"--host {host}: {error.strerror}; use an address of this machine, or 127.0.0.1") from error
+    except OSError as error:
+        raise CommandFailed(
+            f"cannot listen on {host} port {port}: {error.strerror}; stop what listens there, or choose another --port"
+        ) from error
+
+
+async def _refuse_open_door(parts: Assembled) -> None:
+    host = parts.settings.server.host
+    if not is_loopback(host) and not await parts.keys.any():
+        raise ConfigError(
+            f"--host {host} can be reached from other machines and there is no API key yet; make one with "
+            "`toolcaddie keys add NAME`, or listen on 127.0.0.1"
+        )
+
+
+def _announce(parts: Assembled, listener: socket.socket, *, as_json: bool) -> None:
+    host, port = listener.getsockname()[:2]
+    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+    tools = len(parts.runtime.source.snapshot())
+    if as_json:
+        print_json({"url": url, "base_url": f"{url}/v1", "provider": parts.provider.name, "tools": tools})
+    else:
+        click.echo(_welcome(parts, url, tools))
+
+
+def _welcome(parts: Assembled, url: str, tools: int) -> str:
+    """Ten lines."""
+    catalogs = " ".join(f"--catalog {spec}" for spec in parts.settings.catalogs)
+    model = parts.runtime.model or "gpt-5-mini"
+    who = (
+        "The practice model answers: rules, offline. For a real one: export OPENAI_API_KEY=... or --upstream URL"
+        if parts.practice
+        else f"Answers come from {parts.settings.upstream.url or parts.provider.name}"
+    )
+    body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "freeze membership of John"}}]}}'
+    return "\n".join(
+        (
+            f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
+            who,
+            "Try next, in another terminal:",
+            f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\",
+            f"    -d '{body}'",
+            f'  python: openai.OpenAI(base_url="{url}/v1", api_key="none")',
+            f"  toolcaddie chat {catalogs}".rstrip(),
+            f'  toolcaddie select "freeze John\'s membership" {catalogs}'.rstrip(),
+            "  toolcaddie trail        what was selected, called and answered",
+            f"  {url}/metrics, and docs/ for everything else",
+        )
+    )
