@@ -50,7 +50,7 @@ def test_any_keyword_brings_its_category_and_several_categories_may_match(select
     assert _matched(select, view_of, "pay the member", "substring") == ("clients", "salary")
 
 
-@pytest.mark.proves("R001-8")
+@pytest.mark.proves("R001-8", "R001-24")
 @pytest.mark.parametrize("match", ["word", "substring"])
 def test_recent_messages_are_searched_too_each_by_itself(select, view_of, match):
     """Joining them by a blank, as printed, would let 'please check' + 'in the evening' form a keyword."""
@@ -67,7 +67,7 @@ def test_a_keyword_in_a_script_without_spaces_needs_no_boundary(select, view_of)
 RELATED = {"a": ["b"], "b": ["c"], "c": ["a", "nowhere"]}
 
 
-@pytest.mark.proves("R001-13", "R001-14")
+@pytest.mark.proves("R001-13", "R001-14", "R001-24")
 @pytest.mark.parametrize(
     ("depth", "categories"), [(0, {"a"}), (1, {"a", "b"}), (2, {"a", "b", "c"}), (None, {"a", "b", "c"})]
 )
@@ -78,7 +78,7 @@ def test_related_categories_come_along_to_a_depth_or_the_closure(select, view_of
     assert set(selection.categories) == categories
 
 
-@pytest.mark.proves("R001-15")
+@pytest.mark.proves("R001-15", "R001-24")
 def test_defaults_stand_in_when_nothing_matched_and_are_not_expanded(select, view_of):
     view = view_of({"a": 2, "b": 2, "c": 2}, related=RELATED, default=["a", "c"], core=1)
     selection = select(view, "hello, how are you?", using="keyword", match="word")

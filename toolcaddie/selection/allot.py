@@ -130,8 +130,8 @@ def _proportional(
     cut = len(served) if count is None else count
     outcome[leftover] = _QUOTA
     outcome[served[cut:]] = _MAX_TOOLS
+    outcome[candidates.sent] = _SENT
     kept = np.array(served[:cut], dtype=np.int64)
-    outcome[kept[candidates.sent[kept]]] = _SENT
     return kept[~candidates.sent[kept]]
 
 
