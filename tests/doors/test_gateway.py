@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +15,19 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from serving import gateway  # noqa: E402
+from serving import gateway
 
-from toolcaddie.functions import FunctionSource, tool  # noqa: E402
-from toolcaddie.meta import META_TOOLS, REQUEST_MORE_TOOLS  # noqa: E402
-from toolcaddie.run import Principal  # noqa: E402
-from toolcaddie.testing import ScriptedUpstream, call, calls, cut, endless, garbage, refuse, say  # noqa: E402
+from toolcaddie.functions import FunctionSource, tool
+from toolcaddie.meta import META_TOOLS, REQUEST_MORE_TOOLS
+from toolcaddie.presets import PRESETS
+from toolcaddie.run import Principal
+from toolcaddie.testing import ScriptedUpstream, call, calls, cut, endless, garbage, refuse, say
 
 pytestmark = pytest.mark.anyio
 
-SUBJECTS = "invoice parcel meeting ticket recipe flight playlist contract camera garden".split()
-VERBS = "create delete list update archive export share print tag merge".split()
-PLACES = "home office cloud".split()
+SUBJECTS = ["invoice", "parcel", "meeting", "ticket", "recipe", "flight", "playlist", "contract", "camera", "garden"]
+VERBS = ["create", "delete", "list", "update", "archive", "export", "share", "print", "tag", "merge"]
+PLACES = ["home", "office", "cloud"]
 
 
 def client_tools(count: int) -> list[dict[str, Any]]:
@@ -410,9 +412,10 @@ async def test_an_upstream_failure_keeps_its_status_in_openais_shape(
 
 
 async def test_a_stream_that_is_cut_ends_with_an_error_and_without_done(tmp_path: Path) -> None:
-    async with ScriptedUpstream([cut(say("one two three"), after=2)]) as upstream, gateway(
-        tmp_path, upstream.base_url
-    ) as served:
+    async with (
+        ScriptedUpstream([cut(say("one two three"), after=2)]) as upstream,
+        gateway(tmp_path, upstream.base_url) as served,
+    ):
         stream = await served.client.chat.completions.create(
             model="gpt-test", messages=said("hi"), tools=client_tools(300), stream=True
         )
@@ -447,9 +450,10 @@ async def test_two_calls_with_one_id_reach_the_client_with_two_ids(tmp_path: Pat
 
 @pytest.mark.parametrize("tools", [[], client_tools(300)])
 async def test_a_client_that_goes_away_takes_the_upstream_request_with_it(tmp_path: Path, tools: list[Any]) -> None:
-    async with ScriptedUpstream([endless("again "), say("fine")]) as upstream, gateway(
-        tmp_path, upstream.base_url
-    ) as served:
+    async with (
+        ScriptedUpstream([endless("again "), say("fine")]) as upstream,
+        gateway(tmp_path, upstream.base_url) as served,
+    ):
         options = {"tools": tools} if tools else {}
         stream = await served.client.chat.completions.create(
             model="gpt-test", messages=said("hi"), stream=True, **options
@@ -488,10 +492,6 @@ async def test_a_bad_request_is_refused_by_name_in_openais_shape(
 
 
 async def test_a_run_that_failed_after_it_acted_is_not_sent_again_by_the_client(tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from toolcaddie.presets import PRESETS
-
     one_turn = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, turns=1))
     script = lambda body: call("reserve_stock", {"item": "figs", "amount": len(body["messages"])})  # noqa: E731
     async with (
@@ -568,6 +568,13 @@ async def test_the_trail_shows_selection_calls_and_results(tmp_path: Path) -> No
         await served.database.events.flush()
         events = await served.database.events.events(raw.headers["x-toolcaddie-run"])
         kinds = [event.kind for event in events]
-        for kind in ("run_started", "tools_selected", "tools_delivered", "call_decided", "call_finished", "run_finished"):
+        for kind in (
+            "run_started",
+            "tools_selected",
+            "tools_delivered",
+            "call_decided",
+            "call_finished",
+            "run_finished",
+        ):
             assert kind in kinds
         assert not set(kinds) & META_TOOLS

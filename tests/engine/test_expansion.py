@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -123,9 +124,7 @@ async def test_meta_and_regular_calls_of_one_turn_both_work_and_answers_keep_the
         ]
     )
     recorder = Recorder()
-    runtime = Runtime(
-        provider=provider, sources=[source(notes=8, github=2, web=1)], preset="budget", sinks=[recorder]
-    )
+    runtime = Runtime(provider=provider, sources=[source(notes=8, github=2, web=1)], preset="budget", sinks=[recorder])
     await runtime.run("notes")
     assert tool_texts(provider.requests[1]) == [
         "did it with a",
@@ -228,8 +227,6 @@ async def test_the_system_prompt_says_that_the_set_of_tools_can_be_expanded() ->
 
 @pytest.mark.proves("R000-39", "R000-40", "R000-43")
 async def test_budget_and_meta_tool_are_one_setting_each_and_on_without_any() -> None:
-    from dataclasses import replace
-
     base = PRESETS["budget"]
     smaller = replace(base, budget=replace(base.budget, max_tools=3))
     provider = ScriptedProvider([say("x")])
@@ -258,8 +255,6 @@ async def test_the_default_preset_finds_by_words_what_was_left_out_and_appends_i
 
 
 async def test_an_expansion_that_no_longer_fits_selects_anew_and_stays_under_the_cap() -> None:
-    from dataclasses import replace
-
     base = PRESETS["default"]
     tight = replace(base, budget=replace(base.budget, max_tools=8, provider_cap=14, reserve_tools=2))
     provider = ScriptedProvider(

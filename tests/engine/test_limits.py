@@ -112,9 +112,7 @@ async def test_turns_are_taken_in_call_order_before_anything_starts() -> None:
     recorder = Recorder()
     four = replace(PRESETS["budget"], limits=replace(PRESETS["budget"].limits, turns=4), meta=())
     provider = ScriptedProvider([calls(*(("tool_0", {"value": n}) for n in range(6)))])
-    runtime = Runtime(
-        provider=provider, sources=[numbered(1)], preset=replace(four, exposure="all"), sinks=[recorder]
-    )
+    runtime = Runtime(provider=provider, sources=[numbered(1)], preset=replace(four, exposure="all"), sinks=[recorder])
     with pytest.raises(LimitExceededError):
         await runtime.run("go")
     ran = [event.call.arguments for event in recorder.events if isinstance(event, CallFinished)]
