@@ -16,7 +16,7 @@ from toolcaddie.functions.results import to_result
 from toolcaddie.functions.signature import Definition, Parameter
 from toolcaddie.functions.threads import Threads, TooManyHangingError
 from toolcaddie.run import RunContext
-from toolcaddie.tool import ToolResult, failed
+from toolcaddie.tool import ErrorKind, ToolResult, failed
 
 _log = structlog.get_logger(__name__)
 
@@ -30,24 +30,50 @@ async def call(
     definition: Definition, threads: Threads[Outcome], arguments: Mapping[str, Any], context: RunContext
 ) -> ToolResult:
     """Run the function. Whatever goes wrong in it is a failed result; only an interrupt or a cancellation is raised."""
-    injected = context.injected
+    name = definition.tool.name
     try:
-        converted = _convert(definition, {name: value for name, value in arguments.items() if name not in injected})
-    except ValidationError as error:
-        return failed(f"{definition.tool.name}: {_complaints(error)}", "invalid_arguments")
-    except (msgspec.EncodeError, TypeError, UnicodeEncodeError, RecursionError) as error:
-        return failed(f"{definition.tool.name}: the arguments are not JSON: {error}", "invalid_arguments")
+        args, kwargs = _placed(definition, _converted(definition, arguments, context), context)
+        return await _run(definition, threads, lambda: definition.function(*args, **kwargs))
+    except asyncio.CancelledError:
+        if _is_cancelled():
+            raise
+        return failed(f"{name} was cancelled from inside: something it waited for was given up")
+    except _RefusedError as refused:
+        return failed(f"{name}: {refused}", refused.kind)
+    except TooManyHangingError as error:
+        return failed(f"{name} is not started: {error}")
+    except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
+        return failed(f"{name} tried to end the process with exit code {error.code!r}")
+    except Exception as error:  # noqa: BLE001 - the outermost frame of somebody's code
+        _log.warning("tool raised", tool=name, place=definition.place, run_id=context.run_id, exc_info=error)
+        return failed(_described(error))
+
+
+class _RefusedError(Exception):
+    """The function is not called, and why."""
+
+    def __init__(self, message: str, kind: ErrorKind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def _converted(definition: Definition, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
+    """The model's values as Python values, by parameter name; what is injected may be missing."""
+    injected = context.injected
     missing = [p.name for p in definition.parameters if p.role == "injected" and p.required and p.name not in injected]
     if missing:
-        return failed(f"{definition.tool.name} needs {', '.join(missing)}, which the application has to inject")
-    args, kwargs = _place(definition, converted, context)
-    return await _run(definition, threads, lambda: definition.function(*args, **kwargs), context)
+        raise _RefusedError(f"the application has to inject {', '.join(missing)} and did not", "failed")
+    given = {name: value for name, value in arguments.items() if name not in injected}
+    try:
+        # Through JSON, because only there pydantic's strict mode takes a date, an enum or a set for what it is.
+        return _validated(definition, given)
+    except ValidationError as error:
+        raise _RefusedError(_complaints(error), "invalid_arguments") from error
+    except (msgspec.EncodeError, UnicodeEncodeError, RecursionError) as error:
+        raise _RefusedError(f"the arguments are not JSON: {error}", "invalid_arguments") from error
 
 
-def _convert(definition: Definition, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The model's values as Python values, by parameter name; what is injected may be missing."""
-    known = {p.wire for p in definition.parameters if p.role == "argument"}
-    given = {name: value for name, value in arguments.items() if name in known or not name.startswith("_")}
+def _validated(definition: Definition, given: dict[str, Any]) -> dict[str, Any]:
     try:
         return definition.arguments.validate_json(msgspec.json.encode(given), strict=True)
     except ValidationError as error:
@@ -83,7 +109,7 @@ def _complaints(error: ValidationError) -> str:
     return "; ".join(lines)
 
 
-def _place(
+def _placed(
     definition: Definition, converted: Mapping[str, Any], context: RunContext
 ) -> tuple[list[Any], dict[str, Any]]:
     """Every value in its parameter. What is injected wins over what the model sent."""
@@ -117,28 +143,12 @@ def _handed_in(parameter: Parameter, definition: Definition, context: RunContext
             )
 
 
-async def _run(
-    definition: Definition, threads: Threads[Outcome], function: Callable[[], Any], context: RunContext
-) -> ToolResult:
-    try:
-        if definition.is_async:
-            return to_result(await function(), wrap=definition.wrap)
-        # The result is written as JSON in the thread too: a big one must not hold up the loop.
-        outcome = await threads.run(lambda: _finished(function(), wrap=definition.wrap))
-        return outcome if isinstance(outcome, ToolResult) else to_result(await outcome, wrap=definition.wrap)
-    except asyncio.CancelledError:
-        if _is_cancelled():
-            raise
-        return failed(f"{definition.tool.name} was cancelled from inside: something it waited for was given up")
-    except TooManyHangingError as error:
-        return failed(f"{definition.tool.name} is not started: {error}")
-    except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
-        return failed(f"{definition.tool.name} tried to end the process with exit code {error.code!r}")
-    except Exception as error:  # noqa: BLE001 - the outermost frame of somebody's code
-        _log.warning(
-            "tool raised", tool=definition.tool.name, place=definition.place, run_id=context.run_id, exc_info=error
-        )
-        return failed(_described(error))
+async def _run(definition: Definition, threads: Threads[Outcome], function: Callable[[], Any]) -> ToolResult:
+    if definition.is_async:
+        return to_result(await function(), wrap=definition.wrap)
+    # The result is written as JSON in the thread too: a big one must not hold up the loop.
+    outcome = await threads.run(lambda: _finished(function(), wrap=definition.wrap))
+    return outcome if isinstance(outcome, ToolResult) else to_result(await outcome, wrap=definition.wrap)
 
 
 def _finished(value: Any, *, wrap: bool) -> Outcome:

@@ -70,15 +70,18 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOp
 
 
 def options_of(function: Any) -> ToolOptions | None:
-    """What `@tool` was told about a callable; None: it is not marked."""
-    return cast("ToolOptions | None", getattr(function, _MARK, None))
+    """What `@tool` was told about a callable, or about the function inside a partial; None: it is not marked."""
+    options = getattr(function, _MARK, None)
+    if options is None and isinstance(function, functools.partial):
+        return options_of(function.func)
+    return cast("ToolOptions | None", options)
 
 
 def _mark(function: Any, options: ToolOptions) -> Any:
     _check(function, options)
     bearer = function.__func__ if isinstance(function, classmethod | staticmethod) else function
-    if _MARK in getattr(bearer, "__dict__", {}):
-        return _mark(functools.partial(function), options)
+    if _MARK in getattr(bearer, "__dict__", {}):  # marked again: a second tool of it, different in what is said now
+        return _mark(functools.partial(function), cast("ToolOptions", {**getattr(bearer, _MARK), **options}))
     try:
         setattr(bearer, _MARK, options)
     except AttributeError:  # bound methods, builtins and slotted objects take no attributes

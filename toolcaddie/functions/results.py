@@ -22,7 +22,7 @@ def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
     cannot be written as JSON gives a failed result that says what it is.
     """
     if isinstance(value, ToolResult):
-        return _without_effect(value)
+        return _checked(value, content=value.content)
     if value is None and not wrap:
         return ToolResult(content=NO_OUTPUT)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -42,7 +42,9 @@ def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
         return ToolResult(content=json.dumps(plain))
 
 
-def _without_effect(result: ToolResult) -> ToolResult:
+def _checked(result: ToolResult, *, content: Any) -> ToolResult:
+    if not isinstance(content, str):
+        return failed(f"the tool returned a ToolResult whose content is a {type(content).__name__}; it must be text")
     # Effects count only from the engine's own meta tools: a function must not end a run or reveal tools.
     if result.structured is None:
         return replace(result, effect=None)

@@ -227,7 +227,7 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
     return (annotation,)
 
 
-_UNUSABLE = (PydanticUserError, SchemaError, TypeError)
+_UNUSABLE = (PydanticUserError, SchemaError, TypeError, NameError)
 """What pydantic raises for a type that it knows no schema for."""
 
 
