@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.plugins import CATALOGS
 from toolcaddie.presets import PRESETS
-from toolcaddie.settings import Settings, load_settings
+from toolcaddie.settings import Log, Settings, load_settings
+from toolcaddie.telemetry.logs import configure_logging
 
 F = TypeVar("F", bound=Callable[..., Any])
 S = TypeVar("S", bound=Struct)
@@ -75,12 +76,17 @@ def settings_of(
     port: int | None = None,
     match: Match | None = None,
     max_tools: int | None = None,
+    quiet: bool = True,
 ) -> Settings:
-    """Flags over environment over file over defaults; a flag that was not given says nothing.
+    """Flags over environment over file over defaults; a flag that was not given says nothing. Logs go as they say.
+
+    `quiet`: the command tells what happens itself, so that log lines begin at warnings unless another level was set.
 
     Raises `ConfigError` naming the key at fault.
     """
     settings = load_settings(common.config)
+    level = "warning" if quiet and settings.log.level == Log().level else settings.log.level
+    configure_logging(json=settings.log.json, level=level)
     return _with(
         settings,
         catalogs=catalogs or None,

@@ -8,11 +8,11 @@ from typing import Any
 
 import click
 
-from toolcaddie.doors.assemble import offline
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import Match, catalog_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.parts import offline
 from toolcaddie.message import Message
 from toolcaddie.run import Delivery, RunRequest, SelectedTool, Selection
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -48,13 +49,14 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 
     With the --upstream of a real model it selects tools for it; without one, the practice model answers, offline.
     """
-    settings = settings_of(common, **flags)
+    settings = settings_of(common, quiet=False, **flags)
     config = uvicorn.Config(
         _no_app,
         loop="auto",
         http="httptools",
         log_config=None,
         access_log=False,
+        server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
     with (
@@ -108,7 +110,7 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"--host {host}: {error.strerror}; use an address of this machine, or 127.0.0.1") from error
     except OSError as error:
         raise CommandFailed(
-            f"cannot listen on {host} port {port}: {error.strerror}; stop what listens there, or choose another --port"
+            f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}; stop what listens there, or choose another --port"
         ) from error
 
 

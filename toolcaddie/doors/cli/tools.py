@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from toolcaddie.catalog import Catalog, View
-from toolcaddie.doors.assemble import catalog_of
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.parts import catalog_of
 from toolcaddie.errors import RequestError
 from toolcaddie.schema import wire_definition
 from toolcaddie.selection.selector import Selector

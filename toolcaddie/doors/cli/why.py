@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from toolcaddie.doors.assemble import offline
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import Match, catalog_option, database_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, max_tools_option
 from toolcaddie.doors.cli.trail import events_of
+from toolcaddie.doors.parts import offline
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message
 from toolcaddie.ports import EventRecord

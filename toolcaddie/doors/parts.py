@@ -1,0 +1,101 @@
+"""Sources, provider and runtime of the settings, without opening anything: no database, no connection, no file.
+
+Apart from `assemble`, because commands that only select or list must start fast, and a database is slow to load.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.errors import ConfigError
+from toolcaddie.functions import FunctionSource
+from toolcaddie.plugins import PROVIDERS, RANKERS, discover, load, load_catalog
+from toolcaddie.ports import Documents, EventSink, Provider, RankerFactory, ToolSource
+from toolcaddie.runtime import Bot, Runtime
+from toolcaddie.settings import Settings, Upstream, effective_preset
+from toolcaddie.sources.combined import CombinedSource
+
+PRACTICE = "practice"
+
+_DEFAULT_KEY = Upstream().key_env
+_BUILT_IN_RANKERS = frozenset({"categories", "bm25"})
+"""The selector brings these itself; only for others is it worth looking at what is installed."""
+
+
+def offline(settings: Settings) -> Runtime:
+    """A runtime that selects and explains: no database, nobody is asked, nothing is written."""
+    return runtime_of(settings, sources_of(settings, needed=True), _load_provider(PRACTICE, settings))
+
+
+def catalog_of(settings: Settings) -> Catalog:
+    """The tools of the settings' catalogs. Raises `ConfigError` if none is named or one cannot be used."""
+    return CombinedSource(sources_of(settings, needed=True)).snapshot()
+
+
+def sources_of(settings: Settings, *, needed: bool = False) -> Sequence[ToolSource]:
+    """The catalogs of the settings, loaded. `needed`: raise `ConfigError` if there are none."""
+    if needed and not settings.catalogs:
+        raise ConfigError(
+            "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module) or set catalogs in toolcaddie.toml"
+        )
+    return [load_catalog(spec, wrap_functions=FunctionSource) for spec in settings.catalogs]
+
+
+def provider_of(settings: Settings) -> Provider:
+    """The model's API that was named or for which there is a key; else the practice model."""
+    key = key_of(settings)
+    if key is None and settings.upstream.key_env != _DEFAULT_KEY:
+        raise ConfigError(
+            f"the environment variable {settings.upstream.key_env} is not set; put the upstream's key into it, or leave "
+            "--upstream-key-env (upstream.key_env) away"
+        )
+    named = settings.upstream.url is not None or key is not None
+    return _load_provider("openai" if named else PRACTICE, settings)
+
+
+def _load_provider(name: str, settings: Settings) -> Provider:
+    make = load(PROVIDERS, name)
+    provider: Provider = make(base_url=settings.upstream.url, api_key=key_of(settings), model=settings.model)
+    return provider
+
+
+def key_of(settings: Settings) -> str | None:
+    """The upstream's key, from the environment."""
+    return os.environ.get(settings.upstream.key_env) or None
+
+
+def runtime_of(
+    settings: Settings,
+    sources: Sequence[ToolSource],
+    provider: Provider,
+    *,
+    trail: EventSink | None = None,
+    sinks: Sequence[EventSink] = (),
+    documents: Documents | None = None,
+) -> Runtime:
+    """A runtime over these parts with everything else as the settings say."""
+    chosen = effective_preset(settings)
+    return Runtime(
+        provider=provider,
+        sources=sources,
+        preset=chosen,
+        model=settings.model or (PRACTICE if provider.name == PRACTICE else ""),
+        trail=trail,
+        sinks=sinks,
+        documents=documents,
+        rankers=_rankers(chosen.selection.rankers),
+        bots={
+            name: Bot(disabled_tools=bot.disabled_tools, categories=bot.categories)
+            for name, bot in settings.bots.items()
+        },
+    )
+
+
+def _rankers(names: Sequence[str]) -> Mapping[str, RankerFactory]:
+    """The rankers of other packages that the preset asks for; an unknown name is the selector's to refuse, with a list."""
+    wanted = set(names) - _BUILT_IN_RANKERS
+    if not wanted:
+        return {}
+    return {plugin.name: load(RANKERS, plugin.name) for plugin in discover(RANKERS) if plugin.name in wanted}
