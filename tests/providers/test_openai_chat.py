@@ -687,6 +687,7 @@ async def test_without_a_key_of_ours_the_callers_is_what_the_upstream_is_asked_w
         ({}, "needs an api_key"),
         ({"base_url": "ftp://x"}, "must begin with http"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
+        ({"base_url": "http://user:sk-1@host/v1"}, "holds credentials"),
         ({"api_key": "sk-\n"}, "copied whole"),
     ],
 )

@@ -141,7 +141,7 @@ class _Delta(msgspec.Struct):
 class _ChunkChoice(msgspec.Struct):
     delta: _Delta | None = None
     finish_reason: str | None = None
-    index: int = 0
+    index: int | None = 0
 
 
 class _Chunk(msgspec.Struct):
@@ -332,7 +332,7 @@ class Gathering:
         text: list[str] = []
         calls: list[CallDelta] = []
         for position, choice in enumerate(chunk.choices or ()):
-            if choice.index == 0:
+            if not choice.index:  # of several choices the first is the answer; the others are in `raw`
                 self._take(choice, raw["choices"][position], text, calls)
         return ModelDelta(text="".join(text), calls=tuple(calls), raw=raw)
 

@@ -163,7 +163,7 @@ class OpenAIChat:
         """The raw answer to a raw request, whatever its status: the caller streams it on and closes it.
 
         `path` begins with a slash and comes behind `base_url`. Our key and headers stand above the caller's; the body comes
-        uncompressed. Raises `ProviderUnavailableError` where there is no answer at all.
+        uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` where there is no answer at all.
         """
         with self._keyless():
             return await self._request(method, path, body, self._merged(headers), self._clock_of(timeout))
@@ -305,6 +305,8 @@ def _base(base_url: str) -> URL:
         raise ConfigError(f"base_url {base_url!r} is not a URL: {error}") from error
     if url.scheme not in ("http", "https") or not url.host:
         raise ConfigError(f"base_url {base_url!r} must begin with http:// or https:// and name a host")
+    if url.user or url.password:
+        raise ConfigError(f"the base_url at {url.host} holds credentials; give them as api_key or as a header")
     return url
 
 
