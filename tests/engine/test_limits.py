@@ -183,7 +183,7 @@ async def test_forced_use_asks_again_from_the_original_message_and_counts_attemp
     assert texts[1] == texts[2] != texts[0]
     assert texts[1].startswith("look it up")
     assert texts[3] == "look it up"
-    assert (result.text, result.state.forced, result.state.rounds) == ("done", 2, 1)
+    assert (result.text, result.state.forced, result.state.rounds) == ("done", 2, 2)
 
 
 async def test_forced_use_that_never_succeeds_ends_as_the_settings_say() -> None:

@@ -135,12 +135,12 @@ class _Run:
             state, again = await self.not_called(state, reply)
             if again:
                 return state
+        state = replace(state, rounds=state.rounds + 1)
         if not reply.message.tool_calls:
             return completed(state, reply.message)
         message = with_unique_ids(reply.message, state.messages)
         return replace(
             state,
-            rounds=state.rounds + 1,
             delivered=delivery.tools,
             messages=(*state.messages, message),
             pending=tuple(PendingCall(call=call) for call in message.tool_calls),
