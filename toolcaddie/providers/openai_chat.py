@@ -59,6 +59,7 @@ _NOT_PASSED_ON = frozenset(
     }
 )
 _KEPT_URLS = 64
+_ERROR_SECONDS = 10.0
 _DRAIN_SECONDS = 0.2
 _DRAIN_BYTES = 4096
 _MIN_SECRET = 8
@@ -353,10 +354,11 @@ async def _beginning(response: aiohttp.ClientResponse) -> bytes:
     """An error's body, as far as it is reasonable and comes at all: what it was sent for is known from its status."""
     found = bytearray()
     try:
-        async for piece in response.content.iter_any():
-            found += piece
-            if len(found) > MAX_ERROR:
-                break
+        async with asyncio.timeout(_ERROR_SECONDS):
+            async for piece in response.content.iter_any():
+                found += piece
+                if len(found) > MAX_ERROR:
+                    break
     except (aiohttp.ClientError, TimeoutError):
         pass
     return bytes(found[:MAX_ERROR])
