@@ -18,6 +18,7 @@ from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.document import FIELDS, catalog_languages, document
 from toolcaddie.selection.query import query_terms, stems_of
+from toolcaddie.selection.remembered import Remembered
 from toolcaddie.selection.stopwords import Language
 from toolcaddie.tool import Tool
 
@@ -45,24 +46,21 @@ class Bm25:
         self._size = len(catalog)
         self._languages = catalog_languages(catalog)
         self._postings = _postings(catalog, self._languages)
-        self._last: tuple[QueryWords, list[_Hit]] | None = None
+        self._last = Remembered[list[_Hit]]()
 
     def scores(self, words: QueryWords, mask: Mask | None) -> npt.NDArray[np.float32]:
         """BM25F of every tool, 0 where no word of the query stands or the tool is hidden."""
         scores = np.zeros(self._size, dtype=np.float32)
-        hits = self._hits(words, mask)
-        for hit in hits:
+        for hit in self._last.keep(words, self._hits(words, mask)):
             scores[hit.positions] += hit.strengths * np.float32(hit.worth)
         if mask is not None:
             scores[~mask] = 0.0
-        self._last = (words, hits)
         return scores
 
     def reasons(self, words: QueryWords, position: int) -> tuple[str, ...]:
-        """The words of the query that stand in the tool, the weightiest first."""
-        hits = self._last[1] if self._last is not None and self._last[0] is words else self._hits(words, None)
+        """The words of the query that stand in the tool, the weightiest first, as the scores just counted them."""
         found = []
-        for hit in hits:
+        for hit in self._last.of(words) or ():
             at = bisect_left(hit.positions.data, position)
             if at < len(hit.positions) and hit.positions[at] == position:
                 found.append((-float(hit.strengths[at]) * hit.worth, hit.word))

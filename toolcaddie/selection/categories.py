@@ -17,6 +17,7 @@ from ahocorasick_rs import AhoCorasick, MatchKind
 from toolcaddie.catalog import Catalog, Category, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.query import fold
+from toolcaddie.selection.remembered import Remembered
 
 MatchMode = Literal["word", "substring"]
 
@@ -70,7 +71,7 @@ class Categories:
             [-1 if tool.category is None else self._index[tool.category] for tool in catalog.tools], dtype=np.int32
         )
         self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
-        self._last: tuple[QueryWords, Found] | None = None
+        self._last = Remembered[Found]()
 
     @property
     def category_of(self) -> npt.NDArray[np.int32]:
@@ -94,9 +95,7 @@ class Categories:
                     if visible[owner] and (owner not in hits or hits[owner].weight < weight):
                         hits[owner] = Hit(weight=weight, keyword=keyword, message=number)
         matched = {index: hits[index] for index in sorted(hits)}
-        found = Found(matched=matched, related=self._expanded(matched, visible))
-        self._last = (words, found)
-        return found
+        return self._last.keep(words, Found(matched=matched, related=self._expanded(matched, visible)))
 
     def scores(self, words: QueryWords, mask: Mask | None) -> npt.NDArray[np.float32]:
         return self.scores_of(self.found(words, mask), mask)
@@ -112,8 +111,7 @@ class Categories:
         return scores
 
     def reasons(self, words: QueryWords, position: int) -> tuple[str, ...]:
-        found = self._last[1] if self._last is not None and self._last[0] is words else self.found(words, None)
-        return self.reasons_of(found, position)
+        return self.reasons_of(self._last.of(words) or Found(), position)
 
     def reasons_of(self, found: Found, position: int) -> tuple[str, ...]:
         index = int(self._category_of[position])

@@ -31,6 +31,9 @@ class CatalogIndex:
         self.members: tuple[npt.NDArray[np.int64], ...] = tuple(
             np.array(catalog.positions_in(category.name), dtype=np.int64) for category in catalog.categories
         )
+        self.place: npt.NDArray[np.float32] = np.zeros(self.size, dtype=np.float32)
+        for members in self.members:
+            self.place[members] = np.arange(len(members))
         self.defaults: tuple[int, ...] = tuple(i for i, category in enumerate(catalog.categories) if category.default)
         self.full: npt.NDArray[np.int64] = np.array([_tokens(tool) for tool in catalog.tools], dtype=np.int64)
         self._slim = np.full(self.size, -1, dtype=np.int64)

@@ -270,18 +270,22 @@ class Selector:
     ) -> _Pool:
         if query.categories is not None:
             kind: Kind = "scored" if self._scorers else "listed"
-            return _by_category(index, kind, found, found.matched, scores, eligible)
+            return _by_category(index, kind, found, found.matched, scores if self._scorers else None, eligible)
         if not scores.any():
             return self._without_match(index, query, eligible)
         if not self._scorers:
-            return _by_category(index, "listed", found, sorted((*found.matched, *found.related)), scores, eligible)
+            return _by_category(index, "listed", found, sorted((*found.matched, *found.related)), None, eligible)
         return _by_score(index, found, scores, floor, eligible)
 
     def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Mask) -> _Pool:
-        """The default categories, unless tools were sent before: then nothing more is what fits."""
+        """The default categories, unless tools were sent before: then nothing more is what fits.
+
+        Where they do not all fit, each category's first tools go before its last; the exact presets keep the list's order.
+        """
         if self.settings.on_no_match != "defaults" or query.exclude:
             return _nothing(index)
-        return _by_category(index, "defaults", Found(), index.defaults, None, eligible)
+        priority = -index.place if self._scorers else None
+        return _by_category(index, "defaults", Found(), index.defaults, priority, eligible)
 
     # --- from a plan to what is written down --------------------------------------------------------------------------
 
@@ -404,16 +408,15 @@ def _nothing(index: CatalogIndex) -> _Pool:
 
 
 def _by_category(
-    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], scores: Floats | None, eligible: Mask
+    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], priority: Floats | None, eligible: Mask
 ) -> _Pool:
-    """The tools of some categories, category by category in the order given."""
+    """The tools of some categories, category by category in the order given. `priority` has a value a catalog position."""
     active = tuple(active)
     members = [index.members[category] for category in active]
     listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
     positions = listed[eligible[listed]]
-    priority = scores[positions] if scores is not None and kind == "scored" else None
-    no_match = kind == "defaults" or not active
-    return _grouped(index, kind, found, positions, priority, active, no_match=no_match)
+    served = priority[positions] if priority is not None else None
+    return _grouped(index, kind, found, positions, served, active, no_match=kind == "defaults" or not active)
 
 
 def _by_score(index: CatalogIndex, found: Found, scores: Floats, floor: float, eligible: Mask) -> _Pool:
