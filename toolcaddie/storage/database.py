@@ -24,6 +24,7 @@ from toolcaddie.storage.writer import Writer
 
 _BUSY_MILLISECONDS = 5_000
 _WRITES = "toolcaddie_writes"
+_EXAMPLES = "write sqlite:///folder/file.sqlite, sqlite:////absolute/path/file.sqlite or postgresql://user@host/name"
 
 
 class Database:
@@ -107,9 +108,7 @@ def _parse(text: str) -> URL:
     try:
         url = make_url(text)
     except ArgumentError as error:
-        raise ConfigError(
-            f"database_url {text!r} is not a URL; write sqlite:///folder/file.sqlite or postgresql://user@host/name"
-        ) from error
+        raise ConfigError(f"database_url is not a URL; {_EXAMPLES}") from error  # not shown: it may hold a password
     if url.get_backend_name() not in DIALECTS:
         raise ConfigError(f"database_url: {url.get_backend_name()!r} is not supported; use {' or '.join(DIALECTS)}")
     return url
@@ -126,7 +125,12 @@ def _engine(url: URL, *, in_memory: bool) -> Engine:
         options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
     try:
         engine = create_engine(url, **options)
-    except (NoSuchModuleError, ModuleNotFoundError) as error:
+    except NoSuchModuleError as error:
+        raise ConfigError(f"database_url: there is no driver {url.drivername!r}; {_EXAMPLES}") from error
+    except ArgumentError as error:
+        shown = url.render_as_string(hide_password=True)
+        raise ConfigError(f"database_url {shown} cannot be used; {_EXAMPLES}") from error
+    except ModuleNotFoundError as error:
         raise ConfigError(f"database_url: the driver of {url.drivername!r} is not installed: {error}") from error
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _set_up_sqlite)

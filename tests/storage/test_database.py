@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import create_engine
+
+from toolcaddie.errors import ConfigError, StorageError
+from toolcaddie.storage.database import Database
+from toolcaddie.storage.migrations import VERSION_TABLE
+from toolcaddie.storage.tables import metadata
+
+
+@pytest.mark.anyio
+async def test_the_migrations_make_the_tables_the_code_uses(file_url: str) -> None:
+    async with Database(file_url):
+        pass
+    engine = create_engine(file_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+        assert compare_metadata(context, metadata) == []
+    engine.dispose()
+
+
+@pytest.mark.anyio
+async def test_sqlite_is_set_up_to_keep_what_it_was_told(file_url: str) -> None:
+    async with Database(file_url) as database:
+        with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
+            assert other.execute("pragma journal_mode").fetchone() == ("wal",)
+        with database._engine.connect() as connection:
+            pragmas = {
+                name: connection.exec_driver_sql(f"pragma {name}").scalar()
+                for name in ("synchronous", "busy_timeout", "foreign_keys")
+            }
+    assert pragmas == {"synchronous": 2, "busy_timeout": 5000, "foreign_keys": 1}
+
+
+@pytest.mark.anyio
+async def test_a_database_of_a_newer_version_is_refused(file_url: str) -> None:
+    async with Database(file_url):
+        pass
+    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
+        other.execute(f"update {VERSION_TABLE} set version_num = '9999'")
+    with pytest.raises(ConfigError, match=r"newer Toolcaddie \(its schema is 9999\); upgrade"):
+        await Database(file_url).open()
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("not a url", "is not a URL; write sqlite:///"),
+        ("mysql://localhost/x", "'mysql' is not supported; use sqlite or postgresql"),
+        ("sqlite+nothing:///x.db", "no driver 'sqlite\\+nothing'"),
+    ],
+)
+def test_a_url_that_cannot_be_used_is_refused_at_once(url: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Database(url)
+
+
+@pytest.mark.anyio
+async def test_a_path_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(ConfigError, match=r"file/x\.db.*choose a path this user may write"):
+        await Database(f"sqlite:///{tmp_path}/file/x.db").open()
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.anyio
+async def test_a_folder_without_rights_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o500)
+    with pytest.raises(ConfigError, match="Permission denied"):
+        await Database(f"sqlite:///{tmp_path}/closed/x.db").open()
+
+
+@pytest.mark.anyio
+async def test_a_file_that_is_no_database_is_left_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Sir or Madam, " * 100)
+    with pytest.raises(ConfigError, match="not a database"):
+        await Database(f"sqlite:///{path}").open()
+    assert path.read_text().startswith("Dear Sir")
+
+
+@pytest.mark.anyio
+async def test_a_database_with_other_tables_of_these_names_is_refused_whole(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as theirs:
+        theirs.execute("create table runs (marathon text)")
+    with pytest.raises(ConfigError, match="Toolcaddie's own"):
+        await Database(f"sqlite:///{path}").open()
+    with sqlite3.connect(path) as theirs:
+        assert theirs.execute("select name from sqlite_master where type = 'table'").fetchall() == [("runs",)]
+
+
+def test_a_password_in_a_url_is_not_shown(tmp_path: Path) -> None:
+    for url in (
+        f"sqlite://user:hunter2@/{tmp_path}/x.db",
+        "mysql://user:hunter2@host/x",
+        "postgres//user:hunter2@host",
+    ):
+        with pytest.raises(ConfigError) as raised:
+            Database(url)
+        assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.anyio
+async def test_a_database_that_is_not_open_refuses(file_url: str) -> None:
+    database = Database(file_url)
+    with pytest.raises(StorageError, match="not open yet"):
+        await database.documents.put("run", "a", b"")
+
+
+@pytest.mark.anyio
+async def test_opening_again_changes_nothing(file_url: str) -> None:
+    for _ in range(3):
+        async with Database(file_url) as database:
+            await database.documents.put("run", "a", b"x")
+    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
+        assert other.execute("select count(*) from documents").fetchone() == (1,)
+
+
+_OPEN_AND_WRITE = """
+import asyncio, sys
+from toolcaddie.ports import EventRecord
+from toolcaddie.storage.database import Database
+
+async def main():
+    async with Database(sys.argv[1]) as database:
+        for seq in range(20):
+            database.events.append(EventRecord(run_id=sys.argv[2], seq=seq, at=1.0, kind="x", data={}))
+            await database.events.flush()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.anyio
+async def test_several_processes_make_and_fill_one_new_file_at_once(file_url: str) -> None:
+    command = [sys.executable, "-c", _OPEN_AND_WRITE, file_url]
+    async with anyio.create_task_group() as group:
+        for number in range(4):
+            group.start_soon(anyio.run_process, [*command, f"run-{number}"])
+    async with Database(file_url) as database:
+        for number in range(4):
+            assert len(await database.events.events(f"run-{number}")) == 20

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+
+import pytest
+
+from tests.storage.conftest import Clock
+from toolcaddie.storage.database import Database
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_document_is_found_under_its_kind_and_key_only(database: Database) -> None:
+    await database.documents.put("run", "a", b"\x00\xff state")
+    assert await database.documents.get("run", "a") == b"\x00\xff state"
+    assert await database.documents.get("conversation", "a") is None
+    assert await database.documents.get("run", "b") is None
+
+
+async def test_the_last_put_wins_and_sets_the_time_anew(database: Database, clock: Clock) -> None:
+    await database.documents.put("run", "a", b"first", ttl=10)
+    await database.documents.put("run", "a", b"second")
+    clock.now += 1000
+    assert await database.documents.get("run", "a") == b"second"
+
+
+async def test_delete_says_whether_there_was_something(database: Database) -> None:
+    await database.documents.put("run", "a", b"x")
+    assert await database.documents.delete("run", "a")
+    assert not await database.documents.delete("run", "a")
+    assert await database.documents.get("run", "a") is None
+
+
+async def test_an_expired_document_is_gone(database: Database, clock: Clock) -> None:
+    await database.documents.put("run", "a", b"x", ttl=60)
+    clock.now += 59
+    assert await database.documents.get("run", "a") == b"x"
+    clock.now += 1
+    assert await database.documents.get("run", "a") is None
+
+
+async def test_expired_documents_are_swept_by_later_writes(file_url: str, clock: Clock) -> None:
+    async with Database(file_url, clock=clock) as database:
+        for number in range(50):
+            await database.documents.put("run", str(number), b"x", ttl=10)
+        clock.now += 3600
+        await database.documents.put("run", "last", b"x")
+    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
+        assert other.execute("select key from documents").fetchall() == [("last",)]
+
+
+async def test_documents_survive_a_restart(file_url: str) -> None:
+    async with Database(file_url) as database:
+        await database.documents.put("run", "a", b"x")
+    async with Database(file_url) as database:
+        assert await database.documents.get("run", "a") == b"x"
+
+
+async def test_many_puts_at_once_all_count(database: Database) -> None:
+    await asyncio.gather(*(database.documents.put("run", str(number), b"%d" % number) for number in range(300)))
+    found = await asyncio.gather(*(database.documents.get("run", str(number)) for number in range(300)))
+    assert found == [b"%d" % number for number in range(300)]
