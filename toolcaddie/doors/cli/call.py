@@ -42,9 +42,9 @@ def command(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Run TOOL with arguments through every gate, recorded in the trail.
+    """Run TOOL through every gate, without a model.
 
-    A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the rest as text.
+    The call is recorded in the trail. A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the rest as text.
     """
     settings = settings_of(common, catalogs=catalogs, database_url=database_url)
     given = _arguments(arguments)
