@@ -1,0 +1,36 @@
+"""docs/requirements.md and the tests say the same: what is listed is proved, what is proved is listed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ROW = re.compile(r"^\| ([RX][0-9]*-[A-Z]?[0-9]+) \|", re.MULTILINE)
+
+
+def listed() -> list[str]:
+    return ROW.findall((ROOT / "docs" / "requirements.md").read_text())
+
+
+def proved() -> set[str]:
+    """Ids in `proves` marks of the tests, read from the source so that one process sees them all."""
+    found: set[str] = set()
+    for path in ROOT.glob("tests/**/test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("proves"):
+                found |= {arg.value for arg in node.args if isinstance(arg, ast.Constant)}
+    return found
+
+
+def test_every_requirement_listed_as_built_is_proved_by_a_test() -> None:
+    assert not sorted(set(listed()) - proved())
+
+
+def test_every_mark_names_a_requirement_that_is_listed() -> None:
+    assert not sorted(proved() - set(listed()))
+
+
+def test_no_requirement_is_listed_twice() -> None:
+    assert len(listed()) == len(set(listed()))
