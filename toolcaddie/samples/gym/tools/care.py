@@ -250,7 +250,7 @@ NOTES: tuple[Operation, ...] = (
         takes=(choice("kind", "What it is about.", "general", "medical", "billing", default="general"), AUTHOR),
         values={"created_on": "today()"},
     ),
-    remove("delete_member_note", "Delete a note about a client for good.", "notes", NOTE),
+    remove("delete_member_note", "Delete a note that staff wrote about a client for good.", "notes", NOTE),
 )
 
 CLASSES: tuple[Operation, ...] = (

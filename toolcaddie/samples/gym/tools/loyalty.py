@@ -107,7 +107,7 @@ GAMIFICATION: tuple[Operation, ...] = (
     ),
     act(
         "join_challenge",
-        "Enter a client into a challenge.",
+        "Enter a client into a fitness challenge, with a score of 0 to begin with.",
         "INSERT INTO challenge_entries (challenge_id, client_id, joined_on) VALUES (:challenge_id, :client_id, today())",
         show=row("entry", "leaderboard_view", "challenge_id = :challenge_id AND client_id = :client_id"),
         requires=(CLIENT, CHALLENGE),

@@ -68,7 +68,7 @@ CLIENTS: tuple[Operation, ...] = (
         ),
         TRAINER,
         order="name",
-        hints=("find member", "look up person", "client id", "customer list"),
+        hints=("find member", "look up person", "client id", "customer list", "phone number", "e-mail address"),
     ),
     reading(
         "get_client_details",
@@ -114,7 +114,7 @@ CLIENTS: tuple[Operation, ...] = (
     ),
     act(
         "reactivate_client",
-        "Make an inactive client active again.",
+        "Make an inactive client active again, because they came back.",
         "UPDATE clients SET status = 'active' WHERE id = :client_id",
         show=_CLIENT,
         requires=(CLIENT,),
