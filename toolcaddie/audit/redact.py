@@ -11,7 +11,9 @@ import msgspec
 
 REDACTED = "[redacted]"
 
-_MAX_PARSED = 64 * 1024
+MAX_PARSED = 64 * 1024
+"""Characters of JSON that are looked at field by field; longer text is treated as words."""
+
 _MAX_DEPTH = 32
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -90,7 +92,7 @@ def redact_text(text: str) -> str:
 
 def redact_json(text: str) -> str:
     """JSON text (a call's arguments) without secrets; text that is no JSON, or is huge, is treated as words."""
-    if len(text) > _MAX_PARSED:
+    if len(text) > MAX_PARSED:
         return redact_text(text)
     try:
         value = msgspec.json.decode(text.encode("utf-8", "replace"))

@@ -13,7 +13,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Any
 
-from toolcaddie.audit.redact import redact_json, redact_text
+from toolcaddie.audit.redact import MAX_PARSED, redact_json, redact_text
 from toolcaddie.events import (
     CallDecided,
     CallFinished,
@@ -242,7 +242,7 @@ def _dropped(tool: DroppedTool) -> Data:
 
 
 def _call(call: ToolCall) -> Data:
-    return {"id": call.id, "name": _text(call.name), "arguments": _capped(redact_json(_plain(call.arguments)))}
+    return {"id": call.id, "name": _text(call.name), "arguments": _json_or_text(call.arguments)}
 
 
 def _result(result: ToolResult) -> Data:
@@ -273,12 +273,11 @@ def _usage(usage: Usage) -> Data:
     return {"input": usage.input_tokens, "output": usage.output_tokens, "cached": usage.cached_tokens}
 
 
-def _json_or_text(content: str) -> str:
-    """Results are often JSON; then secret fields are known by name, and only what is kept needs looking at."""
-    start = _plain(content[: TEXT_LIMIT + _MARGIN])
-    whole = len(start) == len(content)
-    clean = redact_json(start) if whole and start[:1] in ("{", "[") else redact_text(start)
-    return _capped(clean, total=len(content))
+def _json_or_text(text: str) -> str:
+    """Arguments and results are mostly JSON; then a secret field is known by its name."""
+    if text[:20].lstrip()[:1] in ("{", "[") and len(text) <= MAX_PARSED:
+        return _capped(redact_json(_plain(text)), total=len(text))
+    return _text(text)
 
 
 def _text(text: str) -> str:
@@ -286,11 +285,10 @@ def _text(text: str) -> str:
     return _capped(redact_text(_plain(text[: TEXT_LIMIT + _MARGIN])), total=len(text))
 
 
-def _capped(text: str, *, total: int = 0) -> str:
-    size = max(total, len(text))
-    if size <= TEXT_LIMIT:
+def _capped(text: str, *, total: int) -> str:
+    if total <= TEXT_LIMIT:
         return text
-    return f"{text[:TEXT_LIMIT]}… [{TEXT_LIMIT} of {size} characters kept]"
+    return f"{text[:TEXT_LIMIT]}… [{min(TEXT_LIMIT, len(text))} of {total} characters kept]"
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import time
+
+import msgspec
+import pytest
+
+from toolcaddie.audit.redact import REDACTED, is_secret_name, redact, redact_json, redact_text
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "sk-abcdefghijklmnop1234",
+        "sk-proj-abc_def-ghijklmnop1234",
+        "sk-ant-api03-abcdefghijklmnop",
+        "tc_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+        "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+        "github_pat_11ABCDEFG0abcdefghijkl",
+        "glpat-abcdefghijklmnopqrst",
+        "xoxb-123456789012-abcdefghij",
+        "AKIAIOSFODNN7EXAMPLE",
+        "AIzaSyA1234567890abcdefghijklmnopqrstuv",
+        "hf_abcdefghijklmnopqrstuvwxyz",
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dozjgNryP4J3jVmNHl0w5N",
+    ],
+)
+def test_values_that_look_like_keys_are_gone_wherever_they_stand(secret: str) -> None:
+    assert redact_text(f"use {secret}, please") == f"use {REDACTED}, please"
+    assert redact_text(secret) == REDACTED
+    assert redact({"note": [f"({secret})"]}) == {"note": [f"({REDACTED})"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("Authorization: Bearer abc.def-ghi_jkl", f"Authorization: Bearer {REDACTED}"),
+        ("curl -H 'authorization: Basic QWxhZGRpbjpvcGVu'", f"curl -H 'authorization: Basic {REDACTED}'"),
+        ("postgresql://ann:hunter2@db/gym", f"postgresql://ann:{REDACTED}@db/gym"),
+        ("password: hunter2, then go on", f"password: {REDACTED}, then go on"),
+        ("DB_PASSWORD=hunter2", f"DB_PASSWORD={REDACTED}"),
+        ('"apiKey": "two words"', f'"apiKey": {REDACTED}'),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nbye",
+            f"{REDACTED}\nbye",
+        ),
+        ("-----BEGIN PRIVATE KEY-----\nMIIE and cut off", REDACTED),
+    ],
+)
+def test_secrets_in_running_text_are_gone(text: str, clean: str) -> None:
+    assert redact_text(text) == clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "freeze John's membership for 30 days",
+        "the secretary asked for 500 tokens",
+        "task_list and sk-ip are short",
+        "https://example.org/a:b@c",
+        "basic plan, premium plan",
+        "author: Ann; token ring: no",
+        "He bears it.",
+        "",
+    ],
+)
+def test_harmless_text_stays_as_it_is(text: str) -> None:
+    assert redact_text(text) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password",
+        "db_password",
+        "apiKey",
+        "API_KEY",
+        "x-api-key",
+        "accessToken",
+        "token",
+        "Authorization",
+        "client_secret",
+        "privateKey",
+        "AWSSecretAccessKey",
+        "cookie",
+        "credentials",
+        "passwd",
+        "refresh_token",
+        "accesstoken",
+    ],
+)
+def test_names_that_say_secret(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["key", "keyword", "tokens", "max_tokens", "token_count", "secretary", "passport", "author", "primary_key", ""],
+)
+def test_names_that_do_not(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_fields_named_like_secrets_lose_their_value_at_any_depth() -> None:
+    value = {"user": "ann", "auth": [{"token": "abc", "password": 1234, "secret": {"a": 1}, "tokens": 5}]}
+    assert redact(value) == {
+        "user": "ann",
+        "auth": [{"token": REDACTED, "password": REDACTED, "secret": REDACTED, "tokens": 5}],
+    }
+
+
+def test_empty_secrets_and_switches_stay_because_they_tell_something() -> None:
+    value = {"password": None, "token": "", "secret": True}
+    assert redact(value) == value
+
+
+def test_json_arguments_are_cleaned_by_field_and_stay_json() -> None:
+    clean = redact_json('{"user": "ann", "password": "a \\" b", "nested": {"apiKey": "x"}}')
+    assert msgspec.json.decode(clean) == {"user": "ann", "password": REDACTED, "nested": {"apiKey": REDACTED}}
+
+
+def test_json_without_secrets_is_kept_byte_for_byte() -> None:
+    text = '{ "b": 1.0,\n "a": "x" }'
+    assert redact_json(text) == text
+
+
+@pytest.mark.parametrize(
+    "text", ['{"password": "hunter2", ', "password='hunter2'", '"password":"hunter2"' + " " * 70_000]
+)
+def test_arguments_that_are_no_json_or_huge_are_cleaned_as_text(text: str) -> None:
+    assert "hunter2" not in redact_json(text)
+
+
+def test_deep_nesting_ends_in_a_mark_and_not_in_a_crash() -> None:
+    deep = '{"a":' * 2_000 + '"sk-abcdefghijklmnop1234"' + "}" * 2_000
+    assert "sk-abc" not in redact_json(deep)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    ["password", "token: ", "://a:", "eyJ", "-----BEGIN PRIVATE KEY-----", "bearer ", "secret = ", "sk-", "a@:// "],
+)
+def test_hostile_text_does_not_take_long(hostile: str) -> None:
+    begun = time.process_time()
+    redact_text((hostile * 65_536)[:65_536])
+    redact_text(hostile + " " * 65_536)
+    assert time.process_time() - begun < 0.25
