@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from toolcaddie.errors import LimitExceededError, ToolNotCalledError
 from toolcaddie.events import CallFinished, LimitReached, RunEvent
 from toolcaddie.functions import FunctionSource, tool
 from toolcaddie.presets import PRESETS
+from toolcaddie.run import RunContext
 from toolcaddie.runtime import Runtime
+from toolcaddie.telemetry import StructlogSink
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 
 pytestmark = pytest.mark.anyio
@@ -257,6 +260,32 @@ async def test_a_thousand_requests_leave_no_memory_behind() -> None:
     finally:
         tracemalloc.stop()
     assert grown < 256 * 1024
+
+
+@pytest.mark.proves("R004-13")
+async def test_a_request_has_variables_of_its_own_and_a_summary_in_the_log_at_its_end() -> None:
+    seen: list[Any] = []
+
+    @tool
+    def remember(word: str, context: RunContext) -> str:
+        """Remember a word for the rest of this request."""
+        seen.append(context.variables.get("word"))
+        context.variables["word"] = word
+        return word
+
+    def script(request: Any) -> Any:
+        done = sum(message.role == "tool" for message in request.messages)
+        return call("remember", {"word": f"w{done}"}) if done < 2 else say("done")
+
+    assert PRESETS["compact"].limits.seconds == 300
+    runtime = Runtime(provider=ScriptedProvider(script), sources=[remember], sinks=[StructlogSink()])
+    with capture_logs() as lines:
+        await runtime.run("go")
+        await runtime.run("go")
+    assert seen == [None, "w0", None, "w0"]
+    summary = [line for line in lines if "elapsed" in line or "seconds" in line][-1]
+    assert summary["turns"] == 2
+    assert summary["rounds"] == 3
 
 
 @pytest.mark.proves("R004-8")
