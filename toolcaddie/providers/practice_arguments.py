@@ -30,6 +30,7 @@ _TEXT_WORDS = frozenset(
         stem, words_of("text note content message body comment description remark reason details summary feedback memo")
     )
 )
+_ID_LINKS = words_of("id number no nr")
 _PAGING = words_of("limit top size offset page skip cursor per")
 _UNITS_IN_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
 _NEGATIONS = words_of("not no without never un inactive except dont don")
@@ -156,8 +157,9 @@ def _labelled(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type not in ("string", "integer", "number") or slot.choices:
         return NOTHING
     label = r"[ _-]".join(re.escape(word) for word in _label_words(slot))
+    links = r"id|number|no\.?" if slot.is_id else r"is|to|of|as|number|no\.?|at"
     sure = re.compile(
-        rf"\b{label}\b(?: (?:is|to|of|as|number|no\.?|at))*\s*(?P<mark>[:=#]\s*)?(?P<value>\S.*)",
+        rf"\b{label}\b(?: (?:{links}))*\s*(?P<mark>[:=#]\s*)?(?P<value>\S.*)",
         re.IGNORECASE | re.DOTALL,
     )
     match = sure.search(facts.text)
@@ -199,12 +201,12 @@ def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return [choice for choice in items.get("enum", ()) if _places(facts, choice)] or NOTHING
     if slot.type == "boolean" and not slot.choices:
         return _said_flag(slot, facts)
-    labels = {word for other in tool.slots if other.name != slot.name for word in other.words}
+    labels = {word for other in tool.slots if other.name != slot.name for word in split_words(other.name)}
     said = sorted(
         (place, -len(str(choice)), number)
         for number, choice in enumerate(slot.choices)
         for place in _places(facts, choice)
-        if stem(fold(str(choice))) not in labels
+        if fold(str(choice)) not in labels
     )
     if not said:
         return NOTHING
@@ -260,21 +262,24 @@ def _by_kind(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return _currency(slot, facts)
     kinds = _kinds_of(slot)
     free = facts.free(*kinds) if kinds else []
-    if "date" in kinds or "period" in kinds:
+    if "date" in kinds:
         return _day(slot, facts, free)
-    if not free:
-        return NOTHING
-    return _shaped(facts.take(free[0]), free[0], slot)
+    free = [mention for mention in free if mention.kind != "period" or mention.unit]
+    return _shaped(facts.take(free[0]), free[0], slot) if free else NOTHING
 
 
 def _given_id(slot: Slot, facts: Facts) -> Any:
     """A number or code that stands right behind the thing's name, or the only one when the identifier is bare."""
     thing = slot.thing[-1] if slot.thing else "id"
     for mention in facts.free("number", "code"):
-        near = facts.before(mention.start, 3)
+        near = facts.before(mention.start, 2)
         if mention.text.isalpha():
             continue
-        if (near and (thing in near[-2:] or near[-1] == "id")) or facts.text[mention.start : mention.start + 1] == "#":
+        if (
+            near[-1:] in ([thing], ["id"])
+            or (near[-2:-1] == [thing] and near[-1] in _ID_LINKS)
+            or facts.text[mention.start : mention.start + 1] == "#"
+        ):
             return facts.take(mention)
     return NOTHING
 
@@ -305,7 +310,7 @@ def _number_kinds(words: set[str]) -> tuple[Kind, ...]:
     if words & {"percent", "percentage", "discount"}:
         return ("percent",)
     if words & set(_UNITS_IN_DAYS) or "duration" in words:
-        return ("duration",)
+        return ("duration", "period")
     if words & _MONEY_WORDS:
         return ("money",)
     return ()
@@ -313,12 +318,18 @@ def _number_kinds(words: set[str]) -> tuple[Kind, ...]:
 
 def _shaped(value: Any, mention: Mention, slot: Slot) -> Any:
     """The mention's value as the slot counts: two weeks as 14 where it wants days."""
+    if mention.kind == "period" and slot.type in ("integer", "number"):
+        first, last = (date.fromisoformat(day) for day in value)
+        return round((last - first).days / _UNITS_IN_DAYS[_unit(slot, "day")])
     if mention.kind == "duration" and slot.type in ("integer", "number"):
-        unit = next((unit for unit in _UNITS_IN_DAYS if unit in slot.words), mention.unit)
-        return round(value * _UNITS_IN_DAYS[mention.unit] / _UNITS_IN_DAYS[unit])
+        return round(value * _UNITS_IN_DAYS[mention.unit] / _UNITS_IN_DAYS[_unit(slot, mention.unit)])
     if slot.type == "string" and mention.kind in ("number", "money", "phone"):
         return mention.text
     return value
+
+
+def _unit(slot: Slot, otherwise: str) -> str:
+    return next((unit for unit in _UNITS_IN_DAYS if unit in slot.words), otherwise)
 
 
 def _day(slot: Slot, facts: Facts, free: list[Mention]) -> Any:
@@ -453,10 +464,12 @@ def _count(slot: Slot, facts: Facts) -> Any:
     if words & _PAGING:
         match = re.search(r"\b(?:top|first|last|latest|only) (\d+)\b", facts.text, re.IGNORECASE)
         return int(match[1]) if match and "limit" in words else NOTHING
-    for mention in facts.free("number", "percent"):
+    free = facts.free("number", "percent")
+    for mention in free:
         if words & {*facts.before(mention.start, 3), *facts.after(mention.end, 2)}:
             return facts.take(mention)
-    return NOTHING
+    is_spoken_of = not words.isdisjoint(stems(facts.text))
+    return facts.take(free[0]) if len(free) == 1 and is_spoken_of else NOTHING
 
 
 # What a required slot gets when no rule found anything

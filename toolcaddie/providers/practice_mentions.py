@@ -22,7 +22,8 @@ class Mention:
     """A piece of the message from `start` to `end`.
 
     `value`: a date or time as ISO text, a period as a pair of them, a number for numbers, amounts, durations and ordinals
-    (0 is the first, -1 the last), otherwise the text itself. `unit`: of a duration (`day`) or an amount (`USD`).
+    (0 is the first, -1 the last), otherwise the text itself. `unit`: of a duration or counted period (`day`), an amount
+    (`USD`).
     """
 
     kind: Kind
@@ -158,7 +159,8 @@ def _periods(text: str, today: date) -> Iterator[Mention]:
     for match in _PERIOD.finditer(text):
         first, last = _period(match, today)
         value = (first.isoformat(), last.isoformat())
-        yield Mention(kind="period", text=match[0], start=match.start(), end=match.end(), value=value)
+        unit = match["unit"].lower().rstrip("s") if match["count"] else ""
+        yield Mention(kind="period", text=match[0], start=match.start(), end=match.end(), value=value, unit=unit)
 
 
 def _period(match: re.Match[str], today: date) -> tuple[date, date]:
@@ -315,7 +317,7 @@ def _capitalised(text: str, known: Callable[[str], bool]) -> Iterator[Mention]:
             possessive = text[match.end(1) : match.end(1) + 2] in ("'s", "’s")
             if not _may_be_name(first, known) or (not rest and not possessive and stem(fold(first)) in VERBS):
                 start, words = start + len(first) + 1, rest
-        while words and fold(words.split()[0]) in _NO_NAME:
+        while words and (fold(words.split()[0]) in _NO_NAME or words[0].islower()):
             first, _, words = words.partition(" ")
             start += len(first) + 1
         if any(not known(stem(word)) for word in split_words(words)):

@@ -15,10 +15,11 @@ from typing import Any
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
 from toolcaddie.providers import practice_answer as answer
 from toolcaddie.providers.practice_arguments import NOTHING, Facts, Filled, allot, fill, fitted, salient
+from toolcaddie.providers.practice_choice import fits, ranked
 from toolcaddie.providers.practice_mentions import Kind, Mention
 from toolcaddie.providers.practice_rows import Match, Row, identifier, matches, rows_of, wrong_fields
 from toolcaddie.providers.practice_scene import Done, Scene
-from toolcaddie.providers.practice_toolbox import Choice, KnownTool, Slot
+from toolcaddie.providers.practice_toolbox import KnownTool, Slot
 from toolcaddie.providers.practice_words import SMALL_TALK, split_words, stem, stems, words_of
 from toolcaddie.tool import JsonObject
 
@@ -59,8 +60,8 @@ def forced_step(scene: Scene, name: str | None) -> Step:
     step = next_step(scene)
     if not isinstance(step, Say) and (name is None or all(call.name == name for call in step)):
         return step
-    ranked = [choice.tool for choice in _ranked(scene)]
-    tool = scene.box.get(name) if name else next(iter([*ranked, *scene.box.tools]), None)
+    likely = [choice.tool for choice in ranked(scene)]
+    tool = scene.box.get(name) if name else next(iter([*likely, *scene.box.tools]), None)
     if tool is None:
         return (Call(name=name, arguments=_meta_arguments(name, scene)),) if name in scene.box.meta and name else step
     resolution = _resolve(tool, scene, 0)
@@ -81,13 +82,13 @@ def _freely(scene: Scene) -> Step:
         return Say(text=answer.gave_up(f"{len(scene.trail)} calls did not get me there."))
     if not scene.trail and (not scene.text.strip() or SMALL_TALK.match(scene.text)):
         return only_words(scene)
-    ranked = _ranked(scene)
-    goal = ranked[0] if ranked else None
-    if goal is None or not _fits(goal, scene):
+    choices = ranked(scene)
+    goal = choices[0] if choices else None
+    if goal is None or not fits(goal, scene):
         further = _look_further(scene, " ".join(_query_words(scene)))
         if further is not None:
             return further
-        goal = next((choice for choice in ranked if choice.named or len(choice.hits) > 1), None)
+        goal = next((choice for choice in choices if choice.named or len(choice.hits) > 1), None)
     if goal is None:
         return report(scene) if _real(scene.trail) else Say(text=answer.nothing_fits(scene.text))
     return _pursue(goal.tool, scene)
@@ -104,18 +105,6 @@ def report(scene: Scene) -> Say:
 
 def _real(trail: Sequence[Done]) -> list[Done]:
     return [done for done in trail if done.name not in (REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA)]
-
-
-def _ranked(scene: Scene) -> list[Choice]:
-    return scene.box.rank(scene.wish, names_something=scene.names_something, ignore=scene.naming_stems)
-
-
-def _fits(choice: Choice, scene: Scene) -> bool:
-    """Whether a tool is about what is wished for, and not merely the least bad."""
-    if not choice.verb_fits:
-        return False
-    objects = choice.hits - {scene.wish.verb}
-    return bool(objects) and (bool(choice.named) or len(objects) > 1)
 
 
 # More tools
@@ -235,17 +224,14 @@ def _wanted_ids(tool: KnownTool, scene: Scene, depth: int) -> list[Slot]:
     wanted = [slot for slot in tool.required if slot.is_id]
     if depth or any(slot.is_search for slot in tool.slots):
         return wanted
-    optional = [slot for slot in tool.slots if slot.is_id and not slot.required and _is_named(slot, tool, scene)]
+    optional = [slot for slot in tool.slots if slot.is_id and not slot.required and _is_wanted(slot, tool, scene)]
     return wanted + optional
 
 
-def _is_named(slot: Slot, tool: KnownTool, scene: Scene) -> bool:
-    facts = scene.facts()
-    mention = allot((slot,), facts).get(slot.name)
-    if mention is None:
-        return False
-    near = {*facts.before(mention.start, 2), *facts.after(mention.end, 1)}
-    return bool(near & set(slot.thing)) or (tool.reads and not any(other.is_id for other in tool.required))
+def _is_wanted(slot: Slot, tool: KnownTool, scene: Scene) -> bool:
+    """An optional identifier is filled when its thing is named, or when a reading tool has no other use for a name."""
+    reads_one = tool.reads and bool(scene.naming_stems) and not any(other.is_id for other in tool.required)
+    return scene.is_named(slot) or reads_one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -489,6 +475,5 @@ def _meta_arguments(name: str, scene: Scene) -> JsonObject:
     if name == RESPOND:
         return {"message": answer.signed(report(scene).text)}
     if name in (GET_TOOL_SCHEMA, EXECUTE_TOOL):
-        ranked = [choice.tool.name for choice in _ranked(scene)]
-        return {"tool_name": ranked[0] if ranked else query}
+        return {"tool_name": next((choice.tool.name for choice in ranked(scene)), query)}
     return {"query": query} if name == SEARCH_TOOLS else {}

@@ -14,10 +14,10 @@ import msgspec
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
 from toolcaddie.providers.practice_answer import SIGNATURE
-from toolcaddie.providers.practice_arguments import Facts
+from toolcaddie.providers.practice_arguments import Facts, allot
 from toolcaddie.providers.practice_mentions import KNOWN_CURRENCIES, Mention, currency_codes, find_mentions
 from toolcaddie.providers.practice_rows import decode, is_error
-from toolcaddie.providers.practice_toolbox import KnownTool, Toolbox, as_tool, offered_tools
+from toolcaddie.providers.practice_toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools
 from toolcaddie.providers.practice_words import Wish, read_wish, stem, stems
 from toolcaddie.schema import canonical_json
 
@@ -99,6 +99,15 @@ class Scene:
     def names_something(self) -> bool:
         kinds = {"name", "quote", "email", "code", "number", "phone"}
         return self.points_back or any(one.kind in kinds for one in self.mentions)
+
+    def is_named(self, slot: Slot) -> bool:
+        """Whether the message has a name right beside the word for what the slot identifies: "the Rivers project"."""
+        facts = self.facts()
+        name = allot((slot,), facts).get(slot.name)
+        if name is None:
+            return False
+        near = {*facts.before(name.start, 2), *facts.after(name.end, 2)}
+        return not near.isdisjoint(slot.thing)
 
     def facts(self) -> Facts:
         return Facts(text=self.text, mentions=self.mentions, today=self.today)

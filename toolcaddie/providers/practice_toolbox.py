@@ -14,7 +14,6 @@ from toolcaddie.meta import META_TOOLS
 from toolcaddie.providers.practice_words import (
     READ,
     VERBS,
-    Wish,
     content_stems,
     joined,
     split_words,
@@ -24,9 +23,7 @@ from toolcaddie.providers.practice_words import (
 )
 from toolcaddie.tool import JsonObject
 
-_FIGURES = frozenset(
-    stem(word) for word in words_of("stats statistics count total summary overview dashboard report analytics metrics")
-)
+_PLAIN = frozenset(map(stem, words_of("list all info details stats statistics count total summary overview data new")))
 _SEARCHES = words_of("search query q name keyword term filter")
 NAMING_WORDS = words_of("name title label subject")
 _ID_ENDINGS = words_of("id ids uuid")
@@ -63,6 +60,10 @@ class Slot:
         return self.type == "string" and not self.choices and split_words(self.name)[0] in _SEARCHES
 
     @property
+    def is_free_text(self) -> bool:
+        return self.type == "string" and not self.choices and not self.format and "pattern" not in self.schema
+
+    @property
     def is_naming(self) -> bool:
         """It wants what something is called."""
         return self.type == "string" and not self.choices and not NAMING_WORDS.isdisjoint(self.words)
@@ -84,12 +85,23 @@ class KnownTool:
     @cached_property
     def families(self) -> frozenset[str]:
         """What the verb in its name does: the first word's families, or those of the first word that has any."""
-        return next((VERBS[word] for word in self.name_stems if word in VERBS), frozenset())
+        return next((VERBS[word] for word in self.name_stems if word in VERBS), VERBS.get(self.opening, frozenset()))
 
     @cached_property
     def topic(self) -> tuple[str, ...]:
-        """The name without its verb of reading or listing."""
-        return tuple(word for word in self.name_stems if READ not in VERBS.get(word, ())) or self.name_stems
+        """The name without the verb it begins with and without verbs of reading or listing."""
+        words = self.name_stems[1:] if self.name_stems[0] in VERBS else self.name_stems
+        return tuple(word for word in words if READ not in VERBS.get(word, ())) or self.name_stems
+
+    @cached_property
+    def nouns(self) -> tuple[str, ...]:
+        """The things in its name."""
+        return tuple(word for word in self.topic if word not in VERBS and word not in _PLAIN)
+
+    @cached_property
+    def opening(self) -> str:
+        """The first word of its description, which often is another verb for what it does."""
+        return next(iter(stems(joined(self.description))), "")
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -110,6 +122,11 @@ class KnownTool:
         _weigh(found, content_stems(self.description), 1.2)
         _weigh(found, self.name_stems, 3.0)
         return found
+
+    @property
+    def does(self) -> frozenset[str]:
+        """What the verbs of its name and of its description do."""
+        return self.families | VERBS.get(self.opening, frozenset())
 
     @property
     def reads(self) -> bool:
@@ -184,18 +201,6 @@ def as_tool(body: Mapping[str, Any], *, offered: bool = True) -> KnownTool:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """A tool, how well it fits a wish, and which words of the wish it is about (`hits`)."""
-
-    tool: KnownTool
-    score: float
-    hits: frozenset[str]
-    named: frozenset[str]
-    """Of the hits, the ones in its name."""
-    verb_fits: bool
-
-
 @dataclass(frozen=True, kw_only=True)
 class Toolbox:
     """All tools known at this point of a conversation, the meta tools apart."""
@@ -250,65 +255,15 @@ class Toolbox:
     def rarity(self, word: str) -> float:
         return math.log(1.0 + (len(self.tools) + 1) / (1.0 + self.frequency.get(word, 0)))
 
-    def rank(self, wish: Wish, *, names_something: bool, ignore: frozenset[str] = frozenset()) -> list[Choice]:
-        """The tools that share a word with the wish, best first; ties keep the order offered.
+    @cached_property
+    def topics(self) -> Mapping[str, frozenset[str]]:
+        """Noun of tools' names -> the words in the descriptions of all tools that have it.
 
-        `names_something`: the message has a name, number or the like that an identifier could be found by.
-        `ignore`: stems that belong to such names and say nothing about the tool.
+        So a word that one tool of a topic explains leads to its sisters too: "sauna" to whatever has `facility` in its name,
+        when some tool there says that facilities are rooms, courts and saunas.
         """
-        choices = [self._choice(tool, wish, names_something, ignore) for tool in self.tools]
-        return sorted((choice for choice in choices if choice.score > 0), key=lambda choice: -choice.score)
-
-    def _choice(self, tool: KnownTool, wish: Wish, names_something: bool, ignore: frozenset[str]) -> Choice:
-        score, hits, named = 0.0, set(), set()
-        for words, share in ((wish.content, 1.0), (wish.background, 0.2)):
-            for word in words:
-                if word in ignore or READ in VERBS.get(word, ()):
-                    continue
-                found, weight = _closest(word, tool.weights)
-                score += share * weight * self.rarity(word)
-                if weight and share == 1.0:
-                    hits.add(word)
-                    if found in tool.name_stems:
-                        named.add(found)
-        verb_fits = self._verb_fits(tool, wish)
-        score *= 0.5 + 0.5 * len(named & set(tool.topic)) / len(tool.topic)
-        score *= self._verb_factor(tool, wish, verb_fits) * _figures_factor(tool, wish)
-        if any(slot.is_id for slot in tool.required):
-            score *= 1.15 if names_something else 0.5
-        elif ignore and not any(slot.is_id or slot.is_search or slot.type == "string" for slot in tool.slots):
-            score *= 0.6  # a name was said, and this tool has no place for one
-        return Choice(tool=tool, score=score, hits=frozenset(hits), named=frozenset(named), verb_fits=verb_fits)
-
-    def _verb_fits(self, tool: KnownTool, wish: Wish) -> bool:
-        if wish.asks:
-            return not tool.families or bool(tool.families & {READ, "validate", "count", "convert"})
-        return wish.verb in tool.name_stems or bool(wish.families & tool.families)
-
-    def _verb_factor(self, tool: KnownTool, wish: Wish, fits: bool) -> float:
-        if fits:
-            return 1.0 if wish.asks else 1.7 if wish.verb in tool.name_stems else 1.5
-        return 0.3 if wish.asks or tool.reads else 0.5
-
-
-def _closest(word: str, weights: Mapping[str, float]) -> tuple[str, float]:
-    """The tool's word this one meets, and its weight: the same stem, or at 0.7 one that begins alike."""
-    if word in weights:
-        return word, weights[word]
-    if len(word) < 4:
-        return "", 0.0
-    akin = [(weight, other) for other, weight in weights.items() if _akin(word, other)]
-    weight, other = max(akin, default=(0.0, ""))
-    return other, 0.7 * weight
-
-
-def _akin(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    return len(short) >= 4 and len(long) - len(short) <= 4 and long.startswith(short)
-
-
-def _figures_factor(tool: KnownTool, wish: Wish) -> float:
-    has_figures = not _FIGURES.isdisjoint(tool.name_stems)
-    if has_figures and not wish.figures and _FIGURES.isdisjoint(wish.content):
-        return 0.7
-    return 1.35 if has_figures and wish.figures else 1.0
+        found: dict[str, set[str]] = {}
+        for tool in self.tools:
+            for noun in tool.nouns:
+                found.setdefault(noun, set()).update(content_stems(tool.description))
+        return {noun: frozenset(words) for noun, words in found.items()}

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Container
 from dataclasses import dataclass
+from typing import Literal
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -30,7 +31,7 @@ STOP_WORDS = words_of(
     "do does did has have had can could would should will shall may might must please just now there here up "
     "out off over not no who what which when where why how much many any some all every each also only today's "
     "want need like let lets hi hello hey thanks thank good morning afternoon evening bye ok okay yes are're "
-    "i'm i'd we're it's what's who's tell me give know help currently right really very too kindly s t re ll "
+    "i'm i'd we're it's what's who's tell me give know help currently number right really very too kindly s t re ll "
     "ve d m"
 )
 
@@ -132,16 +133,27 @@ _FIGURES = re.compile(
 )
 
 
+_STATEMENT = re.compile(
+    r"^\W*(?:(?:we|i|he|she|they|it|there)\b(?!.*\b(?:need|want|like|looking)\b)"
+    r"|(?-i:[A-Z]\w+(?: [A-Z]\w+)*) (?:has|have|had|is|was|will|\w+ed)\b)",
+    re.IGNORECASE,
+)
+_LATE_ORDER = re.compile(r"\b(?:please|wants? to|needs? to|would like to|asked to|wishes to) (\w+)", re.IGNORECASE)
+
+Mood = Literal["asks", "orders", "states"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
     """What the user wants, read word by word."""
 
     text: str
-    asks: bool
-    """A question or a wish to see something, not an order to do something."""
+    mood: Mood
+    """A question or a wish to see something; an order to do something; a fact that something shall be done about."""
     verb: str
-    """Stem of the verb of an order; empty for a question."""
+    """Stem of the verb of an order; empty for the others."""
     families: frozenset[str]
+    """Of that verb; of a question, to read."""
     content: tuple[str, ...]
     """Stems that carry meaning, in order, each once."""
     figures: bool
@@ -151,22 +163,35 @@ class Wish:
 
 
 def read_wish(text: str, background: str = "", *, verbs: Container[str] = ()) -> Wish:
-    """Read a user's message. `background`: what the same user said before; `verbs`: stems that begin tools' names."""
+    """Read a user's message. `background`: what the same user said before it; `verbs`: stems that begin tools' names."""
     core = _POLITE.sub("", joined(text))
-    words = stems(core)
-    first = words[0] if words else ""
-    families = VERBS.get(first, frozenset())
-    orders = first in VERBS or first in verbs
-    asks = bool(_QUESTION.match(core)) or not orders or families == {READ}
+    mood, verb = _mood(core, verbs)
     return Wish(
         text=text,
-        asks=asks,
-        verb="" if asks else first,
-        families=frozenset({READ}) if asks else families,
+        mood=mood,
+        verb=verb,
+        families=frozenset({READ}) if mood == "asks" else VERBS.get(verb, frozenset()),
         content=content_stems(core),
         figures=bool(_FIGURES.search(core)),
         background=content_stems(background),
     )
+
+
+def _mood(core: str, verbs: Container[str]) -> tuple[Mood, str]:
+    first = next(iter(stems(core)), "")
+    if _QUESTION.match(core) or _only_reads(first):
+        return "asks", ""
+    if first in VERBS or first in verbs:
+        return "orders", first
+    late = [stem(fold(match[1])) for match in _LATE_ORDER.finditer(core)]
+    for verb in late:
+        if verb in VERBS and not _only_reads(verb):
+            return "orders", verb
+    return ("states" if _STATEMENT.match(core) else "asks"), ""
+
+
+def _only_reads(verb: str) -> bool:
+    return VERBS.get(verb, frozenset()) == frozenset({READ})
 
 
 def joined(text: str) -> str:

@@ -1,0 +1,134 @@
+"""How many of the gym's thirty everyday requests the practice model gets done, with other people and ids for every seed.
+
+    python -m benchmarks.practice [SEED ...]
+
+A request counts when its expected calls were made, in order and with the expected arguments, among at most read-only others,
+and the gym's database afterwards is what the expected calls alone would have left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from tests.samples.gym_values import PracticeRequest, call, example_values, practice_requests
+from toolcaddie.meta import EXECUTE_TOOL
+from toolcaddie.providers.practice import PracticeModel
+from toolcaddie.run import RunResult
+from toolcaddie.runtime import Runtime
+from toolcaddie.samples.gym import source
+
+SEEDS = (0, 1, 2, 3, 4)
+DAY = date(2026, 3, 18)
+
+_CLOCK = "checked_in_at"
+"""The one column that depends on the minute a call is made in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A request, what was called for it, and what is wrong with that; nothing: it was done."""
+
+    request: PracticeRequest
+    calls: tuple[tuple[str, Mapping[str, Any]], ...]
+    answer: str
+    wrong: str = ""
+
+
+async def attempts(seed: int, *, day: date = DAY) -> list[Attempt]:
+    """Every request of the file, each on a fresh copy of the seed's gym, through the whole runtime with preset `default`."""
+    with tempfile.TemporaryDirectory() as folder:
+        origin = Path(folder) / "origin.db"
+        gym = source(str(origin), today=day, seed=seed)
+        requests = practice_requests(await example_values(gym))
+        gym.close()
+        return [await _attempt(request, origin, seed, day) for request in requests]
+
+
+async def _attempt(request: PracticeRequest, origin: Path, seed: int, day: date) -> Attempt:
+    asked = Path(shutil.copy(origin, origin.with_name("asked.db")))
+    gym = source(str(asked), today=day, seed=seed)
+    runtime = Runtime(provider=PracticeModel(today=lambda: day), sources=[gym], model="practice")
+    result = await runtime.run(request.request)
+    await runtime.close()
+    gym.close()
+    calls = tuple(_calls(result))
+    wrong = _missing(request.expect, calls)
+    if not wrong and _content(asked) != await _expected_content(request, origin, seed, day):
+        wrong = "the gym is not as the expected calls leave it"
+    return Attempt(request=request, calls=calls, answer=result.text, wrong=wrong)
+
+
+def _calls(result: RunResult) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    for message in result.messages:
+        for made in message.tool_calls:
+            arguments = json.loads(made.arguments)
+            if made.name == EXECUTE_TOOL:
+                yield arguments["tool_name"], arguments.get("arguments", {})
+            else:
+                yield made.name, arguments
+
+
+def _missing(expected: Sequence[tuple[str, Mapping[str, Any]]], calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """The first expected call that was not made, in order; arguments beyond the expected ones are allowed."""
+    made = iter(calls)
+    for name, arguments in expected:
+        if not any(one == name and arguments.items() <= given.items() for one, given in made):
+            return f"no call {name} {json.dumps(dict(arguments), ensure_ascii=False)}"
+    return ""
+
+
+async def _expected_content(request: PracticeRequest, origin: Path, seed: int, day: date) -> list[Any]:
+    twin = Path(shutil.copy(origin, origin.with_name("twin.db")))
+    gym = source(str(twin), today=day, seed=seed)
+    for name, arguments in request.expect:
+        await call(gym, name, **arguments)
+    gym.close()
+    return _content(twin)
+
+
+def _content(path: Path) -> list[Any]:
+    """Every table and its rows."""
+    connection = sqlite3.connect(path)
+    connection.row_factory = sqlite3.Row
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
+    found = [
+        (
+            table,
+            sorted(
+                repr([row[key] for key in row.keys() if key != _CLOCK])
+                for row in connection.execute(f"SELECT * FROM {table}")
+            ),
+        )  # noqa: E501, SIM118
+        for table in tables
+    ]
+    connection.close()
+    return found
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    for seed in [int(argument) for argument in arguments] or SEEDS:
+        made = asyncio.run(attempts(seed))
+        done = sum(not attempt.wrong for attempt in made)
+        rounds = sum(len(attempt.calls) for attempt in made) / len(made)
+        print(f"seed {seed}: {done} of {len(made)} requests done, {rounds:.1f} calls each")
+        for attempt in made:
+            if attempt.wrong:
+                print(f"    {attempt.request.category}: {attempt.request.request!r}: {attempt.wrong}")
+                print(
+                    f"        called {', '.join(f'{name} {json.dumps(dict(given))}' for name, given in attempt.calls) or 'nothing'}"
+                )
+                print(f"        {attempt.answer}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

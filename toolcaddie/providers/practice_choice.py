@@ -1,0 +1,137 @@
+"""How the practice model chooses a tool: by the words a wish shares with it, and by whether it could be carried out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from toolcaddie.providers.practice_arguments import fill
+from toolcaddie.providers.practice_scene import Scene
+from toolcaddie.providers.practice_toolbox import KnownTool
+from toolcaddie.providers.practice_words import READ, VERBS, stem, words_of
+
+_FIGURES = frozenset(
+    map(stem, words_of("stats statistics count total summary overview dashboard report analytics metrics"))
+)
+_ANSWERING = frozenset({READ, "validate", "count", "convert"})
+_CHECKED = 8
+"""How many of the best are looked at closely: filling arguments costs more than comparing words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A tool, how well it fits a wish, and which words of the wish it is about (`hits`)."""
+
+    tool: KnownTool
+    score: float
+    hits: frozenset[str]
+    named: frozenset[str]
+    """Words of its name that the wish has."""
+    verb_fits: bool
+
+
+def ranked(scene: Scene) -> list[Choice]:
+    """The tools that share a word with the wish, best first; ties keep the order offered."""
+    choices = [choice for tool in scene.box.tools if (choice := _by_words(tool, scene)).score > 0]
+    choices.sort(key=lambda choice: -choice.score)
+    best = [_weighed(choice, _completeness(choice.tool, scene)) for choice in choices[:_CHECKED]]
+    return sorted(best, key=lambda choice: -choice.score) + choices[_CHECKED:]
+
+
+def fits(choice: Choice, scene: Scene) -> bool:
+    """Whether a tool is about what is wished for, and not merely the least bad."""
+    if not choice.verb_fits:
+        return False
+    objects = choice.hits - {scene.wish.verb}
+    takes_the_name = bool(scene.naming_stems) and any(slot.is_id or slot.is_search for slot in choice.tool.slots)
+    return bool(objects) and (bool(choice.named - {scene.wish.verb}) or len(objects) > 1 or takes_the_name)
+
+
+def _by_words(tool: KnownTool, scene: Scene) -> Choice:
+    """Shared words, the rarer the better, times what speaks for or against the tool beside them."""
+    wish, score = scene.wish, 0.0
+    hits, named = set(), set()
+    for words, share in ((wish.content, 1.0), (wish.background, 0.2)):
+        for word in words:
+            if word in scene.naming_stems or READ in VERBS.get(word, ()):
+                continue
+            met, weight = _closest(word, tool, scene)
+            told = 0.4 if word == wish.verb else 1.0  # the verb has a factor of its own
+            score += share * told * weight * scene.box.rarity(word)
+            if weight and share == 1.0:
+                hits.add(word)
+                named |= {met} & set(tool.name_stems)
+    fitting = _verb_fits(tool, scene)
+    choice = Choice(tool=tool, score=score, hits=frozenset(hits), named=frozenset(named), verb_fits=fitting)
+    factors = (
+        _name_factor(choice),
+        _verb_factor(choice, scene),
+        _figures_factor(tool, scene),
+        _place_factor(tool, scene),
+    )
+    return _weighed(choice, math.prod(factors))
+
+
+def _weighed(choice: Choice, factor: float) -> Choice:
+    return Choice(
+        tool=choice.tool, score=choice.score * factor, hits=choice.hits, named=choice.named, verb_fits=choice.verb_fits
+    )
+
+
+def _closest(word: str, tool: KnownTool, scene: Scene) -> tuple[str, float]:
+    """The tool's word that this one meets, and its weight: the same stem, one that begins alike, or one of its topic."""
+    akin = [(0.7 * weight, other) for other, weight in tool.weights.items() if _akin(word, other)]
+    weight, met = max([(tool.weights.get(word, 0.0), word), *akin])
+    if weight:
+        return met, weight
+    return "", 0.5 if any(word in scene.box.topics[noun] for noun in tool.nouns) else 0.0
+
+
+def _akin(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= 4 and len(long) - len(short) <= 4 and long.startswith(short)
+
+
+def _name_factor(choice: Choice) -> float:
+    """The more of a tool's name the wish has, the more it is about this tool and not about a wider or narrower one."""
+    return 0.5 + 0.5 * len(choice.named & set(choice.tool.topic)) / len(choice.tool.topic)
+
+
+def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
+    wish = scene.wish
+    if wish.mood == "asks":
+        return not tool.families or bool(tool.families & _ANSWERING)
+    if wish.mood == "states":
+        return not tool.reads
+    return wish.verb in (*tool.name_stems, tool.opening) or bool(wish.families & tool.does)
+
+
+def _verb_factor(choice: Choice, scene: Scene) -> float:
+    wish, tool = scene.wish, choice.tool
+    if choice.verb_fits:
+        return 1.0 if wish.mood != "orders" else 1.7 if wish.verb in (*tool.name_stems, tool.opening) else 1.5
+    return 0.3 if wish.mood == "asks" or tool.reads else 0.5
+
+
+def _figures_factor(tool: KnownTool, scene: Scene) -> float:
+    has_figures = not _FIGURES.isdisjoint(tool.name_stems)
+    if has_figures and not scene.wish.figures and _FIGURES.isdisjoint(scene.wish.content):
+        return 0.7
+    return 1.35 if has_figures and scene.wish.figures else 1.0
+
+
+def _place_factor(tool: KnownTool, scene: Scene) -> float:
+    """Whether what the message names has a place in the tool: one thing's identifier, or words to search for."""
+    ids = [slot for slot in tool.required if slot.is_id]
+    if ids:
+        if not scene.names_something:
+            return 0.5
+        return 1.5 if any(scene.is_named(slot) for slot in ids) else 1.2 if scene.naming_stems else 1.15
+    has_place = any(slot.is_id or slot.is_search or slot.is_free_text for slot in tool.slots)
+    return 0.6 if scene.naming_stems and not has_place else 1.0
+
+
+def _completeness(tool: KnownTool, scene: Scene) -> float:
+    """A tool whose required values the message has not got is hardly what it asks for. Identifiers can be looked up."""
+    missing = [slot for slot in fill(tool, scene.facts()).missing if not slot.is_id]
+    return float(0.75 ** len(missing))
