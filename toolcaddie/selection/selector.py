@@ -136,7 +136,7 @@ class Selector:
         """The best matches for some words, best first, core tools too; only tools that match at all."""
         index = self._indexes.of(view.catalog)
         words = query_words(SelectionQuery(text=text), window=0, window_user=0)
-        found = index.categories.found(words, view.mask)
+        found = Found(matched=index.categories.found(words, view.mask).matched)  # a relation is no match
         names = self._scorers or ("bm25",)
         _, scores = _scored(index, ("categories", *names), words, found, view.mask)
         hits = np.flatnonzero(scores > FLOOR * scores.max(initial=0.0))

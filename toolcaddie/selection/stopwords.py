@@ -1,7 +1,8 @@
 """Words that say nothing about which tool is wanted, by language, as data. Folded: lower case, no accents.
 
 Besides the grammar of each language they hold what people say to an assistant out of politeness ("please", "could you").
-Verbs that name what a tool does (get, list, show, send) are not among them.
+Verbs that name what a tool does (get, list, show, send) are not among them, nor the little words that turn such verbs
+around (log out, turn off, sign up).
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ LANGUAGES: tuple[Language, ...] = ("english", "spanish", "portuguese", "german",
 
 _ENGLISH = """
 a about actually after again ain all already also am an and any anyone anything are aren as at be because been before being
-but by can cannot could couldn d did didn do does doesn doing don done down during each either else ever every few for from
+but by can cannot could couldn d did didn do does doesn doing don done during each either else ever every few for from
 further give going gonna good got great had hadn has hasn have haven having he hello help her here hers herself hey hi him
 himself his how hows i if im in into is isn it its itself just kind know let lets like ll look looking looks m make may
-maybe me might mine more most much must my myself need needed needs no nor not now of off oh ok okay on once one only or
-other our ours ourselves out over own perhaps please possible quite re really right s same say shall she should shouldn since
+maybe me might mine more most much must my myself need needed needs no nor not now of oh ok okay on once one only or
+other our ours ourselves own perhaps please possible quite re really right s same say shall she should shouldn since
 so some someone something such sure t tell than thank thanks that thats the their theirs them themselves then there these
-they thing things think this those though through to too try trying under until up upon us use used using ve very wanna want
+they thing things think this those though through to too try trying until upon us use used using ve very wanna want
 wanted wants was wasn way we well were weren what whats when where whether which while who whom whose why will wish with
 within without won wondering would wouldn yeah yep yes yet you your yours yourself yourselves
 """
