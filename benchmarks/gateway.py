@@ -1,0 +1,276 @@
+"""What the gateway costs: beside a proxy of twenty lines on the same libraries, and beside litellm's proxy.
+
+python -m benchmarks.gateway [--quick] [--without-litellm]
+
+One cheap upstream answers all of them. In each repetition every server is asked in turn, in an order that changes, so that
+whatever else the machine does falls on all of them; figures are medians over the repetitions, ratios are made within a
+repetition. "Added" is the median latency through a server less the median latency of the upstream asked directly.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import statistics
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+import uvloop
+
+from benchmarks import servers
+from benchmarks.load import Load, Measured, WrongAnswerError
+from benchmarks.servers import NotAvailableError, Server
+
+DIRECT, BARE, OURS, LITELLM = "upstream", "bare proxy", "toolcaddie", "litellm"
+
+GOAL_CPU_RATIO = 1.3
+"""Without tools: CPU of ours over CPU of the bare proxy."""
+GOAL_ADDED_MS = 3.0
+"""With 300 tools, one connection: added latency, median."""
+GOAL_LITELLM = 10.0
+"""Added latency of litellm over ours."""
+
+_ASKED = 40
+"""Different requests that take turns; their tools are the same, as a client's are."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One kind of request."""
+
+    connections: int
+    stream: bool
+    tools: int
+
+    def __str__(self) -> str:
+        kind = "stream of 20" if self.stream else "plain"
+        return f"{self.connections:>2} conn, {kind:<12}, {self.tools:>3} tools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is measured. `requests` and `seconds` bound a block, whichever comes first."""
+
+    repetitions: int
+    requests: int
+    seconds: float
+
+
+FULL = Effort(repetitions=7, requests=400, seconds=0.5)
+QUICK = Effort(repetitions=3, requests=100, seconds=0.25)
+
+CASES = tuple(
+    Case(connections=connections, stream=stream, tools=tools)
+    for connections, stream, tools in itertools.product((1, 32), (False, True), (0, 24, 300))
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A server in a case; medians. `note` stands where there is nothing to measure."""
+
+    case: Case
+    server: str
+    requests: int = 0
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    added_ms: float = 0.0
+    cpu_ms: float = 0.0
+    per_second: float = 0.0
+    cpu_ratio: float = 0.0
+    """CPU over the bare proxy's."""
+    added_ratio: float = 0.0
+    """Added latency over ours."""
+    note: str = ""
+
+
+def run(effort: Effort = FULL, *, cases: Sequence[Case] = CASES, with_litellm: bool = True) -> list[Row]:
+    with contextlib.ExitStack() as stack:
+        upstream = stack.enter_context(servers.upstream())
+        running = [upstream, *(stack.enter_context(make(upstream.base_url)) for make in _OURS_AND_BARE)]
+        missing = ""
+        if with_litellm:
+            try:
+                running.append(stack.enter_context(servers.litellm(upstream.base_url)))
+            except NotAvailableError as error:
+                missing = str(error)
+        rows = uvloop.run(_measured(running, cases, effort))
+        if missing:
+            rows += [Row(case=case, server=LITELLM, note=missing) for case in cases]
+        return rows
+
+
+_OURS_AND_BARE: tuple[Callable[[str], contextlib.AbstractContextManager[Server]], ...] = (
+    servers.bare_proxy,
+    servers.toolcaddie,
+)
+
+
+async def _measured(running: Sequence[Server], cases: Sequence[Case], effort: Effort) -> list[Row]:
+    rows: list[Row] = []
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        load = Load(session)
+        for case in cases:
+            _progress(str(case))
+            rows += await _case(load, running, case, effort)
+    _progress("")
+    return rows
+
+
+async def _case(load: Load, running: Sequence[Server], case: Case, effort: Effort) -> list[Row]:
+    bodies = request_bodies(case)
+    notes: dict[str, str] = {}
+    for server in running:  # connections, caches
+        try:
+            await load.block(server, bodies, connections=case.connections, requests=case.connections * 2 + 4, seconds=5)
+        except (WrongAnswerError, aiohttp.ClientError, TimeoutError) as error:
+            notes[server.name] = str(error)
+    able = [server for server in running if server.name not in notes]
+    rounds: list[dict[str, Measured]] = []
+    for repetition in range(effort.repetitions):
+        shift = repetition % len(able)
+        rounds.append(
+            {
+                server.name: await load.block(
+                    server,
+                    bodies,
+                    connections=case.connections,
+                    requests=effort.requests,
+                    seconds=effort.seconds,
+                )
+                for server in [*able[shift:], *able[:shift]]
+            }
+        )
+    return [_row(case, server.name, rounds, notes.get(server.name, "")) for server in running]
+
+
+def _row(case: Case, name: str, rounds: Sequence[dict[str, Measured]], note: str) -> Row:
+    if note:
+        return Row(case=case, server=name, note=note)
+
+    def median(figure: Callable[[dict[str, Measured]], float]) -> float:
+        return statistics.median(map(figure, rounds))
+
+    def added(one: dict[str, Measured], of: str) -> float:
+        return one[of].p50_ms - one[DIRECT].p50_ms
+
+    return Row(
+        case=case,
+        server=name,
+        requests=sum(one[name].requests for one in rounds),
+        p50_ms=median(lambda one: one[name].p50_ms),
+        p99_ms=median(lambda one: one[name].p99_ms),
+        added_ms=median(lambda one: added(one, name)),
+        cpu_ms=median(lambda one: one[name].cpu_ms),
+        per_second=median(lambda one: one[name].per_second),
+        cpu_ratio=median(lambda one: one[name].cpu_ms / one[BARE].cpu_ms),
+        added_ratio=median(lambda one: added(one, name) / added(one, OURS)),
+    )
+
+
+# --- what is asked -----------------------------------------------------------------------------------------------------
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_DOING = _words("create read update delete list search export import approve cancel assign archive send print count")
+_THINGS = _words(
+    "invoice customer order shipment ticket employee project calendar meeting document folder report campaign contract "
+    "supplier vehicle room patient course device"
+)
+
+
+def request_bodies(case: Case) -> list[bytes]:
+    """Bodies that differ in what is asked and not in the tools that come along."""
+    tools = [_tool(doing, thing) for thing, doing in itertools.islice(itertools.product(_THINGS, _DOING), case.tools)]
+    pairs = itertools.cycle(itertools.product(_DOING[::2], _THINGS[::3]))
+    return [_body(case, tools, doing, thing) for doing, thing in itertools.islice(pairs, _ASKED)]
+
+
+def _body(case: Case, tools: Sequence[object], doing: str, thing: str) -> bytes:
+    messages = [
+        {"role": "system", "content": "You are a helpful assistant of a small company. Answer briefly."},
+        {
+            "role": "user",
+            "content": f"Hello! Please {doing} the {thing} of John for last month, and tell me how it went.",
+        },
+    ]
+    fields: dict[str, object] = {"model": "bench", "messages": messages}
+    if case.stream:
+        fields["stream"] = True
+    if tools:
+        fields["tools"] = tools
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+def _tool(doing: str, thing: str) -> dict[str, object]:
+    properties = {
+        f"{thing}_id": {"type": "string", "description": f"Identifier of the {thing}."},
+        "since": {"type": "string", "description": "Only entries after this day, as YYYY-MM-DD."},
+        "state": {"type": "string", "enum": ["open", "closed", "pending"]},
+    }
+    function = {
+        "name": f"{doing}_{thing}",
+        "description": f"{doing.capitalize()} a {thing}. Use this when the user asks about a single {thing}.",
+        "parameters": {"type": "object", "properties": properties, "required": [f"{thing}_id"]},
+    }
+    return {"type": "function", "function": function}
+
+
+# --- what is printed ---------------------------------------------------------------------------------------------------
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def table(rows: Sequence[Row]) -> Iterator[str]:
+    yield (
+        f"{'':<34}{'server':<11}{'p50 ms':>9}{'p99 ms':>9}{'added ms':>10}{'CPU ms':>9}{'CPU / bare':>12}"
+        f"{'added / ours':>14}{'per second':>12}"
+    )
+    for row in rows:
+        if row.note:
+            yield f"{row.case!s:<34}{row.server:<11}{row.note}"
+            continue
+        bare, ours = row.server != DIRECT, row.server in (BARE, LITELLM)
+        yield (
+            f"{row.case!s:<34}{row.server:<11}{row.p50_ms:>9.2f}{row.p99_ms:>9.2f}"
+            f"{f'{row.added_ms:.2f}' if bare else '':>10}{row.cpu_ms:>9.3f}{f'{row.cpu_ratio:.2f}' if bare else '':>12}"
+            f"{f'{row.added_ratio:.1f}' if ours else '':>14}{row.per_second:>12.0f}"
+        )
+
+
+def goals(rows: Sequence[Row]) -> Iterator[str]:
+    """Each goal, what was measured, and whether it is met."""
+    for row in rows:
+        if row.note:
+            continue
+        if row.server == OURS and row.case.tools == 0:
+            yield _goal(row, "CPU / bare proxy", row.cpu_ratio, row.cpu_ratio <= GOAL_CPU_RATIO, f"<= {GOAL_CPU_RATIO}")
+        if row.server == OURS and row.case.tools == 300 and row.case.connections == 1:
+            yield _goal(row, "added p50 ms", row.added_ms, row.added_ms <= GOAL_ADDED_MS, f"<= {GOAL_ADDED_MS:.0f}")
+        if row.server == LITELLM:
+            met = row.added_ratio >= GOAL_LITELLM
+            yield _goal(row, "litellm added / ours", row.added_ratio, met, f">= {GOAL_LITELLM:.0f}")
+
+
+def _goal(row: Row, what: str, value: float, met: bool, goal: str) -> str:
+    return f"{row.case!s:<34}{what:<22}{value:>7.2f}  goal {goal:<7} {'met' if met else 'MISSED'}"
+
+
+def main(arguments: Sequence[str] = ()) -> list[Row]:
+    rows = run(QUICK if "--quick" in arguments else FULL, with_litellm="--without-litellm" not in arguments)
+    print(*table(rows), "", *goals(rows), sep="\n")
+    return rows
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,72 @@
+"""A closed-loop client: so many connections, each asking again as soon as it has its answer, for a bounded time."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import aiohttp
+
+from benchmarks.servers import Server
+
+
+class WrongAnswerError(Exception):
+    """A server answered something else than it should: its figures would mean nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One block of requests to one server. Milliseconds."""
+
+    requests: int
+    p50_ms: float
+    p99_ms: float
+    cpu_ms: float
+    """CPU of the server's process a request."""
+    per_second: float
+
+
+class Load:
+    """Asks servers with the same bodies; keeps its connections between blocks, as clients do."""
+
+    def __init__(self, session: aiohttp.ClientSession) -> None:
+        self._session = session
+
+    async def block(
+        self, server: Server, bodies: Sequence[bytes], *, connections: int, requests: int, seconds: float
+    ) -> Measured:
+        """At most `requests` requests, begun within `seconds`. Raises `WrongAnswerError`."""
+        times: list[float] = []
+        waiting = itertools.islice(itertools.cycle(bodies), requests)
+        cpu, started = server.cpu_seconds(), time.perf_counter()
+        workers = (self._worker(server, waiting, started + seconds, times) for _ in range(connections))
+        await asyncio.gather(*workers)
+        wall, cpu = time.perf_counter() - started, server.cpu_seconds() - cpu
+        times.sort()
+        return Measured(
+            requests=len(times),
+            p50_ms=times[len(times) // 2] * 1e3,
+            p99_ms=times[int(len(times) * 0.99)] * 1e3,
+            cpu_ms=cpu / len(times) * 1e3,
+            per_second=len(times) / wall,
+        )
+
+    async def _worker(self, server: Server, waiting: Iterator[bytes], until: float, times: list[float]) -> None:
+        for body in waiting:
+            started = time.perf_counter()
+            await self._ask(server, body)
+            ended = time.perf_counter()
+            times.append(ended - started)
+            if ended > until:
+                return
+
+    async def _ask(self, server: Server, body: bytes) -> None:
+        url = f"{server.base_url}/chat/completions"
+        async with self._session.post(url, data=body, headers=server.headers) as answer:
+            data = await answer.read()
+        ended = b"[DONE]" in data[-40:] if b'"stream":true' in body else b"frozen" in data
+        if answer.status != 200 or not ended:
+            raise WrongAnswerError(f"{server.name} answered {answer.status}: {data[-300:].decode(errors='replace')}")

@@ -1,0 +1,148 @@
+"""The servers that are measured, each in a process of its own: the upstream, the bare proxy, our gateway, litellm's proxy."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+LITELLM = "litellm[proxy]==1.106.0"
+"""Pinned. Never 1.82.7 or 1.82.8: those two releases were compromised."""
+
+_ROOT = Path(__file__).parent.parent
+_VENV = _ROOT / ".venv-litellm"
+_START_SECONDS = 90.0
+_INSTALL_SECONDS = 600.0
+_LITELLM_CONFIG = """\
+model_list:
+  - model_name: bench
+    litellm_params: {{model: openai/bench, api_base: "{upstream}", api_key: unused}}
+litellm_settings: {{telemetry: false}}
+"""
+
+
+class NotAvailableError(Exception):
+    """A server that cannot be had on this machine; the reason, in a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running server. `base_url` ends in /v1."""
+
+    name: str
+    base_url: str
+    pid: int
+    headers: Mapping[str, str]
+    """Sent with every request."""
+
+    def cpu_seconds(self) -> float:
+        """CPU the process has used so far, all its threads together (the kernel's clock of that process)."""
+        return time.clock_gettime((~self.pid << 3) | 2)
+
+
+@contextlib.contextmanager
+def upstream() -> Iterator[Server]:
+    """What all the others stand before: canned answers at next to no cost."""
+    port = _free_port()
+    with _started("upstream", [sys.executable, "-m", "benchmarks.upstream", "--port", str(port)], port, {}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def bare_proxy(target: str) -> Iterator[Server]:
+    port = _free_port()
+    command = [sys.executable, "-m", "benchmarks.bare_proxy", "--upstream", target, "--port", str(port)]
+    with _started("bare proxy", command, port, {}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def toolcaddie(target: str) -> Iterator[Server]:
+    """`toolcaddie serve` as anybody starts it, with its trail in a new SQLite file."""
+    port = _free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        database = f"sqlite:///{folder}/bench.sqlite"
+        command = [sys.executable, "-m", "toolcaddie", "serve", "--port", str(port)]
+        command += ["--upstream", target, "--database-url", database]
+        with _started("toolcaddie", command, port, {}) as server:
+            yield server
+
+
+@contextlib.contextmanager
+def litellm(target: str) -> Iterator[Server]:
+    """litellm's proxy with one worker and no database. Raises `NotAvailableError` if it cannot be installed or started."""
+    _install_litellm()
+    port = _free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.yaml"
+        config.write_text(_LITELLM_CONFIG.format(upstream=target))
+        command = [str(_VENV / "bin" / "litellm"), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
+        key = f"sk-{secrets.token_hex(32)}"  # it does not start without one
+        settings = {"LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": key}
+        with _started("litellm", [*command, "--telemetry", "False"], port, settings, key=key) as server:
+            yield server
+
+
+def _install_litellm() -> None:
+    if (_VENV / "bin" / "litellm").exists():
+        return
+    print(f"installing {LITELLM} into {_VENV.name} ...", file=sys.stderr, flush=True)
+    steps = ([sys.executable, "-m", "venv", str(_VENV)], [str(_VENV / "bin" / "pip"), "install", "--quiet", LITELLM])
+    for step in steps:
+        try:
+            made = subprocess.run(step, capture_output=True, text=True, timeout=_INSTALL_SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            raise NotAvailableError(f"installing it took longer than {_INSTALL_SECONDS:.0f} s") from None
+        if made.returncode:
+            said = [line for line in made.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
+            raise NotAvailableError(f"it cannot be installed: {said[-1][:200]}")
+
+
+@contextlib.contextmanager
+def _started(
+    name: str, command: list[str], port: int, environment: Mapping[str, str], *, key: str = ""
+) -> Iterator[Server]:
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("TOOLCADDIE_", "OPENAI_"))}
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(command, env={**inherited, **environment}, stdout=said, stderr=said, cwd=_ROOT)
+        try:
+            headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
+            server = Server(name=name, base_url=f"http://127.0.0.1:{port}/v1", pid=process.pid, headers=headers)
+            if not _answers(server, process):
+                said.seek(0)
+                words = said.read().decode(errors="replace").split()
+                raise NotAvailableError(f"it did not start: {' '.join(words)[-300:]}")
+            yield server
+        finally:
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _answers(server: Server, process: subprocess.Popen[bytes]) -> bool:
+    """Whether the server lists its models before the time is over."""
+    until = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < until:
+        asked = urllib.request.Request(f"{server.base_url}/models", headers=dict(server.headers))
+        with contextlib.suppress(OSError), urllib.request.urlopen(asked, timeout=10) as answer:
+            return bool(answer.status == 200)
+        time.sleep(0.2)
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        return int(chosen.getsockname()[1])
