@@ -252,6 +252,10 @@ class _Sample:
             for kind, amount in (("product", 25.0), ("class", 15.0), ("appointment", 60.0)) * 12
         ]
         self._insert("memberships", rows)
+        self._connection.execute(  # nobody buys a membership before they join
+            "UPDATE clients SET joined_on ="
+            " min(joined_on, (SELECT min(m.starts_on) FROM memberships m WHERE m.client_id = clients.id))"
+        )
         self._insert("payments", payments)
 
     def _payment(self, client: int, kind: str, amount: float, days: int) -> Row:
