@@ -17,7 +17,7 @@ from toolcaddie.samples.gym.database import Database, Refused
 from toolcaddie.samples.gym.operations import SOURCE, Operation
 from toolcaddie.samples.gym.sample_data import fill
 from toolcaddie.samples.gym.tools import care, house, loyalty, people, sales
-from toolcaddie.tool import Tool, ToolResult, failed
+from toolcaddie.tool_types import Tool, ToolResult, failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from toolcaddie.tool import JsonObject, Tool, ToolAnnotations
+from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations
 
 SOURCE = "gym"
 

@@ -29,7 +29,6 @@ from toolcaddie.samples.gym.operations import (
 
 _STAGES = ("new", "contacted", "trial", "negotiation", "won", "lost")
 _CHANNELS = ("walk_in", "website", "phone", "social_media", "referral")
-_PAYMENT_KINDS = ("membership", "product", "class", "appointment")
 
 _SINCE = "paid_on > date(today(), '-' || :days || ' days')"
 
