@@ -44,7 +44,7 @@ from toolcaddie.run import (
     Selection,
 )
 from toolcaddie.storage.database import Database
-from toolcaddie.tool import Tool, ToolCall, ToolResult, failed
+from toolcaddie.tool_types import Tool, ToolCall, ToolResult, failed
 
 SECRET = "sk-abcdefghijklmnopqrstuvwx"
 CALL = ToolCall(id="call_1", name="freeze_membership", arguments='{"member":"John","days":30}')
