@@ -15,7 +15,7 @@ from toolcaddie.doors.cli.options import catalog_option, database_option, settin
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.settings import Settings
-from toolcaddie.tool import JsonObject, ToolResult
+from toolcaddie.tool_types import JsonObject, ToolResult
 
 _CALLERS_FAULT = frozenset({"invalid_arguments", "unknown_tool"})
 
@@ -44,7 +44,8 @@ def command(
 ) -> None:
     """Run TOOL through every gate, without a model.
 
-    The call is recorded in the trail. A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the rest as text.
+    The call is recorded in the trail. A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the
+    rest as text.
     """
     settings = settings_of(common, catalogs=catalogs, database_url=database_url)
     given = _arguments(arguments)

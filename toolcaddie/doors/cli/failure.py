@@ -30,17 +30,17 @@ class CommandFailed(click.ClickException):
 
 
 def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
+    """Notes on the error, such as the run it ended, are part of the message."""
     kind = type(error).__name__
     if isinstance(error, click.UsageError):
         return Failure(kind=kind, message=_usage_message(error), exit_code=WRONG_USE)
     if isinstance(error, click.ClickException):
         return Failure(kind=kind, message=error.format_message(), exit_code=error.exit_code)
-    if isinstance(error, ConfigError | RequestError):
-        return Failure(kind=kind, message=str(error), exit_code=WRONG_USE)
+    code = WRONG_USE if isinstance(error, ConfigError | RequestError) else FAILED
+    said = [str(error), *getattr(error, "__notes__", ())]
     if isinstance(error, ProviderAuthError):
-        advice = "set OPENAI_API_KEY or name another variable with --upstream-key-env"
-        return Failure(kind=kind, message=f"{error}; {advice}", exit_code=FAILED)
-    return Failure(kind=kind, message=str(error), exit_code=FAILED)
+        said.append("set OPENAI_API_KEY, or name another variable with --upstream-key-env")
+    return Failure(kind=kind, message="; ".join(said), exit_code=code)
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:

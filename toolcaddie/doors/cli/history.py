@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from toolcaddie.message import Message, Role
-from toolcaddie.tool import ToolCall
+from toolcaddie.tool_types import ToolCall
 
 
 class _Function(msgspec.Struct):

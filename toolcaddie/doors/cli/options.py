@@ -80,12 +80,12 @@ def settings_of(
 ) -> Settings:
     """Flags over environment over file over defaults; a flag that was not given says nothing. Logs go as they say.
 
-    `quiet`: the command tells what happens itself, so that log lines begin at warnings unless another level was set.
+    `quiet`: the command tells what happens itself, so that only errors are logged unless another level was set.
 
     Raises `ConfigError` naming the key at fault.
     """
     settings = load_settings(common.config)
-    level = "warning" if quiet and settings.log.level == Log().level else settings.log.level
+    level = "error" if quiet and settings.log.level == Log().level else settings.log.level
     configure_logging(json=settings.log.json, level=level)
     return _with(
         settings,

@@ -67,7 +67,7 @@ async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResu
             steps.show(event)
     except ToolcaddieError as error:
         if steps.seen.run_id:
-            error.add_note(f"run {steps.seen.run_id}")
+            error.add_note(f"`toolcaddie trail {steps.seen.run_id}` shows how far it came")
         raise
     result = steps.seen.result
     if result is None:

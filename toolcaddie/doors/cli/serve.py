@@ -110,7 +110,8 @@ def _listen(host: str, port: int) -> socket.socket:
         raise ConfigError(f"--host {host}: {error.strerror}; use an address of this machine, or 127.0.0.1") from error
     except OSError as error:
         raise CommandFailed(
-            f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}; stop what listens there, or choose another --port"
+            f"cannot listen on {host} port {port}: {os.strerror(error.errno or 0)}; stop what listens there, or choose "
+            "another --port"
         ) from error
 
 

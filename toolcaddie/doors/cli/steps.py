@@ -28,7 +28,7 @@ from toolcaddie.events import (
     ToolsSelected,
 )
 from toolcaddie.run import Delivery, RunResult, Selection
-from toolcaddie.tool import ToolCall
+from toolcaddie.tool_types import ToolCall
 
 _ARGUMENTS_SHOWN = 80
 _RESULT_SHOWN = 100

@@ -16,7 +16,7 @@ from toolcaddie.errors import RequestError
 from toolcaddie.schema import wire_definition
 from toolcaddie.selection.selector import Selector
 from toolcaddie.suggest import close_names
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 _MOST_FOUND = 50
 _DESCRIPTION_SHOWN = 80

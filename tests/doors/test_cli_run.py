@@ -1,0 +1,235 @@
+"""`toolcaddie run`, `chat`, `call` and `trail`: answers, what is shown on the way, and what is recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.doors.commandline import CommandLine
+from toolcaddie.testing import ScriptedUpstream, call, refuse, say
+
+FREEZE = "freeze John's membership"
+
+KEY = "MY_TEST_KEY"
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv(KEY, "test-key")
+    return KEY
+
+
+def _at(upstream: ScriptedUpstream) -> tuple[str, ...]:
+    return ("--upstream", upstream.base_url, "--upstream-key-env", KEY, "--model", "gpt-test")
+
+
+def _events(toolcaddie: CommandLine, run_id: str = "last") -> dict[str, Any]:
+    """Kind -> data of the last event of that kind."""
+    return {event["kind"]: event["data"] for event in toolcaddie.json("trail", run_id)["events"]}
+
+
+def test_run_gets_the_work_done_with_the_practice_model(toolcaddie: CommandLine) -> None:
+    """Standard output is the answer and nothing else; the calls are told on stderr as they happen."""
+    done = toolcaddie("run", FREEZE, "--catalog", "gym")
+    assert done.exit_code == 0
+    assert "practice model" in done.stdout
+    assert "freeze_membership" in done.stdout
+    assert done.stdout.count("\n") == 1
+    told = done.stderr.splitlines()
+    assert told[0].startswith("32 of 137 tools selected")
+    assert told[1].startswith("get_clients_list ")
+    assert told[2].startswith("freeze_membership ")
+    assert "ok" in told[2]
+
+
+def test_run_with_json_prints_the_answer_the_calls_and_the_counts(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("run", FREEZE, "--catalog", "gym", "--json")
+    told = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert told["status"] == "completed"
+    assert told["run_id"].startswith("run_")
+    assert [call["name"] for call in told["tool_calls"]] == ["get_clients_list", "freeze_membership"]
+    assert isinstance(told["tool_calls"][1]["arguments"]["client_id"], int)
+    assert all(call["success"] for call in told["tool_calls"])
+    assert told["selection"]["counts"] == {"catalog": 137, "selected": 32, "sent": 36}
+    assert told["usage"]["input_tokens"] > 0
+
+
+def test_run_asks_the_upstream_that_was_named_with_the_key_of_the_variable(toolcaddie: CommandLine, key: str) -> None:
+    script = [call("get_attendance_today"), say("Fourteen people came.")]
+    with ScriptedUpstream(script) as upstream:
+        done = toolcaddie("run", "who came today", "--catalog", "gym", *_at(upstream))
+    assert done.stdout == "Fourteen people came.\n"
+    assert "get_attendance_today {} → ok" in done.stderr
+    first = upstream.bodies[0]
+    assert first["model"] == "gpt-test"
+    assert len(first["tools"]) <= 128
+    assert upstream.requests[0].headers["authorization"] == "Bearer test-key"
+
+
+def test_without_a_catalog_run_is_plain_talk(toolcaddie: CommandLine, key: str) -> None:
+    with ScriptedUpstream([say("Hello.")]) as upstream:
+        assert toolcaddie.ok("run", "hello", *_at(upstream)) == "Hello.\n"
+    assert "tools" not in upstream.bodies[0]
+
+
+def test_a_failure_of_the_provider_is_exit_code_1_one_line_and_a_failed_run(toolcaddie: CommandLine, key: str) -> None:
+    with ScriptedUpstream([refuse(500, "the model fell over")] * 5) as upstream:
+        done = toolcaddie("run", "hello", "--catalog", "gym", *_at(upstream), "--json")
+    error = json.loads(done.stderr)["error"]
+    assert done.exit_code == 1
+    assert done.stdout == ""
+    assert error["kind"] == "ProviderUnavailableError"
+    assert "toolcaddie trail run_" in error["message"]
+    assert _events(toolcaddie)["run_failed"]["status"] == "failed"
+
+
+def test_a_refused_key_is_told_with_what_to_do_and_never_shown(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY, "sk-wrong-wrong-wrong")
+    with ScriptedUpstream([]) as upstream:
+        done = toolcaddie("run", "hello", *_at(upstream))
+    assert done.exit_code == 1
+    assert "--upstream-key-env" in done.stderr
+    assert "sk-wrong" not in done.stdout + done.stderr
+
+
+def test_a_real_upstream_needs_a_model_by_name(toolcaddie: CommandLine, key: str) -> None:
+    line = toolcaddie.refused("run", "hello", "--upstream", "http://127.0.0.1:9/v1", "--upstream-key-env", KEY)
+    assert "--model" in line
+
+
+def test_the_trail_shows_selection_calls_and_results(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("run", FREEZE, "--catalog", "gym")
+    runs = toolcaddie.json("trail")["runs"]
+    assert [(run["message"], run["status"], run["turns"]) for run in runs] == [(FREEZE, "completed", 2)]
+    events = _events(toolcaddie, runs[0]["run_id"])
+    assert "freeze_membership" in [tool["name"] for tool in events["tools_selected"]["tools"]]
+    assert events["call_finished"]["name"] == "freeze_membership"
+    assert "frozen" in events["call_finished"]["content"]
+    told = toolcaddie.ok("trail", "last")
+    for word in ("32 of 137", "get_clients_list", "allow freeze_membership", "freeze_membership in", "completed"):
+        assert word in told
+    assert FREEZE in toolcaddie.ok("trail")
+
+
+def test_an_empty_trail_says_how_to_fill_it(toolcaddie: CommandLine) -> None:
+    told = toolcaddie("trail")
+    assert told.exit_code == 0
+    assert "toolcaddie run" in told.stderr
+    assert toolcaddie.json("trail") == {"runs": []}
+    assert "nothing is recorded of run 'last'" in toolcaddie.refused("trail", "last")
+
+
+def test_why_of_a_recorded_run_reads_the_trail(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("run", FREEZE, "--catalog", "gym")
+    chosen = toolcaddie.json("why", "freeze_membership", "--run", "last")
+    lost = toolcaddie.json("why", "get_attendance_today", "--run", "last")
+    never = toolcaddie.json("why", "create_diet", "--run", "last")
+    assert chosen["chosen"]
+    assert any("freeze" in reason for reason in chosen["reasons"])
+    assert (lost["chosen"], lost["stage"]) == (False, "max_tools")
+    assert (never["chosen"], never["stage"]) == (False, "not listed")
+    assert "freeze_membership" in toolcaddie.ok("why", "--run", "last")
+    assert toolcaddie.ok("why", "freeze_membership", "--run", "last").startswith("freeze_membership was in: selected")
+    assert "not both" in toolcaddie.refused("why", "a", "b", "--run", "last")
+
+
+def test_a_tool_that_joined_during_the_run_is_told_so(toolcaddie: CommandLine, key: str) -> None:
+    script = [call("request_more_tools", {"query": "create a diet plan"}), say("Now I could.")]
+    with ScriptedUpstream(script) as upstream:
+        done = toolcaddie("run", FREEZE, "--catalog", "gym", *_at(upstream))
+    assert "request_more_tools" in done.stderr
+    assert "added" in done.stderr
+    found = toolcaddie.json("why", "create_diet", "--run", "last")
+    assert (found["chosen"], found["stage"]) == (True, "added")
+
+
+def test_chat_keeps_the_conversation_from_line_to_line(toolcaddie: CommandLine, key: str) -> None:
+    script = [call("get_clients_list", {"search": "John"}), say("John Smith."), say("Yes, he is frozen.")]
+    with ScriptedUpstream(script) as upstream:
+        said = toolcaddie.ok("chat", "--catalog", "gym", *_at(upstream), stdin="who is John?\n\nis he frozen?\n/quit\n")
+    assert said == "John Smith.\nYes, he is frozen.\n"
+    roles = [message["role"] for message in upstream.bodies[2]["messages"]]
+    assert roles == ["user", "assistant", "tool", "assistant", "user"]
+    first, last = ([tool["function"]["name"] for tool in upstream.bodies[index]["tools"]] for index in (0, 2))
+    assert last[: len(first)] == first, "what the conversation was sent stays where it was"
+
+
+def test_chat_tells_which_tools_were_called_and_why_they_were_there(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("chat", "--catalog", "gym", stdin=f"/why\n{FREEZE}\n/why freeze_membership\n/tools\n/what\n")
+    assert done.exit_code == 0
+    assert "nothing was selected yet" in done.stderr
+    assert "freeze_membership {" in done.stderr
+    assert "no command /what" in done.stderr
+    assert "category memberships: 'membership'" in done.stdout
+    assert "get_clients_list, get_client_details" in done.stdout
+
+
+def test_chat_can_start_over(toolcaddie: CommandLine, key: str) -> None:
+    with ScriptedUpstream([say("One."), say("Two.")]) as upstream:
+        toolcaddie.ok("chat", *_at(upstream), stdin="first\n/new\nsecond\n")
+    assert [message["content"] for message in upstream.bodies[1]["messages"]] == ["second"]
+
+
+def test_chat_with_json_is_one_line_an_answer_and_goes_on_after_a_failure(toolcaddie: CommandLine, key: str) -> None:
+    script = [say("One."), refuse(400, "too long", kind="invalid_request_error"), say("Three.")]
+    with ScriptedUpstream(script) as upstream:
+        done = toolcaddie("chat", "--json", *_at(upstream), stdin="first\nsecond\nthird\n")
+    assert [json.loads(line)["text"] for line in done.stdout.splitlines()] == ["One.", "Three."]
+    assert json.loads(done.stderr)["error"]["kind"] == "ProviderRejectedError"
+    assert done.exit_code == 1
+    asked = [message["content"] for message in upstream.bodies[2]["messages"]]
+    assert asked == ["first", "One.", "third"], "the message that failed is not part of the conversation"
+
+
+def test_call_runs_one_tool_and_records_it(toolcaddie: CommandLine) -> None:
+    by_words = toolcaddie.json("call", "get_clients_list", "search=John", "limit=1", "--catalog", "gym")
+    by_json = toolcaddie.json(
+        "call", "get_clients_list", "--args", '{"search": "John", "limit": 1}', "--catalog", "gym"
+    )
+    assert by_words == by_json
+    assert by_words["success"]
+    assert by_words["structured"]["clients"][0]["name"].startswith("John")
+    assert "John" in toolcaddie.ok("call", "get_clients_list", "search=John", "--catalog", "gym")
+    events = _events(toolcaddie)
+    assert events["call_decided"]["verdict"] == "allow"
+    assert events["call_finished"]["name"] == "get_clients_list"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["get_clients_list", "limit=many"], 2, "limit"),
+        (["get_clients_list", "--args", "{"], 2, "not JSON"),
+        (["get_clients_list", "--args", "[]"], 2, "write an object"),
+        (["get_clients_list", "John"], 2, "write KEY=VALUE"),
+        (["get_client_list"], 2, "get_clients_list"),
+        (["freeze_membership", "client_id=1"], 1, "1"),
+    ],
+)
+def test_a_call_that_fails_says_whose_fault_it_was_by_its_exit_code(
+    words: list[str], code: int, told: str, toolcaddie: CommandLine
+) -> None:
+    done = toolcaddie("call", *words, "--catalog", "gym")
+    assert done.exit_code == code
+    assert done.stdout == ""
+    assert told in done.stderr
+
+
+def test_a_tool_of_ones_own_folder_can_be_called(toolcaddie: CommandLine) -> None:
+    Path("sums_of_mine.py").write_text(
+        "from toolcaddie.functions import tool\n\n\n"
+        "@tool\ndef add(a: int, b: int = 1) -> int:\n    '''Add two numbers.'''\n    return a + b\n"
+    )
+    assert toolcaddie.ok("call", "add", "a=41", "--catalog", "python:sums_of_mine") == "42\n"
+
+
+def test_runs_of_two_databases_do_not_meet(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("run", FREEZE, "--catalog", "gym", "--database-url", "sqlite:///other.sqlite")
+    assert toolcaddie.json("trail") == {"runs": []}
+    assert len(toolcaddie.json("trail", "--database-url", "sqlite:///other.sqlite")["runs"]) == 1
