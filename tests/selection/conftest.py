@@ -13,7 +13,7 @@ from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import SelectionSettings, preset
 from toolcaddie.run import Budget, Selection
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 MakeView = Callable[..., View]
 Asked = Callable[..., SelectionQuery]

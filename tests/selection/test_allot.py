@@ -12,7 +12,7 @@ from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import preset
 from toolcaddie.run import Budget
 from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 NAMES = [f"c{i}" for i in range(10)]
 

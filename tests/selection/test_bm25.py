@@ -7,7 +7,7 @@ import pytest
 
 from toolcaddie.catalog import Catalog, Category, View
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 
 def _view(*tools, categories=()):

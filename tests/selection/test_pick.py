@@ -8,7 +8,7 @@ from toolcaddie.catalog import Category
 from toolcaddie.errors import CatalogError, DuplicateToolError, RequestError
 from toolcaddie.message import Message
 from toolcaddie.selection.pick import Picker
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 
 def _definition(name, description="", **more):

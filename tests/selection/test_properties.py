@@ -18,7 +18,7 @@ from toolcaddie.presets import SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, Selection
 from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 WORDS = ("freeze", "list", "order", "invoice", "room", "report")
 GROUPS = ("apples", "pears", "plums", "figs", "dates")

@@ -7,7 +7,7 @@ import pytest
 from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.query import LOOKED_AT, content_words, language_of, query_words, split_words
-from toolcaddie.tool import ToolCall
+from toolcaddie.tool_types import ToolCall
 
 
 def _words(messages, **sizes):

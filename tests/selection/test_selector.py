@@ -19,7 +19,7 @@ from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import SelectionSettings, preset
 from toolcaddie.run import Budget
 from toolcaddie.selection.selector import DROPPED_LISTED, Selector
-from toolcaddie.tool import Tool, ToolCall
+from toolcaddie.tool_types import Tool, ToolCall
 
 VERBS = ("freeze", "list", "export", "archive", "rename")
 
@@ -248,7 +248,7 @@ from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import preset
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 names = [f"area{i}" for i in range(30)]
 tools = [Tool(name=f"{name}_{i}", description=f"{name} thing", category=name) for name in names for i in range(6)]
 categories = [Category(name=n, keywords=(n,), related=tuple(names[i + 1 : i + 3])) for i, n in enumerate(names)]
@@ -282,3 +282,25 @@ def test_the_cut_is_the_same_in_twenty_processes_with_different_hash_seeds():
 def test_presets_name_rankers_that_exist():
     for using in ("default", "budget", "keyword", "multibot", "forced", "compact"):
         Selector(preset(using).selection)
+
+
+@pytest.mark.parametrize("said", [[float("nan"), -3.0, 1.0], [float("inf"), float("nan"), 2.0]])
+def test_nonsense_of_a_ranker_from_outside_is_thrown_away(asked, said):
+    class Odd:
+        name = "odd"
+
+        def __init__(self, catalog):
+            self.catalog = catalog
+
+        def scores(self, words, mask):
+            return np.array(said)
+
+        def reasons(self, words, position):
+            return ()
+
+    view = View(catalog=Catalog.of([Tool(name=name) for name in ("a", "b", "c")]))
+    settings = SelectionSettings(rankers=("odd",), whole_if_it_fits=False)
+    assert Selector(settings, {"odd": Odd}).select(view, asked("x"), Budget()).names == ("c",)
+    more = View(catalog=Catalog.of([Tool(name=name) for name in ("a", "b", "c", "d")]))
+    with pytest.raises(ConfigError, match=r"ranker 'odd'.*one for each of 4 tools"):
+        Selector(settings, {"odd": Odd}).select(more, asked("x"), Budget())

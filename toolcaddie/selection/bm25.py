@@ -20,7 +20,7 @@ from toolcaddie.selection.document import FIELDS, catalog_languages, document
 from toolcaddie.selection.query import query_terms, stems_of
 from toolcaddie.selection.remembered import Remembered
 from toolcaddie.selection.stopwords import Language
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 K1 = 1.5
 

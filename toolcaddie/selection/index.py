@@ -13,7 +13,7 @@ from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.ports import Ranker, RankerFactory
 from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.categories import Categories
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 _MOST_CATALOGS = 64
 _MOST_TOOLS = 100_000

@@ -19,7 +19,7 @@ from toolcaddie.presets import SelectionSettings
 from toolcaddie.run import Budget, Selection
 from toolcaddie.schema import wire_definition
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
+from toolcaddie.tool_types import CLIENT_SOURCE, JsonObject, Tool, ToolCall
 
 _ROLES = ("system", "developer", "user", "assistant", "tool")
 

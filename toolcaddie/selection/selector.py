@@ -10,36 +10,31 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import structlog
 
 from toolcaddie.catalog import Catalog, Mask, View
-from toolcaddie.errors import BudgetError, ConfigError
+from toolcaddie.errors import ConfigError
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
 from toolcaddie.presets import SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
 from toolcaddie.selection import bm25
-from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, Room, allot
+from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.categories import Categories, Found, Hit
 from toolcaddie.selection.index import CatalogIndex, IndexCache
+from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
 from toolcaddie.selection.query import query_words
-
-FLOOR = 0.05
-"""A tool that scores less than this part of the best one is left out: it shares a common word with the request, no more."""
-
-WEIGHTS: Mapping[str, float] = {"categories": 0.5}
-"""What a ranker counts beside a ranker that counts 1. A keyword says which drawer, words say which tool in it."""
+from toolcaddie.selection.room import room_for
+from toolcaddie.selection.scores import floor_of, scored
 
 DROPPED_LISTED = 64
 """Losers that a `Selection` lists, the best first. `Selector.dropped` gives all of them, `explain` any one."""
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
-
-Kind = Literal["whole", "listed", "scored", "defaults", "nothing"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,18 +56,14 @@ class Explanation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Pool:
-    """Candidates as catalog positions, in list order, and how they came to be candidates."""
+class _Ranking:
+    """The candidates, and what was said of every tool on the way to them."""
 
-    kind: Kind
-    positions: Ints
-    priority: Floats
-    group: Ints
-    group_categories: tuple[int, ...]
-    """The category of each group, -1 for tools without one."""
-    guaranteed: Mask
-    found: Found
-    no_match: bool = False
+    pool: Pool
+    scores: Floats
+    words: QueryWords = QueryWords(messages=())
+    signals: Mapping[str, Floats] = field(default_factory=dict)
+    floor: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -80,16 +71,19 @@ class _Plan:
     """A selection before it is written down."""
 
     index: CatalogIndex
-    words: QueryWords
-    signals: Mapping[str, Floats]
-    scores: Floats
-    floor: float
-    pool: _Pool
+    ranking: _Ranking
     candidates: Candidates
     allotment: Allotment
     core: Ints
     pinned: Ints
-    room: Room
+
+    @property
+    def pool(self) -> Pool:
+        return self.ranking.pool
+
+    @property
+    def scores(self) -> Floats:
+        return self.ranking.scores
 
     @property
     def chosen(self) -> Ints:
@@ -138,8 +132,8 @@ class Selector:
         words = query_words(SelectionQuery(text=text), window=0, window_user=0)
         found = Found(matched=index.categories.found(words, view.mask).matched)  # a relation is no match
         names = self._scorers or ("bm25",)
-        _, scores = _scored(index, ("categories", *names), words, found, view.mask)
-        hits = np.flatnonzero(scores > FLOOR * scores.max(initial=0.0))
+        _, scores = scored(index, ("categories", *names), words, found, view.mask)
+        hits = np.flatnonzero(scores > floor_of(scores))
         best = hits[np.argsort(-scores[hits], kind="stable")][: max(0, limit)]
         return [
             SelectedTool(
@@ -179,7 +173,7 @@ class Selector:
             candidates=len(plan.candidates),
             detail=detail,
             reasons=self._why(view, plan, position),
-            signals={name: round(float(signal[position]), 4) for name, signal in plan.signals.items()},
+            signals={name: round(float(signal[position]), 4) for name, signal in plan.ranking.signals.items()},
         )
 
     # --- from a query to a plan ---------------------------------------------------------------------------------------
@@ -193,58 +187,29 @@ class Selector:
         visible = _visible(view, index)
         sent = np.zeros(index.size, dtype=np.bool_)
         sent[_positions(view, query.exclude)] = True
-        core = np.flatnonzero(visible & index.core & ~sent)
-        pinned = np.array(
-            [p for p in _positions(view, query.pinned) if not index.core[p] and not sent[p]], dtype=np.int64
-        )
+        asked = [p for p in _positions(view, query.pinned) if not index.core[p] and not sent[p]]
+        pinned = np.array(asked, dtype=np.int64)
         eligible = visible & ~index.core
         eligible[pinned] = False
         if budget.policy != "proportional":
             eligible &= ~sent
 
-        words, signals = QueryWords(messages=()), dict[str, Floats]()
-        scores, floor = np.zeros(index.size, dtype=np.float32), 0.0
-        if self._goes_whole(index, query, budget, visible, core):
-            pool = _flat(index, "whole", eligible & ~sent)
-        elif not self.settings.rankers and query.categories is None:
-            pool = _flat(index, "listed", eligible)
+        whole = self._goes_whole(index, query, budget, visible)
+        if whole:
+            pool = flat(index, "whole", eligible & ~sent)
+            ranking = _Ranking(pool=pool, scores=np.zeros(index.size, dtype=np.float32))
         else:
-            words, found = self._found(index, query, view.mask)
-            drawers = self._by_keyword or query.categories is not None
-            names = ("categories", *self._scorers) if drawers else self._scorers
-            signals, scores = _scored(index, names, words, found, view.mask)
-            floor = FLOOR * float(scores.max(initial=0.0))
-            pool = self._pool(index, query, found, scores, floor, eligible)
-        if pool.no_match and self.settings.on_no_match == "none":
+            ranking = self._ranking(index, view, query, eligible)
+        core = np.flatnonzero(visible & index.core & ~sent)
+        if ranking.pool.no_match and self.settings.on_no_match == "none":
             core = core[:0]
+        candidates = _candidates(index, ranking.pool, sent, sized=budget.max_tokens is not None)
+        room = room_for(view, index, query, budget, core, pinned, whole=whole)
+        policy = "ranked" if whole else budget.policy
+        allotment = allot(candidates, room, policy=policy, redistribute=budget.redistribute)
+        return _Plan(index=index, ranking=ranking, candidates=candidates, allotment=allotment, core=core, pinned=pinned)
 
-        candidates = Candidates(
-            priority=pool.priority,
-            group=pool.group,
-            guaranteed=pool.guaranteed,
-            sent=sent[pool.positions],
-            full=index.full[pool.positions],
-            slim=index.slim(pool.positions) if budget.max_tokens is not None else index.full[pool.positions],
-        )
-        room = _room(view, index, query, budget, core, pinned, whole=pool.kind == "whole")
-        policy = "ranked" if pool.kind == "whole" else budget.policy
-        return _Plan(
-            index=index,
-            words=words,
-            signals=signals,
-            scores=scores,
-            floor=floor,
-            pool=pool,
-            candidates=candidates,
-            allotment=allot(candidates, room, policy=policy, redistribute=budget.redistribute),
-            core=core,
-            pinned=pinned,
-            room=room,
-        )
-
-    def _goes_whole(
-        self, index: CatalogIndex, query: SelectionQuery, budget: Budget, visible: Mask, core: Ints
-    ) -> bool:
+    def _goes_whole(self, index: CatalogIndex, query: SelectionQuery, budget: Budget, visible: Mask) -> bool:
         """Whether there is nothing to choose: the visible catalog fits as it is. Not asked when something is looked for."""
         if not self.settings.whole_if_it_fits or query.text is not None or query.categories is not None:
             return False
@@ -255,6 +220,17 @@ class Selector:
             and (budget.provider_cap is None or count + query.fixed_count <= budget.provider_cap)
             and (budget.max_tokens is None or int(index.full[visible].sum()) + query.fixed_tokens <= budget.max_tokens)
         )
+
+    def _ranking(self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Mask) -> _Ranking:
+        if not self.settings.rankers and query.categories is None:
+            return _Ranking(pool=flat(index, "listed", eligible), scores=np.zeros(index.size, dtype=np.float32))
+        words, found = self._found(index, query, view.mask)
+        drawers = self._by_keyword or query.categories is not None
+        names = ("categories", *self._scorers) if drawers else self._scorers
+        signals, scores = scored(index, names, words, found, view.mask)
+        floor = floor_of(scores)
+        pool = self._pool(index, query, found, scores, floor, eligible)
+        return _Ranking(pool=pool, scores=scores, words=words, signals=signals, floor=floor)
 
     def _found(self, index: CatalogIndex, query: SelectionQuery, mask: Mask | None) -> tuple[QueryWords, Found]:
         """The words of the query, and the categories that they or the caller name."""
@@ -267,25 +243,25 @@ class Selector:
 
     def _pool(
         self, index: CatalogIndex, query: SelectionQuery, found: Found, scores: Floats, floor: float, eligible: Mask
-    ) -> _Pool:
+    ) -> Pool:
         if query.categories is not None:
             kind: Kind = "scored" if self._scorers else "listed"
-            return _by_category(index, kind, found, found.matched, scores if self._scorers else None, eligible)
+            return by_category(index, kind, found, found.matched, scores if self._scorers else None, eligible)
         if not scores.any():
             return self._without_match(index, query, eligible)
         if not self._scorers:
-            return _by_category(index, "listed", found, sorted((*found.matched, *found.related)), None, eligible)
-        return _by_score(index, found, scores, floor, eligible)
+            return by_category(index, "listed", found, sorted((*found.matched, *found.related)), None, eligible)
+        return by_score(index, found, scores, floor, eligible)
 
-    def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Mask) -> _Pool:
+    def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Mask) -> Pool:
         """The default categories, unless tools were sent before: then nothing more is what fits.
 
         Where they do not all fit, each category's first tools go before its last; the exact presets keep the list's order.
         """
         if self.settings.on_no_match != "defaults" or query.exclude:
-            return _nothing(index)
+            return nothing(index)
         priority = -index.place if self._scorers else None
-        return _by_category(index, "defaults", Found(), index.defaults, priority, eligible)
+        return by_category(index, "defaults", Found(), index.defaults, priority, eligible)
 
     # --- from a plan to what is written down --------------------------------------------------------------------------
 
@@ -340,7 +316,7 @@ class Selector:
             return ("the whole catalog fits",)
         if plan.pool.kind == "defaults":
             return (f"default category {view.catalog.tools[position].category}: nothing matched",)
-        return _reasons(plan.index, self._scorers, plan.words, plan.pool.found, position)
+        return _reasons(plan.index, self._scorers, plan.ranking.words, plan.pool.found, position)
 
     def _stage(self, view: View, plan: _Plan, query: SelectionQuery, budget: Budget, position: int) -> tuple[str, str]:
         if position in plan.core:
@@ -363,148 +339,23 @@ class Selector:
         score = float(plan.scores[position])
         stage: DropStage = "floor" if score > 0 else "no_match"
         detail = (
-            f"score {score:.3f} is under the floor of {plan.floor:.3f}" if score > 0 else "nothing in it was asked for"
+            f"score {score:.3f} is under the floor of {plan.ranking.floor:.3f}"
+            if score > 0
+            else "nothing in it was asked for"
         )
         return DroppedTool(name=view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
 
 
-# --- scores ---------------------------------------------------------------------------------------------------------------
-
-
-def _scored(
-    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Mask | None
-) -> tuple[dict[str, Floats], Floats]:
-    """What each ranker says, 0 to 1, and their weighted mean.
-
-    A ranker's best tool has 1. Keywords are not stretched so: a hit in an earlier message has that message's weight.
-    """
-    signals = {}
-    for name in names:
-        if name == "categories":
-            signals[name] = index.categories.scores_of(found, mask)
-            continue
-        raw = np.asarray(index.ranker(name).scores(words, mask), dtype=np.float32)
-        if mask is not None:  # a ranker from outside may have forgotten; nobody hidden may get through here
-            raw = np.where(mask, raw, np.float32(0.0))
-        best = raw.max(initial=0.0)
-        signals[name] = raw / best if best > 0 else raw
-    total = sum(WEIGHTS.get(name, 1.0) for name in signals)
-    scores = np.zeros(index.size, dtype=np.float32)
-    for name, signal in signals.items():
-        scores += signal * np.float32(WEIGHTS.get(name, 1.0) / total)
-    return signals, scores
-
-
-# --- pools: which tools are candidates, in which order, in which groups ---------------------------------------------------
-
-
-def _flat(index: CatalogIndex, kind: Kind, eligible: Mask) -> _Pool:
-    """All eligible tools, in catalog order, grouped by category."""
-    return _grouped(index, kind, Found(), np.flatnonzero(eligible), None, ())
-
-
-def _nothing(index: CatalogIndex) -> _Pool:
-    return _grouped(index, "nothing", Found(), np.empty(0, dtype=np.int64), None, (), no_match=True)
-
-
-def _by_category(
-    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], priority: Floats | None, eligible: Mask
-) -> _Pool:
-    """The tools of some categories, category by category in the order given. `priority` has a value a catalog position."""
-    active = tuple(active)
-    members = [index.members[category] for category in active]
-    listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
-    positions = listed[eligible[listed]]
-    served = priority[positions] if priority is not None else None
-    return _grouped(index, kind, found, positions, served, active, no_match=kind == "defaults" or not active)
-
-
-def _by_score(index: CatalogIndex, found: Found, scores: Floats, floor: float, eligible: Mask) -> _Pool:
-    """The tools that score above the floor, whatever their category."""
-    positions = np.flatnonzero(eligible & (scores > floor))
-    return _grouped(index, "scored", found, positions, scores[positions], (*found.matched, *found.related))
-
-
-def _grouped(
-    index: CatalogIndex,
-    kind: Kind,
-    found: Found,
-    positions: Ints,
-    priority: Floats | None,
-    active: Sequence[int],
-    *,
-    no_match: bool = False,
-) -> _Pool:
-    """Groups in the order of `active`, then the other categories in catalog order, then tools without one.
-
-    Guaranteed are those that were asked for: matched, named, or the defaults. Groups without a candidate do not count.
-    """
-    total = len(index.members)
-    order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category
-    order[list(active)] = np.arange(len(active))
-    categories = index.categories.category_of[positions]
-    ranks, group = np.unique(order[categories], return_inverse=True)
-    of_rank = {int(order[category]): category for category in range(-1, total)}
-    group_categories = tuple(of_rank[rank] for rank in ranks.tolist())
-    asked = found.matched if kind != "defaults" else set(active)
-    if priority is None:
-        priority = np.zeros(len(positions), dtype=np.float32)
-    return _Pool(
-        kind=kind,
-        positions=positions,
-        priority=priority,
-        group=group.astype(np.int64),
-        group_categories=group_categories,
-        guaranteed=np.array([category in asked for category in group_categories], dtype=np.bool_),
-        found=found,
-        no_match=no_match,
+def _candidates(index: CatalogIndex, pool: Pool, sent: Mask, *, sized: bool) -> Candidates:
+    full = index.full[pool.positions]
+    return Candidates(
+        priority=pool.priority,
+        group=pool.group,
+        guaranteed=pool.guaranteed,
+        sent=sent[pool.positions],
+        full=full,
+        slim=index.slim(pool.positions) if sized else full,
     )
-
-
-# --- budget ---------------------------------------------------------------------------------------------------------------
-
-
-def _room(
-    view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, core: Ints, pinned: Ints, *, whole: bool
-) -> Room:
-    """What the budget leaves for candidates. Raises `BudgetError` if what must be sent is over a limit."""
-    must = np.concatenate([core, pinned])
-    _check_places(view, query, budget, must)
-    count = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
-    keep = query.expandable and not whole
-    places = None
-    if budget.provider_cap is not None:
-        places = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if keep else 0)
-    if budget.max_tokens is None:
-        return Room(count=count, places=places, tokens=None, tokens_slim=None)
-    full, slim = int(index.full[must].sum()), int(index.slim(must).sum())
-    _check_tokens(view, query, budget, must, slim)
-    left = int(budget.max_tokens * (1 - budget.reserve_tokens)) if keep else budget.max_tokens
-    left -= query.fixed_tokens
-    return Room(count=count, places=places, tokens=left - full, tokens_slim=left - slim)
-
-
-def _check_places(view: View, query: SelectionQuery, budget: Budget, must: Ints) -> None:
-    needed = len(must) + query.fixed_count
-    if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:
-        raise BudgetError(
-            f"{len(must)} tools that are always sent ({_names(view, must)}) and {query.fixed_count} sent besides make "
-            f"{needed}, over the provider's cap of {budget.provider_cap}; mark fewer tools as core or raise provider_cap"
-        )
-
-
-def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints, slim: int) -> None:
-    if len(must) and budget.max_tokens is not None and slim + query.fixed_tokens > budget.max_tokens:
-        raise BudgetError(
-            f"{len(must)} tools that are always sent ({_names(view, must)}) cost {slim} tokens slimmed, and "
-            f"{query.fixed_tokens} are taken besides: over max_tokens of {budget.max_tokens}; mark fewer tools as core "
-            "or raise max_tokens"
-        )
-
-
-def _names(view: View, positions: Ints) -> str:
-    shown = [view.catalog.tools[position].name for position in positions[:20].tolist()]
-    return ", ".join(shown) + (", ..." if len(positions) > len(shown) else "")
 
 
 # --- words for what happened ----------------------------------------------------------------------------------------------
@@ -528,19 +379,18 @@ def _losers(view: View, plan: _Plan, budget: Budget, limit: int | None) -> list[
 
 def _loser(view: View, plan: _Plan, budget: Budget, at: int) -> DroppedTool:
     position = int(plan.pool.positions[at])
-    stage: Any = OUTCOMES[plan.allotment.outcome[at]]
-    details = {
-        "quota": f"its category has {plan.allotment.quota} places",
-        "max_tools": f"max_tools is {budget.max_tools}",
-        "provider_cap": f"the provider takes {budget.provider_cap}",
-        "max_tokens": f"{plan.candidates.slim[at]} tokens did not fit into {budget.max_tokens}",
-    }
-    return DroppedTool(
-        name=view.catalog.tools[position].name,
-        stage=stage,
-        detail=details.get(stage, ""),
-        score=round(float(plan.scores[position]), 4),
-    )
+    stage = cast(DropStage, OUTCOMES[plan.allotment.outcome[at]])
+    match stage:
+        case "quota":
+            detail = f"its category has {plan.allotment.quota} places"
+        case "max_tools":
+            detail = f"max_tools is {budget.max_tools}"
+        case "provider_cap":
+            detail = f"the provider takes {budget.provider_cap}"
+        case _:
+            detail = f"{plan.candidates.slim[at]} tokens did not fit into {budget.max_tokens}"
+    name = view.catalog.tools[position].name
+    return DroppedTool(name=name, stage=stage, detail=detail, score=round(float(plan.scores[position]), 4))
 
 
 def _starved(view: View, plan: _Plan) -> tuple[str, ...]:

@@ -1,0 +1,97 @@
+"""Which tools are candidates, in which order, in which groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.catalog import Mask
+from toolcaddie.selection.categories import Found
+from toolcaddie.selection.index import CatalogIndex
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+Kind = Literal["whole", "listed", "scored", "defaults", "nothing"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Pool:
+    """Candidates as catalog positions, in list order, and how they came to be candidates."""
+
+    kind: Kind
+    positions: Ints
+    priority: Floats
+    group: Ints
+    group_categories: tuple[int, ...]
+    """The category of each group, -1 for tools without one."""
+    guaranteed: Mask
+    found: Found
+    no_match: bool = False
+
+
+def flat(index: CatalogIndex, kind: Kind, eligible: Mask) -> Pool:
+    """All eligible tools, in catalog order, grouped by category."""
+    return _grouped(index, kind, Found(), np.flatnonzero(eligible), None, ())
+
+
+def nothing(index: CatalogIndex) -> Pool:
+    return _grouped(index, "nothing", Found(), np.empty(0, dtype=np.int64), None, (), no_match=True)
+
+
+def by_category(
+    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], priority: Floats | None, eligible: Mask
+) -> Pool:
+    """The tools of some categories, category by category in the order given. `priority` has a value a catalog position."""
+    active = tuple(active)
+    members = [index.members[category] for category in active]
+    listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
+    positions = listed[eligible[listed]]
+    served = priority[positions] if priority is not None else None
+    return _grouped(index, kind, found, positions, served, active, no_match=kind == "defaults" or not active)
+
+
+def by_score(index: CatalogIndex, found: Found, scores: Floats, floor: float, eligible: Mask) -> Pool:
+    """The tools that score above the floor, whatever their category."""
+    positions = np.flatnonzero(eligible & (scores > floor))
+    return _grouped(index, "scored", found, positions, scores[positions], (*found.matched, *found.related))
+
+
+def _grouped(
+    index: CatalogIndex,
+    kind: Kind,
+    found: Found,
+    positions: Ints,
+    priority: Floats | None,
+    active: Sequence[int],
+    *,
+    no_match: bool = False,
+) -> Pool:
+    """Groups in the order of `active`, then the other categories in catalog order, then tools without one.
+
+    Guaranteed are those that were asked for: matched, named, or the defaults. Groups without a candidate do not count.
+    """
+    total = len(index.members)
+    order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category
+    order[list(active)] = np.arange(len(active))
+    categories = index.categories.category_of[positions]
+    ranks, group = np.unique(order[categories], return_inverse=True)
+    of_rank = {int(order[category]): category for category in range(-1, total)}
+    group_categories = tuple(of_rank[rank] for rank in ranks.tolist())
+    asked = found.matched if kind != "defaults" else set(active)
+    if priority is None:
+        priority = np.zeros(len(positions), dtype=np.float32)
+    return Pool(
+        kind=kind,
+        positions=positions,
+        priority=priority,
+        group=group.astype(np.int64),
+        group_categories=group_categories,
+        guaranteed=np.array([category in asked for category in group_categories], dtype=np.bool_),
+        found=found,
+        no_match=no_match,
+    )

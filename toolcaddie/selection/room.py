@@ -1,0 +1,58 @@
+"""What a budget leaves for selected tools once everything that must be sent is in."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.catalog import View
+from toolcaddie.errors import BudgetError
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.run import Budget
+from toolcaddie.selection.allot import Room
+from toolcaddie.selection.index import CatalogIndex
+
+Ints = npt.NDArray[np.int64]
+
+
+def room_for(
+    view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, core: Ints, pinned: Ints, *, whole: bool
+) -> Room:
+    """What the budget leaves for candidates. Raises `BudgetError` if what must be sent is over a limit."""
+    must = np.concatenate([core, pinned])
+    _check_places(view, query, budget, must)
+    count = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
+    keep = query.expandable and not whole
+    places = None
+    if budget.provider_cap is not None:
+        places = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if keep else 0)
+    if budget.max_tokens is None:
+        return Room(count=count, places=places, tokens=None, tokens_slim=None)
+    full, slim = int(index.full[must].sum()), int(index.slim(must).sum())
+    _check_tokens(view, query, budget, must, slim)
+    left = int(budget.max_tokens * (1 - budget.reserve_tokens)) if keep else budget.max_tokens
+    left -= query.fixed_tokens
+    return Room(count=count, places=places, tokens=left - full, tokens_slim=left - slim)
+
+
+def _check_places(view: View, query: SelectionQuery, budget: Budget, must: Ints) -> None:
+    needed = len(must) + query.fixed_count
+    if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:
+        raise BudgetError(
+            f"{len(must)} tools that are always sent ({_names(view, must)}) and {query.fixed_count} sent besides make "
+            f"{needed}, over the provider's cap of {budget.provider_cap}; mark fewer tools as core or raise provider_cap"
+        )
+
+
+def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints, slim: int) -> None:
+    if len(must) and budget.max_tokens is not None and slim + query.fixed_tokens > budget.max_tokens:
+        raise BudgetError(
+            f"{len(must)} tools that are always sent ({_names(view, must)}) cost {slim} tokens slimmed, and "
+            f"{query.fixed_tokens} are taken besides: over max_tokens of {budget.max_tokens}; mark fewer tools as core "
+            "or raise max_tokens"
+        )
+
+
+def _names(view: View, positions: Ints) -> str:
+    shown = [view.catalog.tools[position].name for position in positions[:20].tolist()]
+    return ", ".join(shown) + (", ..." if len(positions) > len(shown) else "")
