@@ -235,7 +235,7 @@ def _wanted(kind: Any, path: Sequence[str]) -> str:
     for name in path:
         kind = {item.name: item.type for item in fields(kind)}[name]
     if _is_struct(kind):
-        return f"; this is a table with {', '.join(item.name for item in fields(kind))}"
+        return f"; write a table with {', '.join(item.name for item in fields(kind))}"
     arms = [
         arm
         for arm in (get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,))

@@ -1,0 +1,228 @@
+from __future__ import annotations
+
+import logging
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from toolcaddie.errors import ConfigError
+from toolcaddie.presets import PRESETS, SelectionSettings, preset
+from toolcaddie.run import Budget, Limits
+from toolcaddie.settings import (
+    DEFAULT_DATABASE,
+    BotSettings,
+    BudgetOverrides,
+    LimitsOverrides,
+    SelectionOverrides,
+    Settings,
+    effective_preset,
+    load_settings,
+    starter_toml,
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def loaded(folder: Path, text: str, **environ: str) -> Settings:
+    (folder / "toolcaddie.toml").write_text(text)
+    return load_settings(environ=environ)
+
+
+def complaint(folder: Path, text: str, **environ: str) -> str:
+    with pytest.raises(ConfigError) as raised:
+        loaded(folder, text, **environ)
+    return str(raised.value)
+
+
+def test_without_a_file_everything_has_a_default(folder: Path) -> None:
+    settings = load_settings(environ={})
+    assert settings == Settings()
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8321)
+    assert settings.database_url == DEFAULT_DATABASE
+    assert settings.upstream.key_env == "OPENAI_API_KEY"
+
+
+def test_a_file_of_the_folder_is_read(folder: Path) -> None:
+    settings = loaded(
+        folder,
+        """
+        preset = "keyword"
+        model = "gpt-5-mini"
+        catalogs = ["gym", "python:mine"]
+        [server]
+        port = 9000
+        [bots.front-desk]
+        disabled_tools = ["delete_member"]
+        categories = ["members"]
+        """,
+    )
+    assert (settings.preset, settings.model, settings.catalogs) == ("keyword", "gpt-5-mini", ("gym", "python:mine"))
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 9000)
+    assert settings.bots == {"front-desk": BotSettings(disabled_tools=("delete_member",), categories=("members",))}
+
+
+def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.toml cannot be read: No such file.*toolcaddie init"):
+        load_settings(Path("missing.toml"), environ={})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[limits]\n\nround = 3", "toolcaddie.toml:3: unknown key 'limits.round'; did you mean 'rounds'?"),
+        ("servr = 1", "toolcaddie.toml:1: unknown key 'servr'; did you mean 'server'?"),
+        ("\n\nserver.prt = 1", "toolcaddie.toml:3: unknown key 'server.prt'; did you mean 'port'?"),
+        ("server = {prt = 1}", "toolcaddie.toml:1: unknown key 'server.prt'"),
+        ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
+        ("zzz = 1", "there are bots, budget, catalogs, database_url, limits"),
+        ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
+        ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),
+        (
+            "[server]\nport = 'x'",
+            "toolcaddie.toml:2: server.port: Expected `int`, got `str`; write a whole number from 0 to",
+        ),
+        ("[server]\nport = 70000", "write a whole number from 0 to 65535"),
+        ("server = 3", "write a table with host, port"),
+        ("bots = 3", "bots: Expected `object`, got `int`; write a table of tables"),
+        ("[bots.a]\n[bots.b]\ncategories = 1", "toolcaddie.toml:3: bots.b.categories"),
+        ("catalogs = 'gym'", 'catalogs: Expected `array`, got `str`; write a list of texts like ["one", "two"]'),
+        ("[upstream]\nurl = 'api.openai.com'", "that begins with http:// or https://"),
+        ("[budget]\npolicy = 'best'", 'write "proportional", "fair", "ranked"'),
+        ("x = [", "toolcaddie.toml is not valid TOML"),
+        ("a = 1\nb = = 2\n", "(at line 2, column"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line_and_what_to_do(folder: Path, text: str, said: str) -> None:
+    assert said in complaint(folder, text)
+
+
+def test_a_file_that_is_no_text_says_where(folder: Path) -> None:
+    (folder / "toolcaddie.toml").write_bytes(b'model = "\xff"')
+    with pytest.raises(ConfigError, match=r"not UTF-8 text: .* at byte 9"):
+        load_settings(environ={})
+
+
+@pytest.mark.proves("R002-14")
+@pytest.mark.parametrize("rounds", [1, 5, 10])
+def test_rounds_may_be_1_to_10(folder: Path, rounds: int) -> None:
+    assert effective_preset(loaded(folder, f"[limits]\nrounds = {rounds}")).limits.rounds == rounds
+
+
+@pytest.mark.proves("R002-14")
+@pytest.mark.parametrize("rounds", ["0", "11", "-1", "2.5", "true", '"five"'])
+def test_other_numbers_of_rounds_are_refused(folder: Path, rounds: str) -> None:
+    said = complaint(folder, f"[limits]\nrounds = {rounds}")
+    assert "limits.rounds" in said
+    assert 'write a whole number from 1 to 10 or "off"' in said
+
+
+def test_overrides_change_single_values_of_the_preset_and_off_takes_a_limit_away(folder: Path) -> None:
+    settings = loaded(
+        folder,
+        """
+        preset = "budget"
+        [selection]
+        match = "substring"
+        related_depth = "off"
+        [budget]
+        max_tools = 12
+        [limits]
+        rounds = "off"
+        seconds = 60
+        """,
+    )
+    chosen, source = effective_preset(settings), preset("budget")
+    assert (chosen.selection.match, chosen.selection.related_depth) == ("substring", None)
+    assert (chosen.budget.max_tools, chosen.budget.policy) == (12, "proportional")
+    assert (chosen.limits.rounds, chosen.limits.seconds) == (None, 60.0)
+    assert (chosen.meta, chosen.limits.repeats_warn) == (source.meta, source.limits.repeats_warn)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_without_overrides_every_preset_stays_as_it_is(name: str) -> None:
+    assert effective_preset(Settings(preset=name)) == preset(name)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "values"),
+    [(SelectionOverrides, SelectionSettings), (BudgetOverrides, Budget), (LimitsOverrides, Limits)],
+)
+def test_every_value_of_a_preset_can_be_set(overrides: type[msgspec.Struct], values: Any) -> None:
+    assert [item.name for item in msgspec.structs.fields(overrides)] == [item.name for item in fields(values)]
+
+
+def test_the_environment_wins_over_the_file(folder: Path) -> None:
+    settings = loaded(
+        folder,
+        "preset = 'keyword'\n[server]\nport = 9000\nhost = '::1'",
+        TOOLCADDIE_SERVER_PORT="9001",
+        TOOLCADDIE_CATALOGS="gym, tools.jsonl",
+        TOOLCADDIE_LIMITS_ROUNDS="off",
+        TOOLCADDIE_BUDGET_MAX_TOOLS="12",
+        TOOLCADDIE_BUDGET_RESERVE_TOKENS="0.5",
+        TOOLCADDIE_SELECTION_RANKERS="bm25",
+        TOOLCADDIE_SELECTION_WHOLE_IF_IT_FITS="false",
+        TOOLCADDIE_LOG_JSON="true",
+        TOOLCADDIE_UPSTREAM_URL="http://127.0.0.1:11434/v1",
+        TOOLCADDIE_MODEL="8",
+    )
+    assert (settings.preset, settings.server.host, settings.server.port) == ("keyword", "::1", 9001)
+    assert settings.catalogs == ("gym", "tools.jsonl")
+    assert (settings.log.json, settings.upstream.url, settings.model) == (True, "http://127.0.0.1:11434/v1", "8")
+    chosen = effective_preset(settings)
+    assert (chosen.limits.rounds, chosen.budget.max_tools, chosen.budget.reserve_tokens) == (None, 12, 0.5)
+    assert (chosen.selection.rankers, chosen.selection.whole_if_it_fits) == (("bm25",), False)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("TOOLCADDIE_SERVER_PORT", "http", "environment variable TOOLCADDIE_SERVER_PORT: "),
+        ("TOOLCADDIE_LIMITS_ROUNDS", "11", "write a whole number from 1 to 10"),
+        (
+            "TOOLCADDIE_PRESET",
+            "budgt",
+            "environment variable TOOLCADDIE_PRESET: no preset 'budgt'; did you mean 'budget'",
+        ),
+        ("TOOLCADDIE_LOG_LEVEL", "loud", 'write "debug", "info", "warning", "error"'),
+        ("TOOLCADDIE_LOG_JSON", "perhaps", "write true or false"),
+    ],
+)
+def test_a_wrong_variable_is_named(folder: Path, name: str, value: str, said: str) -> None:
+    assert said in complaint(folder, "", **{name: value})
+
+
+def test_a_mistyped_variable_is_warned_about_and_a_platform_s_own_is_not(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Kubernetes sets TOOLCADDIE_PORT_8321_TCP for a service named toolcaddie: that must not stop the start."""
+    with caplog.at_level(logging.WARNING):
+        loaded(folder, "", TOOLCADDIE_SERVER_PROT="1", TOOLCADDIE_PORT_8321_TCP="tcp://10.0.0.1", TOOLCADDIE_XYZ="1")
+    assert [record.getMessage() for record in caplog.records] == [
+        "the environment variable TOOLCADDIE_SERVER_PROT means nothing here; did you mean TOOLCADDIE_SERVER_PORT?"
+    ]
+
+
+def test_the_starter_file_is_valid_and_sets_the_gym(folder: Path) -> None:
+    assert loaded(folder, starter_toml()) == Settings(catalogs=("gym",))
+
+
+def test_what_the_starter_file_comments_out_are_the_defaults(folder: Path) -> None:
+    lines = starter_toml().splitlines()
+    uncommented = [line[2:] if line.startswith("# ") and (" = " in line or line[2] == "[") else line for line in lines]
+    settings = loaded(folder, "\n".join(uncommented))
+    changed = effective_preset(settings)
+    assert (settings.server, settings.database_url, settings.log) == (
+        Settings().server,
+        DEFAULT_DATABASE,
+        Settings().log,
+    )
+    assert changed == preset("default")
+    assert settings.bots["front-desk"].disabled_tools == ("delete_member",)
