@@ -20,7 +20,7 @@ from toolcaddie.providers.practice_answer import signed
 from toolcaddie.providers.practice_plan import Call, Say, Step, forced_step, next_step, only_words
 from toolcaddie.providers.practice_scene import read_scene
 from toolcaddie.schema import canonical_json, estimate_tokens
-from toolcaddie.tool import JsonObject, ToolCall
+from toolcaddie.tool_types import JsonObject, ToolCall
 
 MODEL = "practice"
 

@@ -7,63 +7,32 @@ fill is left to its default, or reported as missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import date
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from toolcaddie.providers.practice_mentions import Kind, Mention, currency_codes, number
-from toolcaddie.providers.practice_toolbox import NAMING_WORDS, KnownTool, Slot
-from toolcaddie.providers.practice_words import READ, STOP_WORDS, VERBS, fold, split_words, stem, stems, words_of
-
-NOTHING = object()
-"""No rule found a value; None would be a value."""
-
-_MONEY_WORDS = frozenset(map(stem, words_of("amount price cost fee total budget rate charge pay wage bonus sum")))
-_PERSON_CUES = words_of("for to of from with by about")
-_TITLE_CUES = words_of("called named titled name title labelled")
-_FROM_WORDS = words_of("from start since after begin min")
-_TO_WORDS = words_of("to end until till before due expiry max")
-_DATE_WORDS = words_of("date day on at when due since until deadline birthday")
-_TEXT_WORDS = frozenset(
-    map(
-        stem, words_of("text note content message body comment description remark reason details summary feedback memo")
-    )
+from toolcaddie.providers.practice_facts import NAME_KINDS, Facts, allot
+from toolcaddie.providers.practice_kinds import (
+    FROM_WORDS,
+    NOTHING,
+    PAGING_WORDS,
+    TEXT_WORDS,
+    TO_WORDS,
+    fitted,
+    kinds_of,
+    shaped,
+    takes,
+    takes_currency,
+    written_day,
 )
-_ID_LINKS = words_of("id number no nr")
-_PAGING = words_of("limit top size offset page skip cursor per")
-_UNITS_IN_DAYS = {"minute": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
+from toolcaddie.providers.practice_mentions import Mention, currency_codes
+from toolcaddie.providers.practice_toolbox import KnownTool, Slot
+from toolcaddie.providers.practice_words import STOP_WORDS, VERBS, fold, split_words, stem, stems, stems_of, words_of
+
 _NEGATIONS = words_of("not no without never un inactive except dont don")
-
-
-@dataclass(kw_only=True)
-class Facts:
-    """What a message offers for filling; `used` grows while arguments are filled from it."""
-
-    text: str
-    mentions: tuple[Mention, ...]
-    today: date
-    ids: Mapping[str, Any] = field(default_factory=dict)
-    """Identifiers found elsewhere, by argument."""
-    used: list[tuple[int, int]] = field(default_factory=list)
-
-    def free(self, *kinds: Kind) -> list[Mention]:
-        """Mentions of these kinds that nothing has used, in the order of the text."""
-        return [mention for mention in self.mentions if mention.kind in kinds and self.is_free(*mention.span)]
-
-    def is_free(self, start: int, end: int) -> bool:
-        return all(end <= first or last <= start for first, last in self.used)
-
-    def take(self, mention: Mention) -> Any:
-        self.used.append(mention.span)
-        return mention.value
-
-    def before(self, position: int, count: int = 3) -> list[str]:
-        """Stems of the last words before a place."""
-        return stems(self.text[max(0, position - 60) : position])[-count:]
-
-    def after(self, position: int, count: int = 2) -> list[str]:
-        return stems(self.text[position : position + 60])[:count]
+_ID_LINKS = words_of("id number no nr")
+_TOPIC_WORDS = stems_of("topic subject interest purpose")
+_PLACE_WORDS = stems_of("city location place address country region")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,119 +46,55 @@ class Filled:
 def fill(tool: KnownTool, facts: Facts, *, insist: frozenset[str] = frozenset()) -> Filled:
     """Fill a tool's arguments. `insist`: optional ones to treat as required.
 
-    All slots are tried with the surest rule first, then with the next, so that a guess never takes what another slot
-    has a label for.
+    All slots are tried with the surest rule first, then with the next, so that a guess never takes what another slot has a
+    label for; required slots come before optional ones.
     """
+    needed = {slot.name for slot in tool.slots if slot.required} | insist
     values: dict[str, Any] = {slot.name: facts.ids[slot.name] for slot in tool.slots if slot.name in facts.ids}
-    for rule in (_labelled, _chosen, _by_kind, _nested, _by_phrase):
-        for slot in sorted(tool.slots, key=lambda slot: not slot.required):
-            if slot.name not in values:
+    for rule in _RULES:
+        for slot in sorted(tool.slots, key=lambda slot: slot.name not in needed):
+            if slot.name not in values and (rule is not _last_resort or slot.name in needed):
                 value = fitted(rule(slot, facts, tool), slot)
                 if value is not NOTHING:
                     values[slot.name] = value
-    for slot in tool.slots:
-        if (slot.required or slot.name in insist) and slot.name not in values:
-            value = fitted(_last_resort(slot, facts, tool), slot)
-            if value is not NOTHING:
-                values[slot.name] = value
-    missing = [slot for slot in tool.slots if (slot.required or slot.name in insist) and slot.name not in values]
     return Filled(
-        arguments={slot.name: values[slot.name] for slot in tool.slots if slot.name in values}, missing=tuple(missing)
+        arguments={slot.name: values[slot.name] for slot in tool.slots if slot.name in values},
+        missing=tuple(slot for slot in tool.slots if slot.name in needed and slot.name not in values),
     )
 
 
-def fitted(value: Any, slot: Slot) -> Any:
-    """The value in the slot's type, or NOTHING where it cannot be: a provider's schema check must not fail on us."""
-    if value is NOTHING:
-        return value
-    if slot.choices:
-        return value if value in slot.choices or slot.type == "array" else NOTHING
-    match slot.type:
-        case "integer":
-            return _whole(value)
-        case "number":
-            return _numeric(value)
-        case "string":
-            return _text(value, slot)
-        case "boolean":
-            return value if isinstance(value, bool) else NOTHING
-        case "array":
-            return value if isinstance(value, list) else [value]
-        case "object":
-            return value if isinstance(value, Mapping) else NOTHING
-    return value
-
-
-def _whole(value: Any) -> Any:
-    value = _numeric(value)
-    return int(value) if value is not NOTHING and float(value).is_integer() else NOTHING
-
-
-def _numeric(value: Any) -> Any:
-    if isinstance(value, bool):
-        return NOTHING
-    if isinstance(value, int | float):
-        return value
-    text = str(value).strip().lstrip("#")
-    return number(text) if re.fullmatch(r"-?[\d,]*\.?\d+", text) else NOTHING
-
-
-def _text(value: Any, slot: Slot) -> Any:
-    text = str(value).strip()
-    pattern = slot.schema.get("pattern")
-    if not text or (isinstance(pattern, str) and not _matches(pattern, text)):
-        return NOTHING
-    return text[: slot.schema.get("maxLength") or None]
-
-
-def _matches(pattern: str, text: str) -> bool:
-    try:
-        return re.search(pattern, text) is not None
-    except re.error:  # a dialect of patterns that is not ours to judge
-        return True
-
-
-# Rule 1: "phone 555 1234", "stage to Won", "note: call back"
+# Rule 1: "phone 555 1234", "note: call back", "with the question How are you?"
 
 
 def _labelled(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     """What stands behind the argument's own name in the message."""
     if slot.type not in ("string", "integer", "number") or slot.choices:
         return NOTHING
-    label = r"[ _-]".join(re.escape(word) for word in _label_words(slot))
+    words = split_words(slot.name)
+    label = r"[ _-]".join(map(re.escape, words[:-1] if slot.is_id and len(words) > 1 else words))
     links = r"id|number|no\.?" if slot.is_id else r"is|to|of|as|number|no\.?|at"
-    sure = re.compile(
-        rf"\b{label}\b(?: (?:{links}))*\s*(?P<mark>[:=#]\s*)?(?P<value>\S.*)",
-        re.IGNORECASE | re.DOTALL,
-    )
-    match = sure.search(facts.text)
-    if match is None:
-        return NOTHING
-    start = match.start("value")
-    mention = next((one for one in facts.mentions if one.start <= start + 1 and start < one.end), None)
-    if mention is not None and facts.is_free(*mention.span) and _kind_fits(mention, slot):
-        return _shaped(facts.take(mention), mention, slot)
-    if match["mark"] and slot.type == "string" and not slot.is_id and facts.is_free(start, len(facts.text)):
-        value = re.split(r"[;\n]|, (?=\w+ ?[:=])", match["value"])[0].strip(" .\"'")
-        facts.used.append((start, start + len(value)))
-        return value
+    pattern = rf"\b(?P<with>with (?:the |an? )?)?{label}\b(?: (?:{links}))*\s*(?P<mark>[:=#]\s*)?(?P<value>\S.*)"
+    for match in re.finditer(pattern, facts.text, re.IGNORECASE | re.DOTALL):
+        if any(one.start <= match.start() < one.end for one in facts.mentions):
+            continue  # the word is part of something else: the months of "6 months" are no label
+        start = match.start("value")
+        behind = next((one for one in facts.mentions if one.start <= start + 1 and start < one.end), None)
+        if behind is not None and facts.is_free(*behind.span) and takes(slot, behind):
+            facts.take(behind)
+            return shaped(behind, slot)
+        if (match["mark"] or match["with"]) and slot.is_free_text and not slot.is_id:
+            return _rest(match, facts)
     return NOTHING
 
 
-def _label_words(slot: Slot) -> list[str]:
-    words = split_words(slot.name)
-    return words[:-1] if slot.is_id and len(words) > 1 else words
-
-
-def _kind_fits(mention: Mention, slot: Slot) -> bool:
-    if slot.is_id:
-        return mention.kind in ("number", "code") or (slot.type == "string" and mention.kind == "phone")
-    if slot.type in ("integer", "number"):
-        return mention.kind in ("number", "money", "percent", "duration") or (
-            mention.kind == "phone" and slot.type == "number"
-        )
-    wanted = _kinds_of(slot)
-    return mention.kind in wanted if wanted else mention.kind in ("quote", "name", "code", "number", "phone")
+def _rest(match: re.Match[str], facts: Facts) -> Any:
+    """The text behind a label, up to the next label or the end."""
+    start = match.start("value")
+    value = re.split(r"[;\n]|, (?=\w+ ?[:=])|,? and (?=the \w+ )", match["value"])[0].rstrip()
+    if not facts.is_free(start, start + len(value)):
+        return NOTHING
+    facts.used.append((start, start + len(value)))
+    return value.strip("\"'“” ")
 
 
 # Rule 2: a word of the message is one of the choices
@@ -197,8 +102,8 @@ def _kind_fits(mention: Mention, slot: Slot) -> bool:
 
 def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type == "array":
-        items = slot.schema.get("items") or {}
-        return [choice for choice in items.get("enum", ()) if _places(facts, choice)] or NOTHING
+        choices = (slot.schema.get("items") or {}).get("enum", ())
+        return [choice for choice in choices if _places(facts, choice)] or NOTHING
     if slot.type == "boolean" and not slot.choices:
         return _said_flag(slot, facts)
     labels = {word for other in tool.slots if other.name != slot.name for word in split_words(other.name)}
@@ -210,18 +115,21 @@ def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     )
     if not said:
         return NOTHING
-    choice = slot.choices[_meant(said, slot, facts)[2]]
-    return NOTHING if not slot.required and slot.schema.get("default") == choice else choice
+    place, _, number = _meant(said, slot, facts)
+    choice = slot.choices[number]
+    if not slot.required and slot.schema.get("default") == choice:
+        return NOTHING
+    facts.used.append((place, place + 1))  # one letter is enough to keep other choices off, and leaves texts whole
+    return choice
 
 
 def _meant(said: Sequence[tuple[int, int, int]], slot: Slot, facts: Facts) -> tuple[int, int, int]:
     """Of several choices said: what is changed *to*, for an argument called `to` or alone; else the first."""
-    words = set(slot.words)
-    if not words & {"from", "source", "old"}:
+    if FROM_WORDS.isdisjoint(slot.words):
         for one in said:
             if {"to", "into", "as"} & set(split_words(facts.text[: one[0]])[-1:]):
                 return one
-        if words & {"to", "target", "new"}:
+        if not TO_WORDS.isdisjoint(slot.words):
             return said[-1]
     return said[0]
 
@@ -236,149 +144,87 @@ def _places(facts: Facts, choice: Any) -> list[int]:
         said[n][0] for n in range(len(said) - len(words) + 1) if [word for _, word in said[n : n + len(words)]] == words
     ]
     places += [place for place, code in currency_codes(facts.text) if code == choice and place not in places]
-    named = [one for one in facts.mentions if one.kind in ("quote", "name") and " " in one.text]
-    return [place for place in places if not any(one.start <= place < one.end for one in named)]
+    longer = [one.span for one in facts.mentions if one.kind in ("quote", "name") and " " in one.text]
+    taken = [*longer, *facts.used]
+    return [place for place in places if not any(start <= place < end for start, end in taken)]
 
 
 def _said_flag(slot: Slot, facts: Facts) -> Any:
+    """A flag whose name is said is meant, unless a word before it says no."""
     words = [word for word in slot.words if word not in STOP_WORDS]
     text = stems(facts.text)
     if not words or not all(word in text for word in words):
         return NOTHING
     place = text.index(words[0])
-    return not _NEGATIONS.intersection(text[max(0, place - 2) : place])
+    return _NEGATIONS.isdisjoint(text[max(0, place - 2) : place])
 
 
 # Rule 3: the slot's name or format says what kind of value it takes
 
 
 def _by_kind(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    if slot.choices or slot.type in ("boolean", "object", "array"):
+    if slot.choices or slot.type not in ("string", "integer", "number"):
         return NOTHING
     if slot.is_id:
         return _given_id(slot, facts)
-    words = set(slot.words)
-    if slot.type == "string" and "currency" in words | set(stems(slot.description)) and not words & _TEXT_WORDS:
+    if takes_currency(slot):
         return _currency(slot, facts)
-    kinds = _kinds_of(slot)
-    free = facts.free(*kinds) if kinds else []
+    kinds = kinds_of(slot)
     if "date" in kinds:
-        return _day(slot, facts, free)
-    free = [mention for mention in free if mention.kind != "period" or mention.unit]
-    return _shaped(facts.take(free[0]), free[0], slot) if free else NOTHING
+        return _day(slot, facts)
+    free = [one for one in facts.free(*kinds) if one.kind != "period" or one.unit]
+    if not free:
+        return NOTHING
+    facts.take(free[0])
+    return shaped(free[0], slot)
 
 
 def _given_id(slot: Slot, facts: Facts) -> Any:
-    """A number or code that stands right behind the thing's name, or the only one when the identifier is bare."""
+    """A number or code that stands right behind the thing's name, or behind a #."""
     thing = slot.thing[-1] if slot.thing else "id"
     for mention in facts.free("number", "code"):
         near = facts.before(mention.start, 2)
-        if mention.text.isalpha():
-            continue
-        if (
-            near[-1:] in ([thing], ["id"])
-            or (near[-2:-1] == [thing] and near[-1] in _ID_LINKS)
-            or facts.text[mention.start : mention.start + 1] == "#"
-        ):
+        linked = near[-2:-1] == [thing] and near[-1] in _ID_LINKS
+        marked = facts.text[mention.start : mention.start + 1] == "#"
+        if not mention.text.isalpha() and (near[-1:] in ([thing], ["id"]) or linked or marked):
             return facts.take(mention)
     return NOTHING
 
 
-def _kinds_of(slot: Slot) -> tuple[Kind, ...]:
-    """Kinds of mention that a slot takes by its name and format, the likeliest first; empty: no saying."""
-    words = set(slot.words)
-    if slot.type in ("integer", "number"):
-        return _number_kinds(words)
-    if "email" in words or slot.format == "email":
-        return ("email",)
-    if words & {"phone", "mobile", "telephone", "tel", "whatsapp"}:
-        return ("phone",)
-    if words & {"url", "link", "website"} or slot.format == "uri":
-        return ("url",)
-    if slot.format in ("date", "date-time") or words & _DATE_WORDS or "YYYY-MM" in slot.description:
-        return ("date", "period")
-    if words & {"time", "hour", "clock"} or slot.format == "time" or "HH:MM" in slot.description:
-        return ("time",)
-    if words & {"code", "coupon", "voucher", "sku"}:
-        return ("code", "quote")
-    return ()
+def _currency(slot: Slot, facts: Facts) -> Any:
+    codes = [code for _, code in currency_codes(facts.text)]
+    if not codes:
+        return NOTHING
+    return codes[0] if not FROM_WORDS.isdisjoint(slot.words) or TO_WORDS.isdisjoint(slot.words) else codes[-1]
 
 
-def _number_kinds(words: set[str]) -> tuple[Kind, ...]:
-    if words & _PAGING:
-        return ()
-    if words & {"percent", "percentage", "discount"}:
-        return ("percent",)
-    if words & set(_UNITS_IN_DAYS) or "duration" in words:
-        return ("duration", "period")
-    if words & _MONEY_WORDS:
-        return ("money",)
-    return ()
-
-
-def _shaped(value: Any, mention: Mention, slot: Slot) -> Any:
-    """The mention's value as the slot counts: two weeks as 14 where it wants days."""
-    if mention.kind == "period" and slot.type in ("integer", "number"):
-        first, last = (date.fromisoformat(day) for day in value)
-        return round((last - first).days / _UNITS_IN_DAYS[_unit(slot, "day")])
-    if mention.kind == "duration" and slot.type in ("integer", "number"):
-        return round(value * _UNITS_IN_DAYS[mention.unit] / _UNITS_IN_DAYS[_unit(slot, mention.unit)])
-    if slot.type == "string" and mention.kind in ("number", "money", "phone"):
-        return mention.text
-    return value
-
-
-def _unit(slot: Slot, otherwise: str) -> str:
-    return next((unit for unit in _UNITS_IN_DAYS if unit in slot.words), otherwise)
-
-
-def _day(slot: Slot, facts: Facts, free: list[Mention]) -> Any:
-    words = set(slot.words)
-    starts, ends = bool(words & _FROM_WORDS), bool(words & _TO_WORDS - {"due"})
-    dates = [mention for mention in free if mention.kind == "date"]
-    if dates and ends and not starts and len(dates) > 1:
-        dates = dates[1:]
+def _day(slot: Slot, facts: Facts) -> Any:
+    starts, ends = not FROM_WORDS.isdisjoint(slot.words), not TO_WORDS.isdisjoint(slot.words)
+    dates = facts.free("date")
     if dates:
-        return _written_day(facts.take(dates[0]), dates[0], slot)
+        chosen = dates[-1] if ends and not starts else dates[0]
+        return written_day(facts.take(chosen), chosen.text, slot)
     for mention in (one for one in facts.mentions if one.kind == "period"):
         if "YYYY-MM" in slot.description and "DD" not in slot.description:
             return mention.value[0][:7]
-        if starts or ends:  # both ends of one period: it is not used up by the first
+        if starts or ends:  # a period gives both: its first end does not use it up
             return mention.value[1 if ends and not starts else 0]
     return NOTHING
 
 
-def _written_day(value: str, mention: Mention, slot: Slot) -> str:
-    """The date, or the word the user used where the slot takes such words: its owner knows best which day it is."""
-    word = mention.text.lower()
-    accepts = f"{slot.description} {slot.schema.get('pattern', '')}".lower()
-    if word.isalpha() and re.search(rf"\b{word}\b", accepts):
-        return word
-    if "YYYY-MM" in slot.description and "DD" not in slot.description:
-        return value[:7]
-    time = "T00:00:00" if slot.format == "date-time" else ""
-    return value + time
-
-
-def _currency(slot: Slot, facts: Facts) -> Any:
-    codes = currency_codes(facts.text)
-    if not codes:
-        return NOTHING
-    target = bool({"to", "target", "into"} & set(slot.words))
-    return codes[-1][1] if (target and len(codes) > 1) or not {"from", "to", "base"} & set(slot.words) else codes[0][1]
-
-
-# Rule 4: an object's own fields, or a list of words
+# Rule 4: an object's own fields; a list of names
 
 
 def _nested(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type == "object" and slot.schema.get("properties") and slot.required:
         inner = KnownTool(name=slot.name, description=slot.description, schema=slot.schema)
         return fill(inner, facts).arguments or NOTHING
+    if slot.type == "array" and slot.required and (slot.schema.get("items") or {}).get("type", "string") == "string":
+        return [facts.take(mention) for mention in facts.free(*NAME_KINDS)] or NOTHING
     return NOTHING
 
 
-# Rule 5: "called X", "about X", "from X", a free name
+# Rule 5: "called X", "about X", "in X", a number beside the slot's word
 
 
 def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
@@ -386,12 +232,9 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return NOTHING
     if slot.type != "string":
         return _count(slot, facts)
-    words = set(slot.words)
-    if slot.is_search:
-        return _name(slot, facts) if slot.required or not _READS_ALL.search(facts.text) else NOTHING
-    if slot.is_naming:
+    if slot.is_search or slot.is_naming:
         return _name(slot, facts)
-    for pattern in _phrases(words):
+    for pattern in _phrases(slot):
         match = pattern.search(facts.text)
         if match and facts.is_free(*match.span("value")):
             facts.used.append(match.span("value"))
@@ -399,7 +242,6 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     return NOTHING
 
 
-_READS_ALL = re.compile(r"\b(?:all|every|everyone|everybody) \w+\W*$", re.IGNORECASE)
 _SAYING = re.compile(
     r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\"”']?\W*$", re.IGNORECASE
 )
@@ -410,18 +252,14 @@ _ABOUT = re.compile(
 _LOCATED = re.compile(r"\b(?:in|at|located in)\s+(?:the )?(?P<value>[A-Z][\w'-]*(?: [A-Z][\w'-]*)*)")
 
 
-def _phrases(words: set[str]) -> list[re.Pattern[str]]:
+def _phrases(slot: Slot) -> list[re.Pattern[str]]:
     """The key phrases that introduce a slot's value, the surest first."""
-    found = []
+    words = set(slot.words)
     if "reason" in words:
-        found.append(_BECAUSE)
-    if words & _TEXT_WORDS:
-        found.append(_SAYING)
-    if words & (_TEXT_WORDS | {"topic", "subject", "interest", "purpose"}) and "reason" not in words:
-        found.append(_ABOUT)
-    if words & {"city", "location", "place", "address", "country", "region"}:
-        found.append(_LOCATED)
-    return found
+        return [_BECAUSE]
+    found = [_SAYING] if words & TEXT_WORDS else []
+    found += [_ABOUT] if words & (TEXT_WORDS | _TOPIC_WORDS) else []
+    return found + ([_LOCATED] if words & _PLACE_WORDS else [])
 
 
 def _name(slot: Slot, facts: Facts) -> Any:
@@ -429,50 +267,20 @@ def _name(slot: Slot, facts: Facts) -> Any:
     return NOTHING if found is None else str(facts.take(found))
 
 
-def allot(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
-    """Which name of the message belongs to which slot, by slot name: the best pair first, until names or slots run out."""
-    free = facts.free("quote", "name", "code", "email")
-    pairs = [
-        (_belonging(mention, slot, facts), -order, -place, slot, mention)
-        for order, slot in enumerate(slots)
-        for place, mention in enumerate(free)
-    ]
-    found: dict[str, Mention] = {}
-    for _, _, _, slot, mention in sorted(pairs, key=lambda pair: pair[:3], reverse=True):
-        if slot.name not in found and mention not in found.values():
-            found[slot.name] = mention
-    return found
-
-
-def _belonging(mention: Mention, slot: Slot, facts: Facts) -> float:
-    """How much speaks for it: the slot's word beside the name, "called" before a title, "for" or an 's at a person."""
-    near = {*facts.before(mention.start, 2), *facts.after(mention.end, 1)}
-    thing = set(slot.thing) if slot.is_id else set(slot.words) - NAMING_WORDS
-    score = 3.0 if near & thing else 0.0
-    cue = (split_words(facts.text[: mention.start]) or [""])[-1]
-    if slot.is_id:
-        score += 1.0 if cue in _PERSON_CUES else -1.0 if cue in _TITLE_CUES else 0.0
-        score += 0.5 if facts.text[mention.end : mention.end + 2] in ("'s", "’s") else 0.0
-        return score - (0.3 if mention.kind == "email" else 0.0)
-    score += 2.0 if cue in _TITLE_CUES else 0.0
-    return score + (0.5 if mention.kind == "quote" else -0.3 if mention.kind == "email" else 0.0)
-
-
 def _count(slot: Slot, facts: Facts) -> Any:
-    """A number that stands next to one of the slot's words: "50 points", "capacity 20"; of paging: "top 5"."""
+    """A number beside one of the slot's words ("50 points", "capacity 20"), or the only one when its word is there at all."""
     words = set(slot.words)
-    if words & _PAGING:
-        match = re.search(r"\b(?:top|first|last|latest|only) (\d+)\b", facts.text, re.IGNORECASE)
-        return int(match[1]) if match and "limit" in words else NOTHING
     free = facts.free("number", "percent")
-    for mention in free:
-        if words & {*facts.before(mention.start, 3), *facts.after(mention.end, 2)}:
-            return facts.take(mention)
-    is_spoken_of = not words.isdisjoint(stems(facts.text))
-    return facts.take(free[0]) if len(free) == 1 and is_spoken_of else NOTHING
+    if words & PAGING_WORDS:
+        tops = [one for one in free if {"top", "first", "last", "latest", "only"} & set(facts.before(one.start, 1))]
+        return facts.take(tops[0]) if tops and "limit" in words else NOTHING
+    beside = [one for one in free if words & {*facts.before(one.start, 3), *facts.after(one.end, 2)}]
+    if not beside and len(free) == 1 and not words.isdisjoint(stems(facts.text)):
+        beside = free
+    return facts.take(beside[0]) if beside else NOTHING
 
 
-# What a required slot gets when no rule found anything
+# Rule 6, for what is required: any number, any name, the words that are left
 
 
 def _last_resort(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
@@ -480,21 +288,23 @@ def _last_resort(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return slot.schema.get("default", NOTHING)
     if slot.type in ("integer", "number"):
         free = facts.free("number", "money", "duration", "percent")
-        return _shaped(facts.take(free[0]), free[0], slot) if free else NOTHING
-    if _kinds_of(slot):
+        return shaped(_taken(free[0], facts), slot) if free else NOTHING
+    if kinds_of(slot):
         return NOTHING
-    quotes = facts.free("quote", "name") if set(slot.words) & NAMING_WORDS else facts.free("quote")
-    if quotes:
-        return facts.take(quotes[0])
-    return salient(facts, tool) or NOTHING
+    named = facts.free("quote", "name") if slot.is_naming else facts.free("quote")
+    return facts.take(named[0]) if named else salient(facts, tool) or NOTHING
+
+
+def _taken(mention: Mention, facts: Facts) -> Mention:
+    facts.take(mention)
+    return mention
 
 
 def salient(facts: Facts, tool: KnownTool | None = None) -> str:
     """The words of the message that nothing has used, without its verb, the tool's own words and small words at the ends."""
     own = set(tool.name_stems) if tool else set()
-    kept = [
-        match[0] for match in re.finditer(r"[^\s,;:.!?\"“”]+", facts.text) if facts.is_free(match.start(), match.end())
-    ]
+    pieces = re.finditer(r"[^\s,;:.!?\"“”]+", facts.text)
+    kept = [match[0] for match in pieces if facts.is_free(match.start(), match.end())]
     while kept and _is_small(kept[0], own):
         kept.pop(0)
     while kept and _is_small(kept[-1], own):
@@ -504,7 +314,14 @@ def salient(facts: Facts, tool: KnownTool | None = None) -> str:
 
 def _is_small(word: str, own: set[str]) -> bool:
     folded = re.sub(r"['’]s?$", "", fold(word))
-    return folded in STOP_WORDS or stem(folded) in own or READ in VERBS.get(stem(folded), ()) or stem(folded) in VERBS
+    return folded in STOP_WORDS or stem(folded) in own or stem(folded) in VERBS
 
 
-Rule = Callable[[Slot, Facts, KnownTool], Any]
+_RULES: tuple[Callable[[Slot, Facts, KnownTool], Any], ...] = (
+    _labelled,
+    _chosen,
+    _by_kind,
+    _nested,
+    _by_phrase,
+    _last_resort,
+)

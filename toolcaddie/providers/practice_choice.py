@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from toolcaddie.providers.practice_arguments import fill
 from toolcaddie.providers.practice_scene import Scene
 from toolcaddie.providers.practice_toolbox import KnownTool
-from toolcaddie.providers.practice_words import READ, VERBS, stem, words_of
+from toolcaddie.providers.practice_words import READ, VERBS, stems_of
 
-_FIGURES = frozenset(
-    map(stem, words_of("stats statistics count total summary overview dashboard report analytics metrics"))
-)
+_FIGURES = stems_of("stats statistics count total summary overview dashboard report analytics metrics")
 _ANSWERING = frozenset({READ, "validate", "count", "convert"})
 _CHECKED = 8
 """How many of the best are looked at closely: filling arguments costs more than comparing words."""
@@ -44,7 +42,9 @@ def fits(choice: Choice, scene: Scene) -> bool:
         return False
     objects = choice.hits - {scene.wish.verb}
     takes_the_name = bool(scene.naming_stems) and any(slot.is_id or slot.is_search for slot in choice.tool.slots)
-    return bool(objects) and (bool(choice.named - {scene.wish.verb}) or len(objects) > 1 or takes_the_name)
+    if not objects:
+        return takes_the_name and scene.wish.verb in choice.tool.name_stems
+    return bool(choice.named - {scene.wish.verb}) or len(objects) > 1 or takes_the_name
 
 
 def _by_words(tool: KnownTool, scene: Scene) -> Choice:
@@ -61,6 +61,7 @@ def _by_words(tool: KnownTool, scene: Scene) -> Choice:
             if weight and share == 1.0:
                 hits.add(word)
                 named |= {met} & set(tool.name_stems)
+    score += 2.0 * len([slot for slot in tool.slots if len(slot.words) > 1 and set(slot.words) <= set(wish.content)])
     fitting = _verb_fits(tool, scene)
     choice = Choice(tool=tool, score=score, hits=frozenset(hits), named=frozenset(named), verb_fits=fitting)
     factors = (
@@ -103,13 +104,19 @@ def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
         return not tool.families or bool(tool.families & _ANSWERING)
     if wish.mood == "states":
         return not tool.reads
+    if tool.reads and READ not in wish.families:
+        return False
     return wish.verb in (*tool.name_stems, tool.opening) or bool(wish.families & tool.does)
 
 
 def _verb_factor(choice: Choice, scene: Scene) -> float:
     wish, tool = scene.wish, choice.tool
     if choice.verb_fits:
-        return 1.0 if wish.mood != "orders" else 1.7 if wish.verb in (*tool.name_stems, tool.opening) else 1.5
+        if wish.mood != "orders":
+            return 1.0
+        if wish.verb in (*tool.name_stems, tool.opening):
+            return 1.7
+        return 1.5 if wish.families & tool.families else 1.25
     return 0.3 if wish.mood == "asks" or tool.reads else 0.5
 
 

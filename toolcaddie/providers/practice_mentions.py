@@ -269,6 +269,11 @@ def number(text: str) -> int | float:
 _FINDERS: tuple[Callable[[str, date], Iterator[Mention]], ...] = (
     # The order decides who wins where two would overlap: what is marked beats what is guessed, the longer the shorter.
     _plain("quote", r"(?<!\w)[\"“”«']([^\"“”«»']{2,}?(?:['’]\w[^\"“”«»']*?)?)[\"“”»'](?!\w)"),
+    _plain(
+        "name",
+        r"\b(?:called|named|titled)\s+(?![\"“'])([^,.;:\"?!]+?)(?=\s+(?:for|with|at|on|in|and|by|that|who|from|to|of|"
+        r"as|due|starting|which|is)\b|[,.;:?!]|\s*$)",
+    ),
     _plain("email", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
     _plain("url", r"\bhttps?://[^\s,;]+"),
     _dates,

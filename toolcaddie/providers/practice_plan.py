@@ -14,22 +14,24 @@ from typing import Any
 
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
 from toolcaddie.providers import practice_answer as answer
-from toolcaddie.providers.practice_arguments import NOTHING, Facts, Filled, allot, fill, fitted, salient
+from toolcaddie.providers.practice_arguments import Filled, fill, salient
 from toolcaddie.providers.practice_choice import fits, ranked
+from toolcaddie.providers.practice_facts import Facts, allot
+from toolcaddie.providers.practice_kinds import NOTHING, fitted
 from toolcaddie.providers.practice_mentions import Kind, Mention
 from toolcaddie.providers.practice_rows import Match, Row, identifier, matches, rows_of, wrong_fields
 from toolcaddie.providers.practice_scene import Done, Scene
 from toolcaddie.providers.practice_toolbox import KnownTool, Slot
-from toolcaddie.providers.practice_words import SMALL_TALK, split_words, stem, stems, words_of
-from toolcaddie.tool import JsonObject
+from toolcaddie.providers.practice_words import SMALL_TALK, split_words, stem, stems, stems_of
+from toolcaddie.tool_types import JsonObject
 
 MAX_CALLS = 12
 """Calls for one wish; a plan that needs more is lost."""
 
 _MAX_DEPTH = 3
 _MAX_TRIES = 2
-_LISTS = frozenset(map(stem, ("list", "search", "find", "all", "lookup")))
-_FIGURES = frozenset(map(stem, words_of("stats statistics count summary dashboard analytics report details history")))
+_LISTS = stems_of("list search find all lookup")
+_FIGURES = stems_of("stats statistics count summary dashboard analytics report details history")
 _NAMING_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email", "phone")
 
 

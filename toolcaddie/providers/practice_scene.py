@@ -14,7 +14,7 @@ import msgspec
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
 from toolcaddie.providers.practice_answer import SIGNATURE
-from toolcaddie.providers.practice_arguments import Facts, allot
+from toolcaddie.providers.practice_facts import Facts, allot
 from toolcaddie.providers.practice_mentions import KNOWN_CURRENCIES, Mention, currency_codes, find_mentions
 from toolcaddie.providers.practice_rows import decode, is_error
 from toolcaddie.providers.practice_toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools

@@ -17,15 +17,15 @@ from toolcaddie.providers.practice_words import (
     content_stems,
     joined,
     split_words,
-    stem,
     stems,
+    stems_of,
     words_of,
 )
-from toolcaddie.tool import JsonObject
+from toolcaddie.tool_types import JsonObject
 
-_PLAIN = frozenset(map(stem, words_of("list all info details stats statistics count total summary overview data new")))
+_PLAIN = stems_of("list all info details stats statistics count total summary overview data new")
 _SEARCHES = words_of("search query q name keyword term filter")
-NAMING_WORDS = words_of("name title label subject")
+NAMING_WORDS = stems_of("name title label subject")
 _ID_ENDINGS = words_of("id ids uuid")
 
 

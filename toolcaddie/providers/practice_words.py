@@ -31,7 +31,8 @@ STOP_WORDS = words_of(
     "do does did has have had can could would should will shall may might must please just now there here up "
     "out off over not no who what which when where why how much many any some all every each also only today's "
     "want need like let lets hi hello hey thanks thank good morning afternoon evening bye ok okay yes are're "
-    "i'm i'd we're it's what's who's tell me give know help currently number right really very too kindly s t re ll "
+    "i'm i'd we're it's what's who's tell me give know help currently number right really called named titled very too "
+    "kindly s t re ll "
     "ve d m"
 )
 
@@ -98,7 +99,12 @@ def stem(word: str) -> str:
             if word[-1] == word[-2] and word[-1] not in "lsz":
                 word = word[:-1]
             break
-    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+    return word[:-1] if len(word) > 3 and word.endswith("e") else word
+
+
+def stems_of(text: str) -> frozenset[str]:
+    """Like `words_of`, of the words' stems."""
+    return frozenset(stem(word) for word in text.split())
 
 
 def stems(text: str) -> list[str]:
@@ -138,7 +144,10 @@ _STATEMENT = re.compile(
     r"|(?-i:[A-Z]\w+(?: [A-Z]\w+)*) (?:has|have|had|is|was|will|\w+ed)\b)",
     re.IGNORECASE,
 )
-_LATE_ORDER = re.compile(r"\b(?:please|wants? to|needs? to|would like to|asked to|wishes to) (\w+)", re.IGNORECASE)
+_LATE_ORDER = re.compile(
+    r"\b(?:please|wants? to|needs? to|would like to|asked to|wishes to) (\w+)|[,;.] (?:and |so |then )?(\w+)",
+    re.IGNORECASE,
+)
 
 Mood = Literal["asks", "orders", "states"]
 
@@ -183,7 +192,7 @@ def _mood(core: str, verbs: Container[str]) -> tuple[Mood, str]:
         return "asks", ""
     if first in VERBS or first in verbs:
         return "orders", first
-    late = [stem(fold(match[1])) for match in _LATE_ORDER.finditer(core)]
+    late = [stem(fold(match[1] or match[2])) for match in _LATE_ORDER.finditer(core)]
     for verb in late:
         if verb in VERBS and not _only_reads(verb):
             return "orders", verb
@@ -204,4 +213,5 @@ def joined(text: str) -> str:
 
 def content_stems(text: str) -> tuple[str, ...]:
     """Stems of the words that carry meaning, in order, each once."""
-    return tuple(dict.fromkeys(stem(word) for word in split_words(text) if word not in STOP_WORDS and len(word) > 1))
+    words = (word for word in split_words(text) if word not in STOP_WORDS and len(word) > 1 and not word.isdigit())
+    return tuple(dict.fromkeys(map(stem, words)))
