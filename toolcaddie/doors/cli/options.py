@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any, Literal, TypeVar
@@ -87,6 +88,7 @@ def settings_of(
     settings = load_settings(common.config)
     level = "error" if quiet and settings.log.level == Log().level else settings.log.level
     configure_logging(json=settings.log.json, level=level)
+    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells at every start that there was nothing to do
     return _with(
         settings,
         catalogs=catalogs or None,

@@ -1,0 +1,204 @@
+"""`toolcaddie serve` as a process, and `toolcaddie keys` beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import openai
+import pytest
+
+from tests.doors.commandline import CommandLine
+from toolcaddie.testing import ScriptedUpstream, say
+
+_PATIENCE = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    process: subprocess.Popen[str]
+    told: dict[str, Any]
+    """What it said of itself with --json."""
+
+    @property
+    def base_url(self) -> str:
+        return str(self.told["base_url"])
+
+    def client(self, key: str = "none") -> openai.OpenAI:
+        return openai.OpenAI(base_url=self.base_url, api_key=key, max_retries=0, timeout=_PATIENCE)
+
+    def stop(self, kind: signal.Signals = signal.SIGTERM) -> int:
+        self.process.send_signal(kind)
+        return self.process.wait(_PATIENCE)
+
+
+@contextlib.contextmanager
+def _serving(home: Path, *words: str, **environ: str) -> Iterator[Server]:
+    """A server in a process of its own, on a free port; ready when it has said so."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCADDIE_")}
+    clean.pop("OPENAI_API_KEY", None)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words],
+        cwd=home,
+        env={**clean, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        yield Server(process=process, told=_first_json(process.stdout))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _first_json(lines: IO[str]) -> Any:
+    said = ""
+    for line in lines:
+        said += line
+        if line.startswith("}"):
+            break
+    return json.loads(said)
+
+
+def _ask(client: openai.OpenAI, text: str = "freeze John's membership") -> str:
+    answer = client.chat.completions.create(model="practice", messages=[{"role": "user", "content": text}])
+    return answer.choices[0].message.content or ""
+
+
+def test_serve_answers_the_official_client_and_stops_on_a_signal_with_the_trail_written(tmp_path: Path) -> None:
+    with _serving(tmp_path, "--catalog", "gym") as server:
+        assert server.told["tools"] == 137
+        assert server.told["provider"] == "practice"
+        assert "freeze_membership" in _ask(server.client())
+        assert server.stop() == 0
+    with sqlite3.connect(tmp_path / "toolcaddie-data" / "toolcaddie.sqlite") as database:
+        kinds = [kind for (kind,) in database.execute("select kind from events order by id")]
+    assert kinds[0] == "run_started"
+    assert kinds[-1] == "run_finished"
+    assert kinds.count("call_finished") == 2
+
+
+def test_serve_finishes_the_request_under_way_before_it_stops(tmp_path: Path) -> None:
+    """The upstream answers only after the signal was sent."""
+    asked, signalled = threading.Event(), threading.Event()
+
+    def answer(body: Any) -> Any:
+        asked.set()
+        signalled.wait(_PATIENCE)
+        return say("I took my time.")
+
+    answers: list[str] = []
+    with (
+        ScriptedUpstream(answer) as upstream,
+        _serving(tmp_path, "--catalog", "gym", "--upstream", upstream.base_url, OPENAI_API_KEY="test-key") as server,
+    ):
+        asking = threading.Thread(target=lambda: answers.append(_ask(server.client())))
+        asking.start()
+        assert asked.wait(_PATIENCE)
+        server.process.send_signal(signal.SIGINT)
+        signalled.set()
+        assert server.process.wait(_PATIENCE) == 0
+        asking.join(_PATIENCE)
+    assert answers == ["I took my time."]
+
+
+def test_serve_prints_ten_lines_of_what_to_try_next(tmp_path: Path) -> None:
+    with _listening() as (port, free):
+        free()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "toolcaddie", "serve", "--catalog", "gym", "--port", str(port)],
+            cwd=tmp_path,
+            env={name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(10)]
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=_PATIENCE)[0] == ""
+        assert process.returncode == 0
+    told = "".join(lines)
+    assert f"http://127.0.0.1:{port} with 137 tools" in lines[0]
+    for word in ("practice model", "OPENAI_API_KEY", "curl", f'base_url="http://127.0.0.1:{port}/v1"'):
+        assert word in told
+    for word in ("toolcaddie chat --catalog gym", "toolcaddie trail", "docs/"):
+        assert word in told
+
+
+@contextlib.contextmanager
+def _listening() -> Iterator[tuple[int, Any]]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1], taken.close
+
+
+def test_a_port_in_use_is_told_in_one_line(toolcaddie: CommandLine) -> None:
+    with _listening() as (port, _):
+        done = toolcaddie("serve", "--port", port)
+    assert done.exit_code == 1
+    assert f"port {port}" in done.stderr
+    assert "another --port" in done.stderr
+    assert list(toolcaddie.home.iterdir()) == [], "nothing is opened for a server that cannot listen"
+
+
+def test_a_host_that_others_reach_needs_a_key_first(toolcaddie: CommandLine) -> None:
+    line = toolcaddie.refused("serve", "--host", "0.0.0.0", "--port", "0")
+    assert "toolcaddie keys add" in line
+
+
+def test_a_host_that_is_not_here_is_told_by_name(toolcaddie: CommandLine) -> None:
+    assert "no-such-host.invalid" in toolcaddie.refused("serve", "--host", "no-such-host.invalid", "--port", "0")
+
+
+def test_a_catalog_that_cannot_be_read_stops_the_server_at_start(toolcaddie: CommandLine) -> None:
+    assert "'gmy'" in toolcaddie.refused("serve", "--catalog", "gmy", "--port", "0")
+
+
+def test_a_key_opens_the_gateway_and_without_it_nobody_enters(toolcaddie: CommandLine) -> None:
+    """Made, listed and taken back by the command line while the server runs elsewhere."""
+    made = toolcaddie.json("keys", "add", "laptop", "--role", "staff", "--bot", "reception")
+    with _serving(toolcaddie.home, "--catalog", "gym", "--host", "0.0.0.0") as server:
+        port = server.told["url"].rpartition(":")[2]
+        local = Server(process=server.process, told={"base_url": f"http://127.0.0.1:{port}/v1"})
+        assert "practice model" in _ask(local.client(made["secret"]))
+        with pytest.raises(openai.AuthenticationError):
+            _ask(local.client("tc_wrong"))
+        assert server.stop() == 0
+    listed = toolcaddie.json("keys", "list")["keys"]
+    assert [(key["name"], key["principal"]["role"], key["principal"]["bot"]) for key in listed] == [
+        ("laptop", "staff", "reception")
+    ]
+    assert listed[0]["last_used"] is not None
+
+
+def test_a_secret_is_shown_once_and_kept_nowhere(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("keys", "add", "laptop")
+    secret = done.stdout.strip()
+    assert secret.startswith("tc_")
+    assert "copy it now" in done.stderr
+    assert secret not in toolcaddie.ok("keys", "list") + toolcaddie.ok("keys", "list", "--json")
+    stored = b"".join(path.read_bytes() for path in toolcaddie.home.rglob("*") if path.is_file())
+    assert secret.encode() not in stored
+
+
+def test_keys_are_listed_and_revoked_by_name(toolcaddie: CommandLine) -> None:
+    assert "toolcaddie keys add" in toolcaddie("keys", "list").stderr
+    toolcaddie.ok("keys", "add", "laptop")
+    assert "live" in toolcaddie.ok("keys", "list")
+    assert "revoked" in toolcaddie.ok("keys", "revoke", "laptop")
+    assert "revoked" in toolcaddie.ok("keys", "list")
+    assert toolcaddie.json("keys", "revoke", "laptop")["revoked"] is not None
+    assert "there is a key named 'laptop' already" in toolcaddie.refused("keys", "add", "laptop")
