@@ -1,0 +1,171 @@
+"""What the loop itself costs: CPU of one model round with 24 tools, the model and the tool being nearly free.
+
+python -m benchmarks.loop
+
+A round is one model call and the one tool call it asks for, through every gate. Its cost is the slope: a run of four rounds
+less a run of one, divided by three; what a run costs beside its rounds (selection, first and last event, the answer) is
+shown as well. CPU is that of the whole process, so the thread that writes the trail counts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import uvloop
+from prometheus_client import CollectorRegistry
+
+from toolcaddie.audit.trail import Trail
+from toolcaddie.functions import FunctionSource, tool
+from toolcaddie.message import ModelRequest
+from toolcaddie.runtime import Runtime
+from toolcaddie.storage.database import Database
+from toolcaddie.telemetry.logs import StructlogSink, configure_logging
+from toolcaddie.telemetry.metrics import PrometheusSink
+from toolcaddie.testing import ScriptedProvider, call, say
+
+TOOLS = 24
+GOAL_MS = 1.0
+REPETITIONS = 7
+RUNS = 25
+"""Runs of each length in a repetition."""
+
+_MANY = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """CPU milliseconds, medians over the repetitions."""
+
+    sinks: str
+    tools: str
+    round_ms: float
+    run_ms: float
+    """A whole run of one round and an answer."""
+    goal_ms: float = GOAL_MS
+
+
+def run(repetitions: int = REPETITIONS, runs: int = RUNS) -> list[Row]:
+    """Reading tools and writing ones: before a writing one runs, its intent has to be on disk."""
+    with _logged_to_nowhere():
+        return [
+            uvloop.run(_row(sinks, read_only, repetitions, runs))
+            for sinks in (False, True)
+            for read_only in (True, False)
+        ]
+
+
+async def _row(sinks: bool, read_only: bool, repetitions: int, runs: int) -> Row:
+    script = _Script()
+    provider = ScriptedProvider(script)
+    async with _runtime(provider, sinks=sinks, read_only=read_only) as runtime:
+        costs: list[tuple[float, float]] = []
+        for _ in range(repetitions + 1):
+            one = await _cpu_ms(runtime, provider, script, rounds=1, runs=runs)
+            many = await _cpu_ms(runtime, provider, script, rounds=_MANY, runs=runs)
+            costs.append(((many - one) / (_MANY - 1), one))
+        rounds, whole = zip(*costs[1:], strict=True)  # the first one warms caches
+    return Row(
+        sinks="trail, metrics, log" if sinks else "none",
+        tools="read" if read_only else "write",
+        round_ms=statistics.median(rounds),
+        run_ms=statistics.median(whole),
+    )
+
+
+class _Script:
+    """The model: calls a tool for so many rounds, then answers."""
+
+    def __init__(self) -> None:
+        self.rounds = 1
+        self._asked = 0
+
+    def __call__(self, request: ModelRequest) -> Any:
+        self._asked += 1
+        if self._asked % (self.rounds + 1) == 0:
+            return say("That is done.")
+        return call("count_invoice", {"number": self._asked})
+
+
+async def _cpu_ms(runtime: Runtime, provider: ScriptedProvider, script: _Script, *, rounds: int, runs: int) -> float:
+    script.rounds, script._asked = rounds, 0
+    provider.requests.clear()
+    gc.collect()
+    started = time.process_time()
+    for number in range(runs):
+        await runtime.run(f"count the invoices of customer {number}")
+    await asyncio.sleep(0.1)  # what is written behind the answers belongs to them
+    return (time.process_time() - started) * 1000 / runs
+
+
+@contextlib.asynccontextmanager
+async def _runtime(provider: ScriptedProvider, *, sinks: bool, read_only: bool) -> AsyncIterator[Runtime]:
+    sources = [FunctionSource("bench", _functions(read_only))]
+    if not sinks:
+        yield Runtime(provider=provider, sources=sources, model="bench")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        async with Database(f"sqlite:///{folder}/bench.sqlite") as database:
+            runtime = Runtime(
+                provider=provider,
+                sources=sources,
+                model="bench",
+                trail=Trail(database.events),
+                sinks=(PrometheusSink(CollectorRegistry()), StructlogSink()),
+                documents=database.documents,
+            )
+            yield runtime
+            await runtime.close()
+
+
+def _functions(read_only: bool) -> Sequence[Callable[..., Coroutine[Any, Any, str]]]:
+    things = ("invoice", "customer", "order", "shipment", "ticket", "employee", "project", "meeting")
+    names = [f"{doing}_{thing}" for doing in ("count", "search", "list") for thing in things]
+    return [
+        tool(_function(name), name=name, category=name.split("_")[1], read_only=read_only) for name in names[:TOOLS]
+    ]
+
+
+def _function(name: str) -> Callable[..., Coroutine[Any, Any, str]]:
+    async def answer(number: int, state: str = "open") -> str:
+        return f"{number} {state}"
+
+    answer.__doc__ = f"""{name.replace("_", " ").capitalize()}.
+
+    Args:
+        number: Number of the customer.
+        state: Only entries in this state.
+    """
+    return answer
+
+
+@contextlib.contextmanager
+def _logged_to_nowhere() -> Any:
+    """Log lines are made as the server makes them, and their bytes go to /dev/null."""
+    with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
+        configure_logging()
+        yield
+    logging.getLogger().handlers.clear()
+
+
+def main(arguments: Sequence[str] = ()) -> list[Row]:
+    rows = run(repetitions=3) if "--quick" in arguments else run()
+    print(f"{'sinks':<22}{'tool':<8}{'a round, ms':>12}{'a run of one round, ms':>24}{'goal':>8}")
+    for row in rows:
+        met = "met" if row.round_ms < row.goal_ms else "MISSED"
+        print(f"{row.sinks:<22}{row.tools:<8}{row.round_ms:>12.3f}{row.run_ms:>24.3f}{row.goal_ms:>8.1f} {met}")
+    return rows
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
