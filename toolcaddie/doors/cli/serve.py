@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 import click
+import structlog
 import uvicorn
 
 from toolcaddie.doors.assemble import Assembled, assembled
@@ -19,12 +20,17 @@ from toolcaddie.doors.cli.options import catalog_option, database_option, preset
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.gateway.access import is_loopback
-from toolcaddie.doors.gateway.app import create_app
+from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
 from toolcaddie.errors import ConfigError
 from toolcaddie.settings import Settings
 
+log = structlog.get_logger(__name__)
+
 GRACE_SECONDS = 10
 """For requests under way after a signal; then they are cut, and the trail is written all the same."""
+
+CUT_SECONDS = 3
+"""For requests that were cut to record that they were."""
 
 _BACKLOG = 2048
 
@@ -55,6 +61,8 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
         loop="auto",
         http="httptools",
         log_config=None,
+        log_level="warning",
+        lifespan="off",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
@@ -69,9 +77,21 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 async def _serve(settings: Settings, config: uvicorn.Config, listener: socket.socket, *, as_json: bool) -> None:
     async with assembled(settings) as parts:
         await _refuse_open_door(parts)
-        config.app = create_app(parts)
+        config.app = _until_cut(create_app(parts))
         server = _Server(config, started=lambda: _announce(parts, listener, as_json=as_json))
         await server.serve(sockets=[listener])
+
+
+def _until_cut(app: App) -> App:
+    """The application; cut at shutdown, a request ends there instead of as a traceback of its cancellation."""
+
+    async def cut_short(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:  # the outermost frame of a request: nobody above waits for it but the server
+            log.warning("request cut at shutdown", path=scope.get("path"))
+
+    return cut_short
 
 
 def _no_app() -> None:
@@ -88,6 +108,15 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._say_started()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Also when time is up or a second signal came: what is cut is over, and recorded, before the trail closes."""
+        await super().shutdown(sockets)
+        cut = set(self.server_state.tasks)
+        for task in cut:
+            task.cancel()
+        if cut:
+            await asyncio.wait(cut, timeout=CUT_SECONDS)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
