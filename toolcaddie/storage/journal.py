@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
+from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Update, bindparam, insert, select, update
 
 from toolcaddie.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
@@ -74,8 +76,8 @@ class Journal:
             raise _audit_error(error) from error
 
     async def events(self, run_id: str) -> Sequence[EventRecord]:
-        """All records of a run, oldest first; what is queued is written first."""
-        await self.flush()
+        """All records of a run, oldest first; what is queued is written first, if it can be."""
+        await self._settled()
         rows = await self._reader.all(select(events).where(events.c.run_id == run_id).order_by(events.c.id))
         return [
             EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=msgspec.json.decode(row.data))
@@ -83,7 +85,7 @@ class Journal:
         ]
 
     async def runs(self, *, limit: int = 50) -> Sequence[RunSummary]:
-        await self.flush()
+        await self._settled()
         newest_first = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
         return [RunSummary(**row._mapping) for row in await self._reader.all(newest_first)]
 
@@ -93,6 +95,11 @@ class Journal:
             await self.flush()
         except AuditError as error:
             raise AuditError(f"{len(self._lines)} rows of the trail are lost: {error}") from error
+
+    async def _settled(self) -> None:
+        """What is on disk can be read on a day when nothing can be written."""
+        with contextlib.suppress(AuditError):
+            await self.flush()
 
     def _schedule(self, *, urgent: bool) -> Future[int]:
         if self._next is None:
@@ -112,10 +119,8 @@ class Journal:
             self._next = None
             lines = tuple(self._lines)
         if lines:
-            connection.execute(insert(events), [line.event for line in lines])
-        for line in lines:
-            if line.run is not None:
-                line.run(connection)
+            connection.execute(_INSERT, [line.event for line in lines])
+            _change_runs(connection, lines)
         return len(lines)
 
     def _settle(self, written: Future[int]) -> None:
@@ -144,12 +149,18 @@ class Journal:
             raise AuditError(f"the trail cannot keep up: {QUEUE_LIMIT} rows wait to be written; the disk is too slow")
 
 
+_INSERT = insert(events)
+_ENDING = ("status", "turns", "rounds", "seconds")
+"""What the end of a run changes in its row, as far as the record says it."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """An event as the table takes it, and what it changes in the row of its run."""
+    """An event as the table takes it, and what it changes in the row of its run: the whole row, or some columns of it."""
 
     event: Mapping[str, Any]
-    run: Callable[[Connection], None] | None
+    started: Mapping[str, Any] | None = None
+    ended: Mapping[str, Any] | None = None
 
 
 def _line(record: EventRecord) -> _Line:
@@ -160,19 +171,15 @@ def _line(record: EventRecord) -> _Line:
         "kind": record.kind,
         "data": _encode(record.data).decode(),
     }
-    return _Line(event, _run_change(record))
-
-
-def _run_change(record: EventRecord) -> Callable[[Connection], None] | None:
     if record.kind == "run_started":
-        return partial(_start_run, record)
+        return _Line(event, started=_started(record))
     if record.kind in ("run_finished", "run_paused", "run_failed"):
-        return partial(_end_run, record)
-    return None
+        return _Line(event, ended={name: record.data[name] for name in _ENDING if name in record.data})
+    return _Line(event)
 
 
-def _start_run(record: EventRecord, connection: Connection) -> None:
-    row = {
+def _started(record: EventRecord) -> Mapping[str, Any]:
+    return {
         "run_id": record.run_id,
         "started": record.at,
         "message": record.data.get("message", ""),
@@ -183,13 +190,25 @@ def _start_run(record: EventRecord, connection: Connection) -> None:
         "rounds": 0,
         "seconds": None,
     }
-    upsert(connection, runs, row)
 
 
-def _end_run(record: EventRecord, connection: Connection) -> None:
-    known = {name: record.data[name] for name in ("status", "turns", "rounds", "seconds") if name in record.data}
-    if known:
-        connection.execute(update(runs).where(runs.c.run_id == record.run_id).values(known))
+def _change_runs(connection: Connection, lines: Sequence[_Line]) -> None:
+    """Starts before ends, as in every run; one statement for all that change the same columns, in their order."""
+    if started := [line.started for line in lines if line.started]:
+        upsert(connection, runs, started)
+    ended = (line for line in lines if line.ended)
+    for columns, group in groupby(ended, key=lambda line: tuple(line.ended or ())):
+        connection.execute(_ending(columns), [_of_run(line) for line in group])
+
+
+def _of_run(line: _Line) -> dict[str, Any]:
+    return {f"new_{name}": value for name, value in (line.ended or {}).items()} | {"of_run": line.event["run_id"]}
+
+
+@cache
+def _ending(columns: tuple[str, ...]) -> Update:
+    # Built once: making a statement costs more than running it.
+    return update(runs).where(runs.c.run_id == bindparam("of_run")).values({c: bindparam(f"new_{c}") for c in columns})
 
 
 def _audit_error(error: StorageError) -> AuditError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -15,8 +15,8 @@ DIALECTS = tuple(_INSERT)
 """The databases there are words for."""
 
 
-def upsert(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
-    """Put a row (all its columns), over the one with the same primary key if there is one."""
+def upsert(connection: Connection, table: Table, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Put a row or several (all their columns), each over the one with the same primary key if there is one."""
     connection.execute(_statement(connection.dialect.name, table), values)
 
 

@@ -50,6 +50,8 @@ class Writer:
     def submit(self, work: Callable[[Connection], T], *, urgent: bool = True) -> Future[T]:
         """Queue work. The future fails with what the work raised, or with `StorageError` if the database failed.
 
+        Work may be done twice: again by itself, when other work of its group failed and took it along.
+
         Raises `StorageError` before `start` and after `close`.
         """
         job = _Job(work)
@@ -94,11 +96,18 @@ class Writer:
             yield group
 
     def _commit(self, group: list[_Job[Any]]) -> list[Tell]:
+        """All of the group in one transaction, without a savepoint around each: nearly always nothing fails.
+
+        Where some work did, the group is done again one by one, so that only that work fails. Where the database did, the
+        whole group fails: SQLite may have rolled everything back by itself, so that a commit would "succeed" with half.
+        """
         try:
             with self._engine.begin() as connection:
                 return [job.run(connection) for job in group]
         except Exception as error:  # noqa: BLE001  the outermost frame of the thread, which must outlive any failure
-            return [partial(job.done.set_exception, _storage_error(error)) for job in group]
+            if _is_of_the_work(error) and len(group) > 1:
+                return [tell for job in group for tell in self._commit([job])]
+            return [partial(job.done.set_exception, _told(error)) for job in group]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,19 +116,17 @@ class _Job(Generic[T]):
     done: Future[T] = field(default_factory=Future)
 
     def run(self, connection: Connection) -> Tell:
-        """Do the work inside a savepoint. Who waits is told only when the group is committed."""
-        try:
-            with connection.begin_nested():
-                value = self.work(connection)
-        except IntegrityError as error:
-            return partial(self.done.set_exception, _storage_error(error))
-        except SQLAlchemyError:
-            # The disk is full or the database is gone. SQLite may have rolled everything back by itself, so that a
-            # commit would "succeed" with half of the group: the whole group fails instead.
-            raise
-        except Exception as error:  # noqa: BLE001  the outermost frame of this work: who waits for it gets the error
-            return partial(self.done.set_exception, error)
-        return partial(self.done.set_result, value)
+        """Do the work. Who waits is told only when the group is committed."""
+        return partial(self.done.set_result, self.work(connection))
+
+
+def _is_of_the_work(error: Exception) -> bool:
+    """Whether others of the group may still succeed."""
+    return isinstance(error, IntegrityError) or not isinstance(error, SQLAlchemyError)
+
+
+def _told(error: Exception) -> Exception:
+    return _storage_error(error) if isinstance(error, SQLAlchemyError) else error
 
 
 def _storage_error(error: Exception) -> StorageError:
