@@ -226,3 +226,24 @@ def test_what_the_starter_file_comments_out_are_the_defaults(folder: Path) -> No
     )
     assert changed == preset("default")
     assert settings.bots["front-desk"].disabled_tools == ("delete_member",)
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
+
+
+def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path) -> None:
+    (example,) = [block.split("```")[0] for block in PAGE.read_text().split("```toml\n")[1:]]
+    settings = loaded(folder, example)
+    assert effective_preset(settings) == preset("default")
+    assert (settings.server, settings.database_url, settings.log) == (
+        Settings().server,
+        DEFAULT_DATABASE,
+        Settings().log,
+    )
+
+
+def test_every_key_is_documented() -> None:
+    page = PAGE.read_text()
+    for table in (Settings, SelectionOverrides, BudgetOverrides, LimitsOverrides, BotSettings, type(Settings().server)):
+        for item in msgspec.structs.fields(table):
+            assert f"{item.name} =" in page or f"[{item.name}" in page, item.name

@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,8 +42,6 @@ from toolcaddie.run import Decision, Delivery, Principal, RunResult, RunState, S
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink, configure_logging
 from toolcaddie.telemetry.bounded import LABEL_LIMIT
 from toolcaddie.tool_types import Tool, ToolCall, ToolResult, failed
-
-pytestmark = pytest.mark.anyio
 
 PROMPT = "freeze John's membership"
 CALL = ToolCall(id="call_1", name="freeze_membership", arguments='{"member":"John"}')
@@ -139,6 +138,7 @@ async def lines(*all_events: RunEvent) -> list[tuple[str, dict[str, Any]]]:
     return [(call.method_name, call.kwargs) for call in captured.calls]
 
 
+@pytest.mark.anyio
 @pytest.mark.proves("R000-27")
 async def test_an_info_line_names_the_meta_tool_and_what_it_added() -> None:
     found = [fields for level, fields in await lines(*events()) if level == "info" and fields["event"] == "meta_tool"]
@@ -151,12 +151,14 @@ async def test_an_info_line_names_the_meta_tool_and_what_it_added() -> None:
     assert line["reason"] == "a refund is needed"
 
 
+@pytest.mark.anyio
 @pytest.mark.proves("R001-18")
 async def test_an_info_line_gives_selected_and_total_and_the_sorted_categories() -> None:
     (line,) = [fields for level, fields in await lines(*events()) if fields["event"] == "tools_selected"]
     assert (line["selected"], line["total"], line["categories"]) == (32, 137, ["attendance", "memberships"])
 
 
+@pytest.mark.anyio
 @pytest.mark.proves("R004-13")
 async def test_the_last_line_sums_the_run_up() -> None:
     level, line = (await lines(*events()))[-1]
@@ -165,6 +167,7 @@ async def test_the_last_line_sums_the_run_up() -> None:
     assert (line["input_tokens"], line["output_tokens"]) == (300, 20)
 
 
+@pytest.mark.anyio
 async def test_what_went_wrong_is_a_warning_and_a_refusal_is_not_hidden() -> None:
     state = RunState(run_id="r", turns=75, rounds=9)
     said = await lines(
@@ -183,6 +186,7 @@ async def test_what_went_wrong_is_a_warning_and_a_refusal_is_not_hidden() -> Non
     assert said[3][1]["turns"] == 75
 
 
+@pytest.mark.anyio
 async def test_a_meta_call_with_nonsense_for_arguments_still_has_its_line() -> None:
     for arguments in ("{", "[1]", "\udc80", "[" * 100_000):
         call = ToolCall(id="c", name="request_more_tools", arguments=arguments)
@@ -201,6 +205,7 @@ def logging_kept() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+@pytest.mark.anyio
 @pytest.mark.usefixtures("logging_kept")
 async def test_with_json_every_line_is_an_object_ours_and_those_of_libraries(
     capsys: pytest.CaptureFixture[str],
@@ -222,6 +227,7 @@ async def test_with_json_every_line_is_an_object_ours_and_those_of_libraries(
     assert {line["level"] for line in said} == {"info", "warning"}
 
 
+@pytest.mark.anyio
 @pytest.mark.usefixtures("logging_kept")
 async def test_for_people_lines_go_to_stderr_and_the_level_counts(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(level="warning")
@@ -232,6 +238,7 @@ async def test_for_people_lines_go_to_stderr_and_the_level_counts(capsys: pytest
     assert "limit_reached" in output.err
 
 
+@pytest.mark.anyio
 @pytest.mark.usefixtures("logging_kept")
 async def test_an_exception_in_a_json_line_carries_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(json=True)
@@ -242,6 +249,7 @@ async def test_an_exception_in_a_json_line_carries_its_traceback(capsys: pytest.
     assert "ValueError: broken" in json.loads(capsys.readouterr().err)["exception"]
 
 
+@pytest.mark.anyio
 async def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="'loud' is not one of debug, info"):
         configure_logging(level="loud")
@@ -250,6 +258,7 @@ async def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
 # --- metrics ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.anyio
 async def test_metrics_count_what_happened() -> None:
     registry = CollectorRegistry()
     sink = PrometheusSink(registry)
@@ -275,8 +284,9 @@ async def test_metrics_count_what_happened() -> None:
     assert value("decisions_total", verdict="allow") == 2
 
 
-@pytest.mark.proves("R000-47")
+@pytest.mark.anyio
 async def test_metrics_show_how_often_a_run_asked_for_more_tools() -> None:
+    """Source: R000-47; at most once is the observed use, more is a sign that the first choice was wrong."""
     registry = CollectorRegistry()
     sink = PrometheusSink(registry)
     for number, expansions in enumerate((0, 1, 1, 3)):
@@ -288,6 +298,7 @@ async def test_metrics_show_how_often_a_run_asked_for_more_tools() -> None:
     assert (at_most("0.0"), at_most("1.0"), at_most("2.0"), at_most("3.0")) == (1, 3, 3, 4)
 
 
+@pytest.mark.anyio
 async def test_a_run_that_was_put_away_counts_and_so_does_its_end_elsewhere() -> None:
     registry = CollectorRegistry()
     sink = PrometheusSink(registry)
@@ -297,6 +308,7 @@ async def test_a_run_that_was_put_away_counts_and_so_does_its_end_elsewhere() ->
     assert registry.get_sample_value("toolcaddie_runs_total", {"status": "completed", "preset": "resumed"}) == 1
 
 
+@pytest.mark.anyio
 async def test_tool_names_beyond_the_limit_count_as_other() -> None:
     """Client tools may have any name: each name would cost memory for ever."""
     registry = CollectorRegistry()
@@ -325,6 +337,7 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
     return dict(span.attributes or {})
 
 
+@pytest.mark.anyio
 async def test_a_run_is_a_span_with_its_rounds_and_calls_inside(
     exporter: InMemorySpanExporter, provider: TracerProvider
 ) -> None:
@@ -363,6 +376,7 @@ async def test_a_run_is_a_span_with_its_rounds_and_calls_inside(
     assert [event.name for event in run.events] == ["meta_tool"]
 
 
+@pytest.mark.anyio
 async def test_spans_have_the_times_things_took(exporter: InMemorySpanExporter, provider: TracerProvider) -> None:
     await tell(OpenTelemetrySink(provider), *events())
     (tool,) = [span for span in exporter.get_finished_spans() if span.name.startswith("execute_tool")]
@@ -371,6 +385,7 @@ async def test_spans_have_the_times_things_took(exporter: InMemorySpanExporter, 
     assert tool.end_time - tool.start_time == pytest.approx(20_000_000, abs=1_000)
 
 
+@pytest.mark.anyio
 async def test_nothing_that_people_or_models_wrote_is_in_a_span(
     exporter: InMemorySpanExporter, provider: TracerProvider
 ) -> None:
@@ -380,6 +395,7 @@ async def test_nothing_that_people_or_models_wrote_is_in_a_span(
         assert "refund" not in span.to_json()
 
 
+@pytest.mark.anyio
 async def test_a_model_that_never_answered_leaves_a_failed_span(
     exporter: InMemorySpanExporter, provider: TracerProvider
 ) -> None:
@@ -392,6 +408,7 @@ async def test_a_model_that_never_answered_leaves_a_failed_span(
     assert attributes(run)["toolcaddie.status"] == "failed"
 
 
+@pytest.mark.anyio
 async def test_a_failed_tool_is_a_failed_span_in_a_good_run(
     exporter: InMemorySpanExporter, provider: TracerProvider
 ) -> None:
@@ -429,6 +446,7 @@ def test_without_an_sdk_spans_cost_nothing_and_remember_nothing() -> None:
 # --- all three -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.anyio
 async def test_a_thousand_runs_leave_nothing_behind(provider: TracerProvider, exporter: InMemorySpanExporter) -> None:
     quiet = structlog.wrap_logger(structlog.ReturnLogger(), processors=[lambda *_: "line"])
     sinks = (PrometheusSink(CollectorRegistry()), OpenTelemetrySink(provider), StructlogSink(quiet))
@@ -446,6 +464,7 @@ async def test_a_thousand_runs_leave_nothing_behind(provider: TracerProvider, ex
     assert after - before < 100
 
 
+@pytest.mark.anyio
 async def test_runs_that_never_end_are_pushed_out_by_newer_ones(
     provider: TracerProvider, exporter: InMemorySpanExporter
 ) -> None:
@@ -453,3 +472,13 @@ async def test_runs_that_never_end_are_pushed_out_by_newer_ones(
     for number in range(10_050):
         await sink.emit(events(f"run-{number}")[0])
     assert len(exporter.get_finished_spans()) == 50
+
+
+def test_every_metric_and_line_is_documented() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "telemetry.md").read_text()
+    registry = CollectorRegistry()
+    PrometheusSink(registry)
+    for metric in registry.collect():
+        assert f"`{metric.name}" in page, metric.name
+    for line in ("tools_selected", "meta_tool", "tool_called", "call_decided", "limit_reached", "run_paused"):
+        assert f"`{line}`" in page

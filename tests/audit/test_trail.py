@@ -332,7 +332,7 @@ async def test_halves_of_surrogate_pairs_do_not_stop_a_run(database: Database) -
 @pytest.mark.anyio
 async def test_nothing_of_a_run_is_remembered_after_its_end(database: Database) -> None:
     trail = Trail(database.events)
-    for number in range(300):
+    for number in range(50):
         run_id = f"run-{number}"
         for event in (started(run_id), intended(run_id), finished(run_id)):
             await trail.emit(event)

@@ -96,7 +96,7 @@ def redact_json(text: str) -> str:
         return redact_text(text)
     try:
         value = msgspec.json.decode(text.encode("utf-8", "replace"))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return redact_text(text)
     clean = redact(value)
     return text if clean == value else _encode(clean).decode()

@@ -55,7 +55,11 @@ class Database:
 
     async def open(self) -> None:
         """Connect, migrate, start writing. Raises `ConfigError` saying what to do."""
-        await asyncio.to_thread(self._prepare)
+        try:
+            await asyncio.to_thread(self._prepare)
+        except ConfigError:
+            self._engine.dispose()
+            raise
         self._writer.start()
 
     async def close(self) -> None:
