@@ -13,6 +13,7 @@ import ipaddress
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from toolcaddie.doors.gateway.problems import Problem, problem
@@ -24,6 +25,7 @@ _FRESH = 1.0
 _REMEMBERED = 1_000
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether a host name or literal means this machine."""
     name = host.strip("[]").rstrip(".").lower()

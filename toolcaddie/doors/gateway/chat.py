@@ -24,7 +24,7 @@ from toolcaddie.runtime import Runtime
 _UPSTREAM_PATH = "/chat/completions"
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade "
-    b"content-length content-encoding date server".split()
+    b"content-encoding date server".split()
 )
 _SENT_ON = ("openai-organization", "openai-project", "openai-beta", "idempotency-key", "x-request-id")
 
@@ -39,9 +39,9 @@ class Chat:
         self._hidden = HiddenParts(documents)
         self._lists = ToolLists()
         self._own_key = own_upstream_key
-        self._ways = Counter(
-            "toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry
-        )
+        self._forwarder = runtime.provider if isinstance(runtime.provider, Forwarder) else None
+        ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
+        self._forwarded, self._ran = ways.labels("forwarded"), ways.labels("run")
 
     async def handle(self, exchange: Exchange, principal: Principal, *, keyed: bool) -> None:
         """Answer one request. `keyed`: the client's Authorization is a key of ours and stays here."""
@@ -54,20 +54,18 @@ class Chat:
         try:
             peeked = peek(body)
             headers = self._headers(exchange, keyed)
-            if self._passes_through(exchange, peeked):
-                self._ways.labels("forwarded").inc()
-                await exchange.while_there(self._forward(exchange, body, headers))
+            if self._forwarder is not None and self._passes_through(exchange, peeked):
+                self._forwarded.inc()
+                await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
             else:
-                self._ways.labels("run").inc()
+                self._ran.inc()
                 request = read_chat(body, peeked, self._lists)
                 await exchange.while_there(self._run(exchange, request, principal, headers))
         except ToolcaddieError as error:
             await self._tell(exchange, error)
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
-        if peeked.has_tools or not isinstance(self._runtime.provider, Forwarder):
-            return False
-        return not self._joins_catalog(exchange, peeked.tool_choice)
+        return not peeked.has_tools and not self._joins_catalog(exchange, peeked.tool_choice)
 
     def _joins_catalog(self, exchange: Exchange, tool_choice: Any) -> bool:
         """Our own tools join every chat request unless it says otherwise."""
@@ -92,9 +90,8 @@ class Chat:
 
     # --- nothing to choose -------------------------------------------------------------------------------------------
 
-    async def _forward(self, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
-        provider = self._runtime.provider
-        assert isinstance(provider, Forwarder)
+    @staticmethod
+    async def _forward(provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
         path = f"{_UPSTREAM_PATH}?{exchange.query.decode('latin-1')}" if exchange.query else _UPSTREAM_PATH
         response = await provider.forward("POST", path, body, headers)
         try:
@@ -215,5 +212,7 @@ def _named_conversation(exchange: Exchange, chat: ChatRequest) -> str | None:
 
 
 def _headers_of(response: RawResponse) -> list[tuple[bytes, bytes]]:
-    pairs = ((name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items())
-    return [(name, value) for name, value in pairs if name not in _HOP_BY_HOP]
+    pairs = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+    # An encoded body has been decoded on its way in, so that its length is another.
+    dropped = _HOP_BY_HOP if b"content-encoding" not in dict(pairs) else {*_HOP_BY_HOP, b"content-length"}
+    return [pair for pair in pairs if pair[0] not in dropped]

@@ -9,6 +9,8 @@ from typing import Any
 from toolcaddie.doors.gateway.problems import Problem, problem
 
 MAX_BODY = 64 * 1024 * 1024
+_UNWATCHED = 0.05
+"""Seconds in which nobody looks whether the client is still there."""
 
 
 class Exchange:
@@ -59,21 +61,48 @@ class Exchange:
     async def refuse(self, found: Problem) -> None:
         await self.answer(found.status, found.body, found.headers)
 
-    async def while_there(self, job: Coroutine[Any, Any, None]) -> None:
+    async def while_there(self, job: Awaitable[None]) -> None:
         """Do the job; cancel it as soon as the client goes away. What the job raises is raised here."""
-        work = asyncio.ensure_future(job)
-        watch = asyncio.ensure_future(self._gone())
+        watch = _Watch(self._gone)
+        # A task to watch with costs a tenth of a short request; only what takes its time is worth one.
+        beginning = asyncio.get_running_loop().call_later(_UNWATCHED, watch.begin)
         try:
-            await asyncio.wait((work, watch), return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                work.cancel()
-            await asyncio.wait((work,))
+            await job
+        except asyncio.CancelledError:
+            if not watch.left_alone():
+                raise
         finally:
-            watch.cancel()
-            work.cancel()
-        if not work.cancelled():
-            work.result()
+            beginning.cancel()
+            watch.end()
 
     async def _gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+class _Watch:
+    """Cancels the task it was made in when `gone` returns."""
+
+    def __init__(self, gone: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._gone = gone
+        self._watched = asyncio.current_task()
+        self._watching: asyncio.Task[None] | None = None
+        self._cancelled = False
+
+    def begin(self) -> None:
+        self._watching = asyncio.ensure_future(self._cancel_when_gone())
+
+    def end(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    def left_alone(self) -> bool:
+        """Whether the client is the only reason for the cancellation; then it is dealt with."""
+        assert self._watched is not None
+        return self._cancelled and self._watched.uncancel() == 0
+
+    async def _cancel_when_gone(self) -> None:
+        await self._gone()
+        assert self._watched is not None
+        self._cancelled = True
+        self._watched.cancel()
