@@ -15,7 +15,7 @@ from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import PRESETS
 from toolcaddie.run import Budget
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 SIZES = (137, 1_000, 10_000)
 GOALS_MS = {137: 1.0, 1_000: 1.0, 10_000: 3.0}

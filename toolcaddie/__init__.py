@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from toolcaddie.selection.pick import Picker
     from toolcaddie.selection.selector import Selector
     from toolcaddie.storage.database import Database
-    from toolcaddie.tool import Tool, ToolAnnotations, ToolCall, ToolResult
+    from toolcaddie.tool_types import Tool, ToolAnnotations, ToolCall, ToolResult
 
 __version__ = "0.1.0"
 
@@ -49,10 +49,10 @@ _HOMES = {
     "Selection": "toolcaddie.run",
     "SelectionSettings": "toolcaddie.presets",
     "Selector": "toolcaddie.selection.selector",
-    "Tool": "toolcaddie.tool",
-    "ToolAnnotations": "toolcaddie.tool",
-    "ToolCall": "toolcaddie.tool",
-    "ToolResult": "toolcaddie.tool",
+    "Tool": "toolcaddie.tool_types",
+    "ToolAnnotations": "toolcaddie.tool_types",
+    "ToolCall": "toolcaddie.tool_types",
+    "ToolResult": "toolcaddie.tool_types",
     "ToolcaddieError": "toolcaddie.errors",
     "View": "toolcaddie.catalog",
     "tool": "toolcaddie.functions",

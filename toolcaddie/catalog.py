@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from toolcaddie.errors import CatalogError, DuplicateToolError
 from toolcaddie.schema import canonical_json, check_schema, digest
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 Mask = npt.NDArray[np.bool_]
 

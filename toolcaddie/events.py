@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolcaddie.message import CallDelta, Usage
 from toolcaddie.run import Decision, Delivery, Principal, RunResult, RunState, Selection
-from toolcaddie.tool import JsonObject, ToolCall, ToolResult
+from toolcaddie.tool_types import JsonObject, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolcaddie.tool import JsonObject, ToolCall
+from toolcaddie.tool_types import JsonObject, ToolCall
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from toolcaddie.schema import wire_definition
-from toolcaddie.tool import Tool, ToolAnnotations
+from toolcaddie.tool_types import Tool, ToolAnnotations
 
 REQUEST_MORE_TOOLS = "request_more_tools"
 EXECUTE_TOOL = "execute_tool"

@@ -20,7 +20,7 @@ from toolcaddie.run import (
     SelectedTool,
     Selection,
 )
-from toolcaddie.tool import JsonObject, Tool, ToolCall, ToolResult
+from toolcaddie.tool_types import JsonObject, Tool, ToolCall, ToolResult
 
 
 @runtime_checkable

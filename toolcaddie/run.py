@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from toolcaddie.catalog import View
 from toolcaddie.message import Message, Usage
-from toolcaddie.tool import JsonObject, Tool, ToolCall, ToolResult
+from toolcaddie.tool_types import JsonObject, Tool, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

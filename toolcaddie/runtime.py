@@ -85,7 +85,7 @@ from toolcaddie.run import (
 from toolcaddie.schema import estimate_tokens, wire_definition
 from toolcaddie.selection.selector import Selector
 from toolcaddie.sources.combined import CombinedSource
-from toolcaddie.tool import Tool, ToolCall, ToolResult
+from toolcaddie.tool_types import Tool, ToolCall, ToolResult
 
 log = structlog.get_logger(__name__)
 

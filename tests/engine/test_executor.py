@@ -20,7 +20,7 @@ from toolcaddie.run import Decision, Principal, RunContext
 from toolcaddie.runtime import Bot, Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool import Finish, Tool, ToolCall, ToolResult
+from toolcaddie.tool_types import Finish, Tool, ToolCall, ToolResult
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,7 @@ from toolcaddie.message import Message, ModelRequest
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.schema import wire_definition
 from toolcaddie.testing import ScriptedUpstream, calls, say
-from toolcaddie.tool import Tool, ToolCall
+from toolcaddie.tool_types import Tool, ToolCall
 
 SHARED = Path(os.environ.get("TOOLCADDIE_SHARED", Path(__file__).parents[3] / "shared"))
 DESCRIPTION = SHARED / "openai" / "openapi.yml"

@@ -41,7 +41,7 @@ from toolcaddie.testing import (
     refuse,
     say,
 )
-from toolcaddie.tool import ToolCall
+from toolcaddie.tool_types import ToolCall
 
 pytestmark = pytest.mark.anyio
 

@@ -19,7 +19,7 @@ from toolcaddie.catalog import Catalog
 from toolcaddie.errors import ConfigError
 from toolcaddie.samples.gym import Gym, source
 from toolcaddie.schema import argument_errors
-from toolcaddie.tool import Tool, ToolResult
+from toolcaddie.tool_types import Tool, ToolResult
 
 DAY = date(2026, 3, 18)
 NAMES = tuple(tool.name for tool in source(today=DAY).tools())

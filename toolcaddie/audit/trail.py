@@ -33,7 +33,7 @@ from toolcaddie.events import (
 from toolcaddie.message import Usage
 from toolcaddie.ports import EventLog, EventRecord
 from toolcaddie.run import DroppedTool, PendingCall, RunState, SelectedTool
-from toolcaddie.tool import ToolCall, ToolResult
+from toolcaddie.tool_types import ToolCall, ToolResult
 
 TEXT_LIMIT = 4_000
 """Characters of a text, of arguments or of a result that are kept."""

@@ -24,7 +24,7 @@ from toolcaddie.meta import EXECUTE_TOOL, META_TOOLS, execute_tool
 from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
 from toolcaddie.run import Limits, PendingCall, RunContext
 from toolcaddie.schema import argument_errors, canonical_json
-from toolcaddie.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
+from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 
 log = structlog.get_logger(__name__)
 

@@ -33,7 +33,7 @@ from toolcaddie.ports import DeliveryPlan, Planner, Provider, Selector
 from toolcaddie.presets import Preset
 from toolcaddie.run import DeliveredTool, Delivery, PendingCall, RunContext, RunResult, RunState, Selection
 from toolcaddie.schema import canonical_json
-from toolcaddie.tool import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
+from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
 CAPABILITY_NOTE = (

@@ -25,7 +25,7 @@ from toolcaddie.ports import SelectionQuery, Selector
 from toolcaddie.run import Budget, DeliveredTool, Selection
 from toolcaddie.schema import wire_definition
 from toolcaddie.suggest import close_names
-from toolcaddie.tool import Finish, Reveal, Tool, ToolResult, failed
+from toolcaddie.tool_types import Finish, Reveal, Tool, ToolResult, failed
 
 _MAX_HITS = 50
 

@@ -16,7 +16,7 @@ from toolcaddie.functions.results import to_result
 from toolcaddie.functions.signature import Definition, Parameter
 from toolcaddie.functions.threads import Threads, TooManyHangingError
 from toolcaddie.run import RunContext
-from toolcaddie.tool import ErrorKind, ToolResult, failed
+from toolcaddie.tool_types import ErrorKind, ToolResult, failed
 
 _log = structlog.get_logger(__name__)
 

@@ -10,7 +10,7 @@ from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from toolcaddie.errors import ConfigError
 from toolcaddie.functions.place import place_of
-from toolcaddie.tool import JsonObject
+from toolcaddie.tool_types import JsonObject
 
 F = TypeVar("F", bound=Callable[..., Any])
 

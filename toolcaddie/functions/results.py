@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from toolcaddie.tool import ToolResult, failed
+from toolcaddie.tool_types import ToolResult, failed
 
 NO_OUTPUT = "Done. There is no output."
 

@@ -32,7 +32,7 @@ from toolcaddie.functions.docstrings import read_docstring
 from toolcaddie.functions.options import ToolOptions, options_of
 from toolcaddie.functions.place import code_of, place_of, underlying
 from toolcaddie.run import RunContext
-from toolcaddie.tool import JsonObject, Tool, ToolAnnotations
+from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations
 
 Role = Literal["argument", "injected", "context", "logging", "structlog"]
 

@@ -17,7 +17,7 @@ from toolcaddie.functions.place import place_of
 from toolcaddie.functions.signature import Definition, define
 from toolcaddie.functions.threads import Threads
 from toolcaddie.run import RunContext
-from toolcaddie.tool import Tool, ToolResult, failed
+from toolcaddie.tool_types import Tool, ToolResult, failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,7 @@ def _methods(given: Any) -> Iterator[Callable[..., Any]]:
     methods = [
         (name, getattr(given, name))
         for name in dict.fromkeys(name for kind in reversed(type(given).__mro__) for name in vars(kind))
-        if isinstance(inspect.getattr_static(given, name), FunctionType | staticmethod | classmethod)
+        if _is_method(inspect.getattr_static(given, name))
     ]
     marked = [method for _, method in methods if options_of(method) is not None]
     if marked:
@@ -145,3 +145,10 @@ def _methods(given: Any) -> Iterator[Callable[..., Any]]:
                 f"{given!r:.80} is a {type(given).__name__}: neither callable nor an object with methods"
             )
         yield from public
+
+
+def _is_method(attribute: Any) -> bool:
+    """Written in Python as a method, or marked @tool; looked at without touching any property."""
+    if isinstance(attribute, staticmethod | classmethod):
+        attribute = attribute.__func__
+    return isinstance(attribute, FunctionType) or (callable(attribute) and options_of(attribute) is not None)

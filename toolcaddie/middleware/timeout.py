@@ -7,7 +7,7 @@ import asyncio
 import structlog
 
 from toolcaddie.ports import CallNext, Invocation
-from toolcaddie.tool import ToolResult, failed
+from toolcaddie.tool_types import ToolResult, failed
 
 _log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from toolcaddie.ports import CallNext, Invocation
-from toolcaddie.tool import ToolResult
+from toolcaddie.tool_types import ToolResult
 
 _CHUNK = 1_000_000
 

@@ -12,7 +12,7 @@ from toolcaddie.catalog import Category, check_tool
 from toolcaddie.errors import CatalogError
 from toolcaddie.ports import ToolSource
 from toolcaddie.run import RunContext
-from toolcaddie.tool import JsonObject, Tool, ToolAnnotations, ToolResult, failed
+from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations, ToolResult, failed
 
 _SHOWN_ERRORS = 5
 
@@ -52,7 +52,7 @@ def read_jsonl(path: Path) -> ToolSource:
         try:
             tool = _tool(line, source=path.stem)
             check_tool(tool)
-        except (msgspec.DecodeError, RecursionError, CatalogError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError, CatalogError) as error:
             wrong.append(f"{where}: {error}")
             continue
         if lines.setdefault(tool.name, number) != number:

@@ -15,7 +15,7 @@ from toolcaddie.errors import CatalogError, ConfigError, ToolcaddieError
 from toolcaddie.plugins.definitions import DefinitionSource, read_jsonl
 from toolcaddie.plugins.found import CATALOGS, choices, load, told
 from toolcaddie.ports import ToolSource
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 WrapFunctions = Callable[[str, Sequence[Any]], ToolSource]
 """Makes a source of that name from functions, modules or objects; `functions.FunctionSource` is one."""

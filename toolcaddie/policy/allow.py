@@ -10,7 +10,7 @@ import numpy as np
 
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.run import Decision, Principal, RunContext
-from toolcaddie.tool import Tool, ToolCall
+from toolcaddie.tool_types import Tool, ToolCall
 
 _CATALOGS_KEPT = 4
 _MASKS_KEPT = 1_000

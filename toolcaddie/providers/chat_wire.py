@@ -14,7 +14,7 @@ import msgspec
 
 from toolcaddie.errors import ProviderProtocolError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
-from toolcaddie.tool import JsonObject, ToolCall
+from toolcaddie.tool_types import JsonObject, ToolCall
 
 
 def _plain(value: Any) -> Any:

@@ -33,7 +33,7 @@ from toolcaddie.providers.chat_wire import (
     request_body,
 )
 from toolcaddie.providers.sse import EventReader
-from toolcaddie.tool import JsonObject
+from toolcaddie.tool_types import JsonObject
 
 OPENAI_URL = "https://api.openai.com/v1"
 

@@ -119,7 +119,7 @@ def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     choice = slot.choices[number]
     if not slot.required and slot.schema.get("default") == choice:
         return NOTHING
-    facts.used.append((place, place + 1))  # one letter is enough to keep other choices off, and leaves texts whole
+    facts.chosen.append(place)
     return choice
 
 
@@ -145,8 +145,11 @@ def _places(facts: Facts, choice: Any) -> list[int]:
     ]
     places += [place for place, code in currency_codes(facts.text) if code == choice and place not in places]
     longer = [one.span for one in facts.mentions if one.kind in ("quote", "name") and " " in one.text]
-    taken = [*longer, *facts.used]
-    return [place for place in places if not any(start <= place < end for start, end in taken)]
+    return [
+        place
+        for place in places
+        if place not in facts.chosen and not any(start <= place < end for start, end in longer)
+    ]
 
 
 def _said_flag(slot: Slot, facts: Facts) -> Any:
@@ -245,6 +248,7 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 _SAYING = re.compile(
     r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\"”']?\W*$", re.IGNORECASE
 )
+_BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)\W*$")
 _BECAUSE = re.compile(r"\b(?:because(?: of)?|due to|reason(?: is)?:?|since)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE)
 _ABOUT = re.compile(
     r"\b(?:about|regarding|concerning|interested in|on the subject of)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE
@@ -292,7 +296,10 @@ def _last_resort(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if kinds_of(slot):
         return NOTHING
     named = facts.free("quote", "name") if slot.is_naming else facts.free("quote")
-    return facts.take(named[0]) if named else salient(facts, tool) or NOTHING
+    if named:
+        return facts.take(named[0])
+    behind = None if slot.is_naming else _BEHIND_COLON.search(facts.text)
+    return behind["value"] if behind and facts.is_free(*behind.span("value")) else salient(facts, tool) or NOTHING
 
 
 def _taken(mention: Mention, facts: Facts) -> Mention:

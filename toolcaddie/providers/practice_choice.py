@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toolcaddie.providers.practice_arguments import fill
 from toolcaddie.providers.practice_scene import Scene
 from toolcaddie.providers.practice_toolbox import KnownTool
-from toolcaddie.providers.practice_words import READ, VERBS, stems_of
+from toolcaddie.providers.practice_words import CREATE, READ, UPDATE, VERBS, stems_of
 
 _FIGURES = stems_of("stats statistics count total summary overview dashboard report analytics metrics")
 _ANSWERING = frozenset({READ, "validate", "count", "convert"})
@@ -103,7 +103,7 @@ def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
     if wish.mood == "asks":
         return not tool.families or bool(tool.families & _ANSWERING)
     if wish.mood == "states":
-        return not tool.reads
+        return bool(tool.families & {CREATE, UPDATE})
     if tool.reads and READ not in wish.families:
         return False
     return wish.verb in (*tool.name_stems, tool.opening) or bool(wish.families & tool.does)

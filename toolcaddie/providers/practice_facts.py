@@ -28,6 +28,8 @@ class Facts:
     ids: Mapping[str, Any] = field(default_factory=dict)
     """Identifiers found elsewhere, by argument."""
     used: list[tuple[int, int]] = field(default_factory=list)
+    chosen: list[int] = field(default_factory=list)
+    """Where the text says a choice that was taken; the words there may still be part of a value."""
 
     def free(self, *kinds: Kind) -> list[Mention]:
         """Mentions of these kinds that nothing has used, in the order of the text."""

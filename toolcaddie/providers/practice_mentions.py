@@ -288,10 +288,10 @@ _FINDERS: tuple[Callable[[str, date], Iterator[Mention]], ...] = (
 )
 
 _CAPITAL = r"[^\W\d_a-z]\w*(?:['’](?!s\b)\w+)*"
-_PARTICLE = r"(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al|of|the|and|&)"
+_PARTICLE = r"(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al)"
 _NAME = re.compile(rf"(?<![\w'’])({_CAPITAL}(?:[ -](?:{_PARTICLE} )?{_CAPITAL})*)")
-_POSSESSIVE = re.compile(r"(?<![\w'’])([^\W\d_]{2,})['’]s\b")
-_AFTER_CUE = re.compile(r"\b(?:for|of|named|called|about) ([^\W\d_]{2,}(?: [^\W\d_]{2,})?)\b")
+_LETTERS = re.compile(r"([^\W\d_]{2,})(['’]s\b)?")
+_CUES = words_of("for of named called about to with from")
 _NO_NAME = (
     words_of(
         "i i'm i'd it mr mrs ms dr what who that there here let he she how when where today tomorrow yesterday "
@@ -304,14 +304,21 @@ _NO_NAME = (
 
 def _names(text: str, known: Callable[[str], bool], common: Callable[[str], bool]) -> Iterator[Mention]:
     found = list(_capitalised(text, known))
-    found += [_name(match) for match in _POSSESSIVE.finditer(text) if _may_be_name(match[1], common)]
-    if not found:  # typed without capitals: what follows a cue and is no word of the tools
-        for match in _AFTER_CUE.finditer(text):
-            words = match[1].split()
-            kept = words if all(_may_be_name(word, common) for word in words) else words[:1]
-            if _may_be_name(kept[0], common):
-                found.append(_named(" ".join(kept), match.start(1)))
-    yield from found
+    return iter(found or _uncommon(text, common))
+
+
+def _uncommon(text: str, common: Callable[[str], bool]) -> Iterator[Mention]:
+    """Names typed without capitals: words no tool knows, two or more in a row, or one with an 's or behind "for" and the like."""
+    run: list[re.Match[str]] = []
+    for match in [*_LETTERS.finditer(text), None]:
+        follows = match is not None and run and not run[-1][2] and text[run[-1].end() : match.start()] == " "
+        if run and not (follows and match and _may_be_name(match[1], common)):
+            cue = (split_words(text[: run[0].start()]) or [""])[-1]
+            if len(run) > 1 or run[-1][2] or cue in _CUES:
+                yield _named(text[run[0].start() : run[-1].end(1)], run[0].start())
+            run = []
+        if match is not None and _may_be_name(match[1], common):
+            run.append(match)
 
 
 def _capitalised(text: str, known: Callable[[str], bool]) -> Iterator[Mention]:
@@ -327,10 +334,6 @@ def _capitalised(text: str, known: Callable[[str], bool]) -> Iterator[Mention]:
             start += len(first) + 1
         if any(not known(stem(word)) for word in split_words(words)):
             yield _named(words, start)
-
-
-def _name(match: re.Match[str]) -> Mention:
-    return _named(match[1], match.start(1))
 
 
 def _named(text: str, start: int) -> Mention:

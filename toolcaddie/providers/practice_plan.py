@@ -88,12 +88,16 @@ def _freely(scene: Scene) -> Step:
     goal = choices[0] if choices else None
     if goal is None or not fits(goal, scene):
         further = _look_further(scene, " ".join(_query_words(scene)))
+        if further is None and REQUEST_MORE_TOOLS not in scene.box.meta and not choices:
+            further = _look_further(scene, scene.text)
         if further is not None:
             return further
-        goal = next((choice for choice in choices if choice.named or len(choice.hits) > 1), None)
+        goal = next((choice for choice in choices if choice.verb_fits or choice.tool.reads), None)
+        goal = goal if goal and (goal.named or len(goal.hits) > 1) else None
     if goal is None:
         return report(scene) if _real(scene.trail) else Say(text=answer.nothing_fits(scene.text))
-    return _pursue(goal.tool, scene)
+    rivals = [choice.tool for choice in choices[:3] if choice.score > goal.score / 2]
+    return _schema_calls([goal.tool, *rivals], scene) or _pursue(goal.tool, scene)
 
 
 def report(scene: Scene) -> Say:
@@ -110,6 +114,13 @@ def _real(trail: Sequence[Done]) -> list[Done]:
 
 
 # More tools
+
+
+def _schema_calls(tools: Sequence[KnownTool], scene: Scene) -> tuple[Call, ...]:
+    """Calls that show the schemas of tools found by search, each asked for once: what a tool needs tells which is meant."""
+    asked = {done.arguments.get("tool_name") for done in scene.calls_of(GET_TOOL_SCHEMA)}
+    names = dict.fromkeys(tool.name for tool in tools if tool.schema is None and tool.name not in asked)
+    return tuple(Call(name=GET_TOOL_SCHEMA, arguments={"tool_name": name}) for name in names)
 
 
 def _query_words(scene: Scene) -> list[str]:
@@ -168,8 +179,6 @@ def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
 
 def _work_towards(tool: KnownTool, scene: Scene, *, insist: frozenset[str] = frozenset()) -> Step:
     """Call the tool if its arguments are there; else call what finds them; else ask."""
-    if tool.schema is None:
-        return (Call(name=GET_TOOL_SCHEMA, arguments={"tool_name": tool.name}),)
     resolution = _resolve(tool, scene, 0)
     if resolution.calls:
         return resolution.calls
@@ -352,9 +361,9 @@ def _best(candidates: Sequence[_Candidate], slot: Slot, scene: Scene) -> Found |
     )
     top = [one for score, _, one in scored if score >= scored[0][0] - 1e-9]
     if len({str(one.value) for one in top}) > 1:
-        if scene.ordinal is None:
+        if scene.place is None:
             return Say(text=answer.which(slot, [one.hit.row for one in top]))
-        return _found(top[scene.ordinal if scene.ordinal < len(top) else -1])
+        return _found(top[scene.place if scene.place < len(top) else -1])
     return _found(top[0])
 
 
@@ -388,11 +397,12 @@ def _look_up(
     if depth >= _MAX_DEPTH:
         return None
     finders = _finders(slot, tool, scene)
-    if not finders and not any(done.name == SEARCH_TOOLS for done in scene.trail[-1:]):
-        return _look_further(scene, f"list {' '.join(slot.thing)}")
+    if not finders:
+        return _look_further(scene, _finder_query(slot))
     for finder in finders[:3]:
-        if finder.schema is None:
-            return (Call(name=GET_TOOL_SCHEMA, arguments={"tool_name": finder.name}),)
+        unread = _schema_calls([finder], scene)
+        if unread:
+            return unread
         resolution = _resolve(finder, scene, depth + 1)
         if resolution.calls:
             return resolution.calls
@@ -409,8 +419,15 @@ def _finders(slot: Slot, tool: KnownTool, scene: Scene) -> list[KnownTool]:
     named = [word for word in re.findall(r"\w+", slot.description) if "_" in word]
     told = [scene.box.get(name) or _unseen(name, scene) for name in named]
     scored = [(_finder_score(other, slot), other) for other in scene.box.tools if other.name != tool.name]
-    ranked = [other for score, other in sorted(scored, key=lambda item: -item[0]) if score > 0]
+    ranked = [other for score, other in sorted(scored, key=lambda item: -item[0]) if score > 1]
     return list(dict.fromkeys([finder for finder in told if finder and finder.name != tool.name] + ranked))
+
+
+def _finder_query(slot: Slot) -> str:
+    """Words for a tool that lists what a slot identifies: the name of one if the description has it."""
+    named = [word for word in re.findall(r"\w+", slot.description) if "_" in word]
+    things = [word for word in split_words(slot.name) if stem(word) in slot.thing]
+    return " ".join(split_words(named[0])) if named else f"list {' '.join(things)}"
 
 
 def _unseen(name: str, scene: Scene) -> KnownTool | None:

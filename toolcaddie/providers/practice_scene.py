@@ -22,6 +22,7 @@ from toolcaddie.providers.practice_words import Wish, read_wish, stem, stems
 from toolcaddie.schema import canonical_json
 
 _TODAY = re.compile(r"\b(?:today(?:'s date)?|date|current date)(?: is|:) *(\d{4})-(\d{2})-(\d{2})", re.IGNORECASE)
+_NEXT = re.compile(r"\bnext\b", re.IGNORECASE)
 _POINTING = re.compile(r"\b(?:it|him|her|them|that|this|his|their|one|he|she|they|same)\b", re.IGNORECASE)
 
 
@@ -88,6 +89,11 @@ class Scene:
     def ordinal(self) -> int | None:
         """Which one of several is meant, if the message says: 0 is the first, -1 the last."""
         return next((one.value for one in self.mentions if one.kind == "ordinal"), None)
+
+    @property
+    def place(self) -> int | None:
+        """Which one of several that fit alike: the ordinal, or the first for "the next one"."""
+        return 0 if self.ordinal is None and _NEXT.search(self.text) else self.ordinal
 
     @property
     def points_back(self) -> bool:

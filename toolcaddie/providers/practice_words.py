@@ -145,11 +145,14 @@ _STATEMENT = re.compile(
     re.IGNORECASE,
 )
 _LATE_ORDER = re.compile(
-    r"\b(?:please|wants? to|needs? to|would like to|asked to|wishes to) (\w+)|[,;.] (?:and |so |then )?(\w+)",
+    r"\b(?:please|wants? to|needs? to|would like to|asked to|wishes to) (\w+)|[,;.] (?:and |so |then |please )*(\w+)",
     re.IGNORECASE,
 )
 
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
 Mood = Literal["asks", "orders", "states"]
+_RANK: dict[Mood, int] = {"orders": 0, "asks": 1, "states": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +176,8 @@ class Wish:
 
 def read_wish(text: str, background: str = "", *, verbs: Container[str] = ()) -> Wish:
     """Read a user's message. `background`: what the same user said before it; `verbs`: stems that begin tools' names."""
-    core = _POLITE.sub("", joined(text))
-    mood, verb = _mood(core, verbs)
+    core = joined(text)
+    mood, verb = _mood_of_all(core, verbs)
     return Wish(
         text=text,
         mood=mood,
@@ -184,6 +187,13 @@ def read_wish(text: str, background: str = "", *, verbs: Container[str] = ()) ->
         figures=bool(_FIGURES.search(core)),
         background=content_stems(background),
     )
+
+
+def _mood_of_all(text: str, verbs: Container[str]) -> tuple[Mood, str]:
+    """An order in any sentence makes it an order, else a question a question; sentences of mere politeness do not count."""
+    sentences = [sentence for sentence in _SENTENCE_END.split(text) if content_stems(sentence)]
+    moods = [_mood(_POLITE.sub("", sentence), verbs) for sentence in sentences]
+    return min(moods, key=lambda mood: _RANK[mood[0]], default=("asks", ""))
 
 
 def _mood(core: str, verbs: Container[str]) -> tuple[Mood, str]:

@@ -17,7 +17,7 @@ import msgspec
 from toolcaddie.errors import CatalogError
 from toolcaddie.schema.encoding import canonical_json, shorten
 from toolcaddie.schema.walk import anchors, every_schema, references, resolve, same_place
-from toolcaddie.tool import JsonObject
+from toolcaddie.tool_types import JsonObject
 
 MAX_DEPTH = 64
 """Of a schema, and of arguments where the schema refers to itself."""

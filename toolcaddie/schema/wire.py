@@ -7,7 +7,7 @@ from typing import Any
 
 from toolcaddie.schema.encoding import shorten
 from toolcaddie.schema.slim import LONG_DESCRIPTION, slim_schema
-from toolcaddie.tool import Tool
+from toolcaddie.tool_types import Tool
 
 
 def wire_definition(tool: Tool, *, slim: bool = False) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from toolcaddie.errors import CatalogError, ConfigError, DuplicateToolError
 from toolcaddie.meta import META_TOOLS
 from toolcaddie.ports import ToolSource
 from toolcaddie.run import RunContext
-from toolcaddie.tool import Tool, ToolResult, failed
+from toolcaddie.tool_types import Tool, ToolResult, failed
 
 _log = structlog.get_logger(__name__)
 

@@ -26,7 +26,7 @@ from toolcaddie.events import (
     ToolsSelected,
 )
 from toolcaddie.run import RunState
-from toolcaddie.tool import ToolCall
+from toolcaddie.tool_types import ToolCall
 
 _SHOWN = 200
 
@@ -53,7 +53,10 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
             serializer=lambda value, **_: msgspec.json.encode(value, enc_hook=str).decode()
         )
         if json
-        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+        # Tracebacks without local variables: keys of providers stand in them.
+        else structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
     )
     last = [structlog.processors.format_exc_info, renderer] if json else [renderer]
     handler = logging.StreamHandler(sys.stderr)

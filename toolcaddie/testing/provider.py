@@ -7,7 +7,7 @@ from typing import Any
 
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.testing.script import Reply, Script, completion, completion_chunks
-from toolcaddie.tool import JsonObject
+from toolcaddie.tool_types import JsonObject
 
 
 class ScriptedProvider:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 import msgspec
 
 from toolcaddie.message import Usage
-from toolcaddie.tool import JsonObject, ToolCall
+from toolcaddie.tool_types import JsonObject, ToolCall
 
 _PIECES = 3
 """A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""

@@ -13,7 +13,7 @@ import msgspec
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message, Usage
 from toolcaddie.run import RunResult
-from toolcaddie.tool import CLIENT_SOURCE, Tool, ToolCall
+from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})

@@ -1,0 +1,136 @@
+"""README and docs are run: their Python as it stands, their commands as a reader would type them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from toolcaddie.doors.cli.root import cli
+from toolcaddie.presets import PRESETS
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(?P<kind>python|python gateway|sh)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+BIN = Path(sys.executable).parent
+
+
+def blocks(kind: str) -> list[object]:
+    found = []
+    for page in PAGES:
+        for number, match in enumerate(BLOCK.finditer(page.read_text())):
+            if match["kind"] == kind:
+                found.append(pytest.param(match["code"], id=f"{page.stem}-{number}"))
+    return found
+
+
+def commands() -> list[object]:
+    """The lines of `sh` blocks that start with our command; what a comment says behind it is left away."""
+    found = []
+    for page in PAGES:
+        for match in BLOCK.finditer(page.read_text()):
+            for line in match["code"].splitlines() if match["kind"] == "sh" else ():
+                words = shlex.split(line, comments=True) if line.startswith("toolcaddie ") else []
+                if words and words[1] not in ("serve", "chat"):
+                    found.append(pytest.param(words, id=f"{page.stem}: {' '.join(words)}"))
+    return found
+
+
+def environment(folder: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLCADDIE_", "OPENAI_"))}
+    return {**kept, "PATH": f"{BIN}:{kept['PATH']}", "HOME": str(folder)}
+
+
+@pytest.mark.parametrize("code", blocks("python"))
+def test_the_python_of_the_docs_runs(code: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error::SyntaxWarning", "-c", code],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("words", commands())
+def test_the_commands_of_the_docs_run(words: list[str], tmp_path: Path) -> None:
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=60, input=""
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    """`toolcaddie serve --catalog gym` as README's `make run` starts it, on a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen(
+        [BIN / "toolcaddie", "serve", "--catalog", "gym", "--port", str(port)],
+        cwd=tmp_path,
+        env=environment(tmp_path),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert f"127.0.0.1:{port}" in process.stdout.readline()
+        yield f"127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+def test_the_clients_of_readme_get_the_gyms_work_done(server: str, tmp_path: Path) -> None:
+    """Source: the issue's first line, the main job on the real server with the unmodified openai package and curl."""
+    text = (ROOT / "README.md").read_text()
+    (python,) = [match["code"] for match in BLOCK.finditer(text) if match["kind"] == "python gateway"]
+    (shell,) = [match["code"] for match in BLOCK.finditer(text) if match["code"].startswith("curl")]
+    done = subprocess.run(
+        [sys.executable, "-c", python.replace("127.0.0.1:8321", server)],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "practice model" in done.stdout
+    assert "freeze_membership" in done.stdout
+    asked = subprocess.run(
+        ["bash", "-c", shell.replace("127.0.0.1:8321", server)], capture_output=True, text=True, timeout=60
+    )
+    assert '"role":"assistant"' in asked.stdout
+    listed = subprocess.run(
+        [BIN / "toolcaddie", "trail"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
+    )
+    assert listed.stdout.count("run_") == 3
+
+
+def test_every_command_and_preset_is_documented() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text()
+    for name in cli.list_commands(None):  # type: ignore[arg-type]
+        assert f"toolcaddie {name}" in page, name
+    presets = (ROOT / "docs" / "presets.md").read_text()
+    for name in PRESETS:
+        assert f"`{name}`" in presets
+
+
+def test_every_link_between_pages_leads_somewhere() -> None:
+    for page in PAGES:
+        for target in LINK.findall(page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_readme_is_at_most_150_lines() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
