@@ -319,11 +319,11 @@ async def test_no_row_holds_a_secret_whatever_event_carried_it(database: Databas
 
 
 @pytest.mark.anyio
-async def test_halves_of_surrogate_pairs_do_not_stop_a_run(database: Database) -> None:
+async def test_halves_of_surrogate_pairs_and_zero_bytes_do_not_stop_a_run(database: Database) -> None:
     call = ToolCall(id="c", name="x", arguments='{"text":"\udc80"}')
-    rows = await recorded(database, started(message="\ud800"), CallIntended(run_id="r", call=call), called("\udfff"))
+    rows = await recorded(database, started(message="\ud800\0"), CallIntended(run_id="r", call=call), called("\udfff"))
     assert [row.data.get("message") or row.data.get("content") or row.data["arguments"] for row in rows] == [
-        "?",
+        "?\ufffd",
         '{"text":"?"}',
         "?",
     ]

@@ -292,8 +292,8 @@ def _capped(text: str, *, total: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Models and tools send halves of surrogate pairs, which no database takes."""
-    return text.encode("utf-8", "replace").decode()
+    """Models and tools send halves of surrogate pairs, and zero bytes, which not every database takes."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 
 def _round(number: float) -> float:
