@@ -21,10 +21,23 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>python|python gateway|sh)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 BIN = Path(sys.executable).parent
+RUNNER = """
+import ast, asyncio, inspect, sys
+code = compile(sys.stdin.read(), "<page>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+async def main():
+    found = eval(code, {"__name__": "__main__"})
+    if inspect.isawaitable(found):
+        await found
+if code.co_flags & inspect.CO_COROUTINE:
+    asyncio.run(main())
+else:
+    exec(code, {"__name__": "__main__"})
+"""
+"""Runs a page's Python as `python -m asyncio` would: `await` may stand at the top level."""
 
 
 def blocks(kind: str) -> list[object]:
-    found = []
+    found: list[object] = []
     for page in PAGES:
         for number, match in enumerate(BLOCK.finditer(page.read_text())):
             if match["kind"] == kind:
@@ -52,12 +65,13 @@ def environment(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("code", blocks("python"))
 def test_the_python_of_the_docs_runs(code: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error::SyntaxWarning", "-c", code],
+        [sys.executable, "-W", "error::SyntaxWarning", "-c", RUNNER],
         cwd=tmp_path,
         env=environment(tmp_path),
         capture_output=True,
         text=True,
         timeout=60,
+        input=code,
     )
     assert done.returncode == 0, done.stderr
 
