@@ -41,9 +41,9 @@ def fits(choice: Choice, scene: Scene) -> bool:
     if not choice.verb_fits:
         return False
     objects = choice.hits - {scene.wish.verb}
-    takes_the_name = bool(scene.naming_stems) and any(slot.is_id or slot.is_search for slot in choice.tool.slots)
+    takes_the_name = scene.names_one and any(slot.is_id or slot.is_search for slot in choice.tool.slots)
     if not objects:
-        return takes_the_name and scene.wish.verb in choice.tool.name_stems
+        return takes_the_name and (scene.points_back or scene.wish.verb in choice.tool.name_stems)
     return bool(choice.named - {scene.wish.verb}) or len(objects) > 1 or takes_the_name
 
 

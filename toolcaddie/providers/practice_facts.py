@@ -1,4 +1,4 @@
-"""What a message offers for filling arguments, what has been used of it, and whose each name is."""
+"""What a message gives for filling arguments, what has been used of it, and whose each name is."""
 
 from __future__ import annotations
 

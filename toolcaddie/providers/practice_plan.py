@@ -397,8 +397,11 @@ def _look_up(
     if depth >= _MAX_DEPTH:
         return None
     finders = _finders(slot, tool, scene)
-    if not finders:
-        return _look_further(scene, _finder_query(slot))
+    told = _told(slot)
+    if not finders or (told and not any(finder.name in told for finder in finders)):
+        further = _look_further(scene, _finder_query(slot))
+        if further:
+            return further
     for finder in finders[:3]:
         unread = _schema_calls([finder], scene)
         if unread:
@@ -416,18 +419,22 @@ def _look_up(
 
 def _finders(slot: Slot, tool: KnownTool, scene: Scene) -> list[KnownTool]:
     """Tools that may list what the slot identifies, the likeliest first. A description that names a tool is believed."""
-    named = [word for word in re.findall(r"\w+", slot.description) if "_" in word]
-    told = [scene.box.get(name) or _unseen(name, scene) for name in named]
+    told = [scene.box.get(name) or _unseen(name, scene) for name in _told(slot)]
     scored = [(_finder_score(other, slot), other) for other in scene.box.tools if other.name != tool.name]
     ranked = [other for score, other in sorted(scored, key=lambda item: -item[0]) if score > 1]
     return list(dict.fromkeys([finder for finder in told if finder and finder.name != tool.name] + ranked))
 
 
+def _told(slot: Slot) -> list[str]:
+    """Names in a description that look like tools': "from list_orders"."""
+    return [word for word in re.findall(r"\w+", slot.description) if "_" in word.strip("_")]
+
+
 def _finder_query(slot: Slot) -> str:
     """Words for a tool that lists what a slot identifies: the name of one if the description has it."""
-    named = [word for word in re.findall(r"\w+", slot.description) if "_" in word]
+    told = _told(slot)
     things = [word for word in split_words(slot.name) if stem(word) in slot.thing]
-    return " ".join(split_words(named[0])) if named else f"list {' '.join(things)}"
+    return " ".join(split_words(told[0])) if told else f"list {' '.join(things)}"
 
 
 def _unseen(name: str, scene: Scene) -> KnownTool | None:

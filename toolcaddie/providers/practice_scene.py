@@ -82,8 +82,9 @@ class Scene:
 
     @cached_property
     def naming_stems(self) -> frozenset[str]:
-        """Stems that belong to a name in the message and say nothing about a tool."""
-        return frozenset(word for one in self.mentions if one.kind in ("name", "email") for word in stems(one.text))
+        """Stems that belong to a name or an ordinal in the message and say nothing about a tool."""
+        kinds = ("name", "email", "ordinal")
+        return frozenset(word for one in self.mentions if one.kind in kinds for word in stems(one.text))
 
     @property
     def ordinal(self) -> int | None:
@@ -100,6 +101,11 @@ class Scene:
         """The message means something that was mentioned before: "the first one", "it", "her"."""
         named = any(one.kind in ("name", "quote", "email") for one in self.mentions)
         return not named and (self.ordinal is not None or bool(_POINTING.search(self.text)))
+
+    @property
+    def names_one(self) -> bool:
+        """The message names or points at something or somebody."""
+        return bool(self.naming_stems) or self.points_back
 
     @property
     def names_something(self) -> bool:
@@ -127,7 +133,7 @@ class Scene:
 
 
 def read_scene(request: ModelRequest, *, today: date, only: frozenset[str] | None = None) -> Scene:
-    """`only`: the tools that the request's choice leaves; None: all it offers."""
+    """`only`: the tools that the request's choice leaves; None: all it has."""
     messages = request.messages
     asked = [index for index, message in enumerate(messages) if message.role == "user"]
     start = asked[-1] if asked else len(messages)

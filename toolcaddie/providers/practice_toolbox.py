@@ -259,8 +259,8 @@ class Toolbox:
     def topics(self) -> Mapping[str, frozenset[str]]:
         """Noun of tools' names -> the words in the descriptions of all tools that have it.
 
-        So a word that one tool of a topic explains leads to its sisters too: "sauna" to whatever has `facility` in its name,
-        when some tool there says that facilities are rooms, courts and saunas.
+        So a word that one tool of a topic explains points at its sisters too: "kiln" at whatever has `workshop` in
+        its name, when some tool there says that a workshop may be a kiln, a forge or a loom.
         """
         found: dict[str, set[str]] = {}
         for tool in self.tools:
