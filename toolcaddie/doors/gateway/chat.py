@@ -59,13 +59,13 @@ class Chat:
                 await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
             else:
                 self._ran.inc()
-                request = read_chat(body, peeked, self._lists)
+                request = read_chat(peeked, self._lists)
                 await exchange.while_there(self._run(exchange, request, principal, headers))
         except ToolcaddieError as error:
             await self._tell(exchange, error)
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
-        return not peeked.has_tools and not self._joins_catalog(exchange, peeked.tool_choice)
+        return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))
 
     def _joins_catalog(self, exchange: Exchange, tool_choice: Any) -> bool:
         """Our own tools join every chat request unless it says otherwise."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,18 +18,24 @@ _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
 
 
-class Peek(msgspec.Struct):
-    """The fields that decide a request's way; the rest stays bytes."""
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """The fields of a request as bytes; only those that decide its way are read. Most bodies are mostly tools."""
 
-    model: Any = None
-    stream: Any = False
-    n: Any = None
-    tools: msgspec.Raw = msgspec.Raw(b"null")
-    tool_choice: Any = None
+    fields: Mapping[str, msgspec.Raw]
+
+    @property
+    def tools(self) -> bytes:
+        return bytes(self.fields.get("tools", b"null"))
 
     @property
     def has_tools(self) -> bool:
-        return bytes(self.tools) not in (b"null", b"[]")
+        return self.tools not in (b"null", b"[]")
+
+    def get(self, name: str) -> Any:
+        """A field's value; None if it is not there."""
+        found = self.fields.get(name)
+        return None if found is None else _value(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,56 +51,73 @@ class ChatRequest:
     params: dict[str, Any]
 
 
-_peek = msgspec.json.Decoder(Peek)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_any = msgspec.json.Decoder()
 
 
 def peek(body: bytes) -> Peek:
     try:
-        return _peek.decode(body)
+        return Peek(_fields.decode(body))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise RequestError(f"the body is not the JSON of a chat request: {error}", code="invalid_json") from error
+        raise _not_json(error) from error
+
+
+def _value(raw: msgspec.Raw | bytes) -> Any:
+    try:
+        return _any.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _not_json(error) from error
+
+
+def _not_json(error: Exception) -> RequestError:
+    return RequestError(f"the body is not the JSON of a chat request: {error}", code="invalid_json")
 
 
 class ToolLists:
-    """Clients send the same tools with every request: each different list is read once, up to `size` lists."""
+    """Clients send the same tools with every request: each different list is read once.
 
-    def __init__(self, size: int = 256) -> None:
+    Keeps up to `size` lists and `weight` bytes of JSON, the ones used last.
+    """
+
+    def __init__(self, size: int = 256, weight: int = 64 * 1024 * 1024) -> None:
         self._size = size
+        self._weight = weight
         self._read: OrderedDict[bytes, Sequence[Tool]] = OrderedDict()
 
     def read(self, raw: bytes) -> Sequence[Tool]:
         """The same object for the same bytes, so that whatever is derived from a list can be kept by identity."""
-        key = hashlib.blake2b(raw, digest_size=16).digest()
-        if key in self._read:
-            self._read.move_to_end(key)
-            return self._read[key]
-        tools = self._read[key] = _client_tools(msgspec.json.decode(raw))
-        if len(self._read) > self._size:
-            self._read.popitem(last=False)
+        if raw in self._read:
+            self._read.move_to_end(raw)
+            return self._read[raw]
+        tools = self._read[raw] = _client_tools(_value(raw))
+        self._weight -= len(raw)
+        while len(self._read) > 1 and (len(self._read) > self._size or self._weight < 0):
+            forgotten, _ = self._read.popitem(last=False)
+            self._weight += len(forgotten)
         return tools
 
 
 _NO_TOOLS: Sequence[Tool] = ()
 
 
-def read_chat(body: bytes, peeked: Peek, lists: ToolLists) -> ChatRequest:
+def read_chat(peeked: Peek, lists: ToolLists) -> ChatRequest:
     """Raises `RequestError` naming the field at fault."""
-    fields = msgspec.json.decode(body)
-    if not isinstance(peeked.model, str) or not peeked.model:
+    fields = {name: _value(raw) for name, raw in peeked.fields.items() if name != "tools"}
+    model, messages, options = fields.get("model"), fields.get("messages"), fields.get("stream_options")
+    if not isinstance(model, str) or not model:
         raise RequestError("you must provide a model parameter", param="model")
-    if not isinstance(fields.get("messages"), list) or not fields["messages"]:
+    if not isinstance(messages, list) or not messages:
         raise RequestError("'messages' must be a non-empty array", param="messages")
-    if peeked.n not in (None, 1):
+    if fields.get("n") not in (None, 1):
         raise RequestError(
             "'n' must be 1 when tools are selected: each choice would need a conversation of its own", param="n"
         )
-    options = fields.get("stream_options")
     return ChatRequest(
-        model=peeked.model,
-        messages=tuple(_message(item, index) for index, item in enumerate(fields["messages"])),
-        tools=lists.read(bytes(peeked.tools)) if peeked.has_tools else _NO_TOOLS,
-        tool_choice=peeked.tool_choice,
-        stream=bool(peeked.stream),
+        model=model,
+        messages=tuple(_message(item, index) for index, item in enumerate(messages)),
+        tools=lists.read(peeked.tools) if peeked.has_tools else _NO_TOOLS,
+        tool_choice=fields.get("tool_choice"),
+        stream=bool(fields.get("stream")),
         include_usage=isinstance(options, dict) and bool(options.get("include_usage")),
         params={name: value for name, value in fields.items() if name not in _OURS},
     )
