@@ -12,15 +12,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.audit.trail import Trail
 from toolcaddie.doors.parts import PRACTICE, key_of, provider_of, runtime_of, sources_of
-from toolcaddie.ports import Documents, EventLog, KeyStore, Provider
+from toolcaddie.plugins import SINKS, discover, load
+from toolcaddie.ports import Documents, EventLog, EventSink, KeyStore, Provider
 from toolcaddie.runtime import Runtime
 from toolcaddie.settings import Settings
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink
+
+log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +63,7 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
             sources,
             provider,
             trail=Trail(database.events),
-            sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink()),
+            sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink(), *plugged_sinks()),
             documents=database.documents,
         )
         try:
@@ -76,6 +80,18 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
             )
         finally:
             await runtime.close()
+
+
+def plugged_sinks() -> list[EventSink]:
+    """The sinks of installed plugins: an entry point of the group names a callable that makes one. One that cannot be
+    loaded or made is left out and said; `toolcaddie plugins` shows it too."""
+    made: list[EventSink] = []
+    for plugin in discover(SINKS):
+        try:
+            made.append(load(SINKS, plugin.name)())
+        except Exception as error:  # noqa: BLE001  a stranger's code, at start: whatever it raises, the server comes up
+            log.warning("sink_left_out", plugin=plugin.name, distribution=plugin.distribution, error=str(error))
+    return made
 
 
 @asynccontextmanager
