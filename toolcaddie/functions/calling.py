@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ _log = structlog.get_logger(__name__)
 
 _SHOWN_ERRORS = 3
 _SHOWN_MESSAGE = 2_000
+_LOGGED_TRACEBACK = 20_000
 
 Outcome = ToolResult | Awaitable[Any]
 
@@ -45,7 +47,9 @@ async def call(
     except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
         return failed(f"{name} tried to end the process with exit code {error.code!r}")
     except Exception as error:  # noqa: BLE001 - the outermost frame of somebody's code
-        _log.warning("tool raised", tool=name, place=definition.place, run_id=context.run_id, exc_info=error)
+        _log.warning(
+            "tool raised", tool=name, place=definition.place, run_id=context.run_id, exception=_traceback_of(error)
+        )
         return failed(_described(error))
 
 
@@ -64,6 +68,13 @@ def _converted(definition: Definition, arguments: Mapping[str, Any], context: Ru
     if missing:
         raise _RefusedError(f"the application has to inject {', '.join(missing)} and did not", "failed")
     given = {name: value for name, value in arguments.items() if name not in injected}
+    lacking = [
+        p.wire
+        for p in definition.parameters
+        if p.role == "argument" and p.required and p.wire not in {**given, **injected}
+    ]
+    if lacking:
+        raise _RefusedError("; ".join(f"{name}: this argument is required" for name in lacking), "invalid_arguments")
     try:
         # Through JSON, because only there pydantic's strict mode takes a date, an enum or a set for what it is.
         return _validated(definition, given)
@@ -113,21 +124,23 @@ def _placed(
     definition: Definition, converted: Mapping[str, Any], context: RunContext
 ) -> tuple[list[Any], dict[str, Any]]:
     """Every value in its parameter. What is injected wins over what the model sent."""
-    values = {**converted, **context.injected}
+    injected = context.injected
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for parameter in definition.parameters:
-        if parameter.role in ("argument", "injected"):
-            value = values.get(parameter.name, context.injected.get(parameter.wire, parameter.default))
-        else:
+        if parameter.role not in ("argument", "injected"):
             value = _handed_in(parameter, definition, context)
+        elif parameter.wire in injected:
+            value = injected[parameter.wire]
+        else:
+            value = converted.get(parameter.name, parameter.default)
         if parameter.positional:
             args.append(value)
         elif value is not inspect.Parameter.empty:
             kwargs[parameter.name] = value
     if definition.takes_more:
-        named = {parameter.name for parameter in definition.parameters}
-        kwargs.update((name, value) for name, value in context.injected.items() if name not in named)
+        taken = {name for parameter in definition.parameters for name in (parameter.name, parameter.wire)}
+        kwargs.update((name, value) for name, value in injected.items() if name not in taken)
     return args, kwargs
 
 
@@ -167,3 +180,9 @@ def _described(error: Exception) -> str:
         text = "(its message cannot be shown)"
     text = text if len(text) <= _SHOWN_MESSAGE else text[:_SHOWN_MESSAGE] + "…"
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _traceback_of(error: Exception) -> str:
+    """As text and bounded: a renderer that colours a message of a megabyte holds up the loop for minutes."""
+    text = "".join(traceback.format_exception(error))
+    return text if len(text) <= _LOGGED_TRACEBACK else text[:_LOGGED_TRACEBACK] + "… (cut)"

@@ -17,7 +17,7 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NotRequired, Required, cast
+from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.errors import PydanticUserError
@@ -244,9 +244,8 @@ def _arguments(
 
 def _adapter(name: str, parameters: Sequence[Parameter]) -> TypeAdapter[dict[str, Any]]:
     # A TypedDict, not a model: any name is allowed in it ("schema", "copy"), and what was not given stays away, so that
-    # Python's own default counts, whatever object it is.
-    fields = {p.name: Required[p.annotation] if p.required else NotRequired[p.annotation] for p in parameters}
-    made = cast("Any", TypedDict)(name, fields)
+    # Python's own default counts, whatever object it is. Nothing is required in it: the application may inject an argument.
+    made = cast("Any", TypedDict)(name, {p.name: NotRequired[p.annotation] for p in parameters})
     made.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
     return TypeAdapter(made)
 
@@ -256,8 +255,11 @@ def _input_schema(adapter: TypeAdapter[dict[str, Any]], parameters: Sequence[Par
     properties = made.get("properties", {})
     for parameter in parameters:
         _describe(properties[parameter.wire], parameter)
-    schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return schema | {key: made[key] for key in ("required", "$defs") if made.get(key)}
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required := [parameter.wire for parameter in parameters if parameter.required]:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    return schema | ({"$defs": made["$defs"]} if made.get("$defs") else {})
 
 
 def _culprit(parameters: Sequence[Parameter]) -> str:
