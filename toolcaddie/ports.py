@@ -249,8 +249,8 @@ class Documents(Protocol):
     """Small values under (kind, key): run states, what a conversation was sent, hidden parts of turns."""
 
     async def get(self, kind: str, key: str) -> bytes | None: ...
-    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
-        """Durable on return."""
+    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
+        """Durable on return. Not `urgent`: it may wait a moment for others to be written with it."""
         ...
 
     async def delete(self, kind: str, key: str) -> bool: ...

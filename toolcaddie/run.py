@@ -166,7 +166,8 @@ class RunRequest:
     conversation: str | None = None
     """The caller's own name for this conversation, for deliveries that stay the same from turn to turn."""
     remember: bool = True
-    """False: the caller keeps what was delivered itself, by `Runtime.remember`."""
+    """False: the caller keeps the conversation itself: what was delivered by `Runtime.remember`, and the results of its own
+    tools come with a new request, not by `Runtime.resume`."""
     delivered: Sequence[DeliveredTool] = ()
     """What the conversation was sent before, where the caller keeps it."""
     categories: Sequence[str] | None = None

@@ -13,7 +13,7 @@ import contextlib
 import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -147,6 +147,8 @@ class Runtime:
         self._middleware = tuple(middleware)
         self._assemblies: dict[str, _Assembly] = {}
         self._merged: OrderedDict[tuple[int, str, bool], tuple[Sequence[Tool], Catalog]] = OrderedDict()
+        self._unwritten: dict[str, _Conversation] = {}
+        """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
         self._assembly(self.preset)  # a preset that cannot work fails here, not in the first request
 
@@ -288,9 +290,9 @@ class Runtime:
 
         `conversation`: the name the next turn will have, if it is another than the request's.
         """
-        request = request if conversation is None else replace(request, conversation=conversation)
-        value = msgspec.json.encode(_Conversation(delivered=state.delivered, meta=bool(state.meta)))
-        self._later(self._documents.put(_CONVERSATION, _conversation_key(request), value, ttl=_CONVERSATION_TTL))
+        key = _conversation_key(request if conversation is None else replace(request, conversation=conversation))
+        kept = self._unwritten[key] = _Conversation(delivered=state.delivered, meta=bool(state.meta))
+        self._later(self._write_down(key, kept))
 
     async def close(self) -> None:
         """Finish what is being written and close the provider."""
@@ -314,7 +316,7 @@ class Runtime:
             await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
             state = self._first_state(assembly, context, request, chosen, delivered)
             result = await chosen.engine.run(state, context, chosen.selection, emit, live=live is not None)
-            return await self._ended(request, result, emit)
+            return await self._ended(request, result, emit, saved=False)
         except asyncio.CancelledError:
             await self._failed(context.run_id, "the caller went away", "CancelledError", emit)
             raise
@@ -333,19 +335,19 @@ class Runtime:
         delivered = tuple(sent for sent in state.delivered if view.get(sent.name) is not None)
         try:
             result = await engine.run(replace(state, delivered=delivered), context, Selection(), emit, live=False)
-            return await self._ended(request, result, emit)
+            return await self._ended(request, result, emit, saved=True)
         except ToolcaddieError as error:
             await self._failed(context.run_id, str(error), type(error).__name__, emit)
             raise
 
-    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit) -> RunResult:
-        if result.status in ("pending", "client_calls"):
+    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, saved: bool) -> RunResult:
+        if result.status == "pending" or (result.status == "client_calls" and request.remember):
             await self._save(request, result.state)
-            if result.status == "pending":
-                await emit(RunPaused(run_id=result.run_id, state=result.state))
-                return result
-        else:
+        elif saved:
             self._later(self._documents.delete(_RUN, result.run_id))
+        if result.status == "pending":
+            await emit(RunPaused(run_id=result.run_id, state=result.state))
+            return result
         if request.conversation and request.remember:
             self.remember(request, result.state)
         await emit(RunFinished(run_id=result.run_id, result=result))
@@ -367,7 +369,7 @@ class Runtime:
         """The selection, and the engine whose meta tools fit it."""
         preset = assembly.preset
         if preset.exposure == "compact":
-            selection = Selection(catalog_size=len(view), tokens_all=_tokens_of_all(view))
+            selection = Selection(catalog_size=len(view), tokens_all=_tokens(view))
         elif preset.exposure == "all":
             selection = _everything(view, assembly.preset.budget.provider_cap)
         else:
@@ -395,13 +397,12 @@ class Runtime:
     def _query(
         self, assembly: _Assembly, view: View, request: RunRequest, categories: Sequence[str] | None
     ) -> SelectionQuery:
-        meta = assembly.with_meta(view.category_names()).meta.values()
         return SelectionQuery(
             messages=request.messages,
             categories=categories,
             pinned=_forced_names(request.tool_choice),
-            fixed_count=len(meta),
-            fixed_tokens=sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in meta),
+            fixed_count=len(assembly.preset.meta),
+            fixed_tokens=assembly.meta_tokens(view.category_names()),
             expandable=REQUEST_MORE_TOOLS in assembly.preset.meta,
         )
 
@@ -557,8 +558,20 @@ class Runtime:
             return _Conversation(delivered=tuple(request.delivered), meta=True)
         if not request.conversation:
             return None
-        stored = await self._documents.get(_CONVERSATION, _conversation_key(request))
+        key = _conversation_key(request)
+        if key in self._unwritten:
+            return self._unwritten[key]
+        stored = await self._documents.get(_CONVERSATION, key)
         return None if stored is None else msgspec.json.decode(stored, type=_Conversation)
+
+    async def _write_down(self, key: str, kept: _Conversation) -> None:
+        try:
+            await self._documents.put(
+                _CONVERSATION, key, msgspec.json.encode(kept), ttl=_CONVERSATION_TTL, urgent=False
+            )
+        finally:
+            if self._unwritten.get(key) is kept:
+                del self._unwritten[key]
 
     def _later(self, job: Coroutine[Any, Any, Any]) -> None:
         """Written behind the answer: losing it costs a colder cache, never an answer."""
@@ -594,14 +607,21 @@ class _Assembly:
     selector: Selector
     engine: Engine
     executor: Callable[[Approver | None, Preset], Executor]
-    meta: dict[tuple[str, ...], Engine]
+    meta: dict[tuple[str, ...], tuple[Engine, int]]
+    """By categories: the engine, and the tokens of its meta tools."""
 
     def with_meta(self, categories: tuple[str, ...], approver: Approver | None = None) -> Engine:
+        engine, _ = self._offering(categories)
+        return engine if approver is None else replace(engine, executor=self.executor(approver, self.preset))
+
+    def meta_tokens(self, categories: tuple[str, ...]) -> int:
+        return self._offering(categories)[1]
+
+    def _offering(self, categories: tuple[str, ...]) -> tuple[Engine, int]:
         if categories not in self.meta:
             offered = {name: _meta_tool(name, self.preset, categories) for name in self.preset.meta}
-            self.meta[categories] = replace(self.engine, meta=offered)
-        engine = self.meta[categories]
-        return engine if approver is None else replace(engine, executor=self.executor(approver, self.preset))
+            self.meta[categories] = replace(self.engine, meta=offered), _tokens(offered.values())
+        return self.meta[categories]
 
 
 def _meta_tool(name: str, chosen: Preset, categories: tuple[str, ...]) -> Tool:
@@ -649,7 +669,7 @@ class _Memory:
         value, until = self._values.get((kind, key), (None, 0.0))
         return value if until > time.monotonic() else None
 
-    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
         self._values[kind, key] = (value, time.monotonic() + (ttl if ttl is not None else float("inf")))
         self._values.move_to_end((kind, key))
         if len(self._values) > self._size:
@@ -710,12 +730,12 @@ def _everything(view: View, cap: int | None) -> Selection:
         ),
         categories=view.category_names(),
         catalog_size=len(tools),
-        tokens_all=_tokens_of_all(view),
+        tokens_all=_tokens(view),
     )
 
 
-def _tokens_of_all(view: View) -> int:
-    return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in view)
+def _tokens(tools: Iterable[Tool]) -> int:
+    return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in tools)
 
 
 def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping[str, str]) -> PendingCall:

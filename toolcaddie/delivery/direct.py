@@ -8,8 +8,10 @@ fits is the array made anew, which the note says.
 from __future__ import annotations
 
 import hashlib
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,9 +19,41 @@ from toolcaddie.errors import BudgetError
 from toolcaddie.ports import DeliveryPlan
 from toolcaddie.run import Budget, DeliveredTool, Delivery
 from toolcaddie.schema import estimate_tokens, wire_definition
+from toolcaddie.tool_types import Tool
 
 
-def plan(plan: DeliveryPlan) -> Delivery:
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tool as it is sent."""
+
+    tool: Tool
+    wire: dict[str, Any]
+    encoded: bytes
+    tokens: int
+
+
+class Definitions:
+    """Encodes each tool once. Kept by identity (a tool holds dicts, so it has no hash), the ones used last."""
+
+    def __init__(self, size: int = 50_000) -> None:
+        self._size = size
+        self._made: OrderedDict[tuple[int, bool], Definition] = OrderedDict()
+
+    def of(self, tool: Tool, *, slim: bool = False) -> Definition:
+        key = (id(tool), slim)  # not used again as long as the definition holds the tool
+        found = self._made.get(key)
+        if found is not None:
+            self._made.move_to_end(key)
+            return found
+        wire = wire_definition(tool, slim=slim)
+        encoded = msgspec.json.encode(wire)
+        made = self._made[key] = Definition(tool, wire, encoded, estimate_tokens(encoded))
+        if len(self._made) > self._size:
+            self._made.popitem(last=False)
+        return made
+
+
+def plan(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
     """Meta tools, then what was sent before, then what the selection adds, in catalog order.
 
     Raises `BudgetError` when even the fresh selection is over the cap: that is a selection made for another budget.
@@ -29,11 +63,13 @@ def plan(plan: DeliveryPlan) -> Delivery:
     additions = [tool for tool in chosen if tool.name not in known]
     kept = [sent for sent in plan.delivered if plan.view.get(sent.name) is not None]
     lost = len(plan.delivered) - len(kept)
-    grown = delivery_of("direct", plan, [*kept, *additions], reused=lost == 0, note=_note(kept, additions, lost))
+    grown = delivery_of(
+        "direct", plan, definitions, [*kept, *additions], reused=lost == 0, note=_note(kept, additions, lost)
+    )
     if _fits(grown, plan.budget):
         return grown
     if not chosen:  # nothing to choose anew from: what was sent stays, as far as it fits
-        return _cut(plan, kept)
+        return _cut(plan, definitions, kept)
     if not plan.delivered:
         raise BudgetError(
             f"{len(grown.definitions)} tools with {grown.tokens} tokens were selected for a limit of "
@@ -42,16 +78,19 @@ def plan(plan: DeliveryPlan) -> Delivery:
     return delivery_of(
         "direct",
         plan,
+        definitions,
         chosen,
         reused=False,
         note=f"made anew with {len(chosen)} tools: {len(additions)} more did not fit; re-bills the cached prefix",
     )
 
 
-def _cut(plan: DeliveryPlan, kept: list[DeliveredTool]) -> Delivery:
+def _cut(plan: DeliveryPlan, definitions: Definitions, kept: list[DeliveredTool]) -> Delivery:
     while True:
         kept = kept[:-1]
-        delivery = delivery_of("direct", plan, kept, reused=False, note=f"cut to the {len(kept)} tools that still fit")
+        delivery = delivery_of(
+            "direct", plan, definitions, kept, reused=False, note=f"cut to the {len(kept)} tools that still fit"
+        )
         if not kept or _fits(delivery, plan.budget):
             return delivery
 
@@ -59,25 +98,25 @@ def _cut(plan: DeliveryPlan, kept: list[DeliveredTool]) -> Delivery:
 def delivery_of(
     strategy: Literal["direct", "compact"],
     plan: DeliveryPlan,
+    definitions: Definitions,
     tools: Sequence[DeliveredTool],
     *,
     reused: bool,
     note: str,
 ) -> Delivery:
     """The delivery of the plan's meta tools and these."""
-    definitions = [wire_definition(meta) for meta in plan.meta]
+    made = [definitions.of(meta) for meta in plan.meta]
     for sent in tools:
         tool = plan.view.get(sent.name)
         assert tool is not None, f"{sent.name} was planned but is not in the view"
-        definitions.append(wire_definition(tool, slim=sent.slim))
-    encoded = [msgspec.json.encode(definition) for definition in definitions]
+        made.append(definitions.of(tool, slim=sent.slim))
     return Delivery(
         strategy=strategy,
-        definitions=tuple(definitions),
+        definitions=tuple(one.wire for one in made),
         meta=tuple(meta.name for meta in plan.meta),
         tools=tuple(tools),
-        prefix_digest=hashlib.sha256(b",".join(encoded)).hexdigest(),
-        tokens=sum(map(estimate_tokens, encoded)),
+        prefix_digest=hashlib.sha256(b",".join(one.encoded for one in made)).hexdigest(),
+        tokens=sum(one.tokens for one in made),
         tokens_all=plan.selection.tokens_all,
         reused=reused,
         note=note,

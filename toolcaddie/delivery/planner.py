@@ -14,6 +14,7 @@ class DeliveryPlanner:
 
     def __init__(self, exposure: Literal["selected", "all", "compact"] = "selected") -> None:
         self._plan = compact.plan if exposure == "compact" else direct.plan
+        self._definitions = direct.Definitions()
 
     def plan(self, plan: DeliveryPlan) -> Delivery:
-        return self._plan(plan)
+        return self._plan(plan, self._definitions)

@@ -35,10 +35,10 @@ class DocumentStore:
         found = await self._reader.all(_LIVE, kind=kind, key=key, now=self._clock())
         return bytes(found[0].value) if found else None
 
-    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None) -> None:
+    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
         expires = None if ttl is None else self._clock() + ttl
         row = {"kind": kind, "key": key, "value": value, "expires": expires}
-        done = self._writer.submit(lambda connection: upsert(connection, documents, row))
+        done = self._writer.submit(lambda connection: upsert(connection, documents, row), urgent=urgent)
         self._sweep()
         await outcome(done)
 
