@@ -196,12 +196,12 @@ CREATE TABLE survey_answers (
 
 -- A membership stays 'active' or 'frozen' in its row after its last day; what it is today is said here.
 CREATE VIEW membership_view AS
-SELECT m.id AS membership_id, m.client_id, c.name AS client, m.plan_id, p.name AS plan, m.price,
+SELECT m.id AS membership_id, c.name AS client,
        CASE WHEN m.status = 'cancelled' THEN 'cancelled'
             WHEN m.ends_on < today() THEN 'expired'
             WHEN m.status = 'frozen' AND m.frozen_until < today() THEN 'active'
             ELSE m.status END AS status,
-       m.starts_on, m.ends_on, m.frozen_from, m.frozen_until, m.sold_on
+       m.frozen_from, m.frozen_until, p.name AS plan, m.starts_on, m.ends_on, m.price, m.client_id, m.plan_id, m.sold_on
 FROM memberships m JOIN clients c ON c.id = m.client_id JOIN plans p ON p.id = m.plan_id;
 
 -- The one membership of a client that counts: the latest that has begun, else the next one to begin.
