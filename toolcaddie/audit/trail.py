@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
 from typing import Any
@@ -67,7 +67,7 @@ class Trail:
             return
         seq = await self._next(event)
         self._log.append(
-            EventRecord(run_id=event.run_id, seq=seq, at=self._clock(), kind=kind_of(type(event)), data=made(event))
+            EventRecord(run_id=event.run_id, seq=seq, at=self._clock(), kind=_KINDS[type(event)], data=made(event))
         )
         if isinstance(event, CallIntended):
             await self._log.flush()
@@ -111,8 +111,9 @@ def _run_started(event: RunStarted) -> Data:
 
 def _tools_selected(event: ToolsSelected) -> Data:
     selection = event.selection
+    clean = _are_clean(selection.tools)
     return {
-        "tools": [_selected(tool) for tool in selection.tools],
+        "tools": [_selected(tool, clean=clean) for tool in selection.tools],
         "dropped": [_dropped(tool) for tool in nlargest(DROPPED_LIMIT, selection.dropped, key=attrgetter("score"))],
         "dropped_by_stage": Counter(tool.stage for tool in selection.dropped),
         "categories": selection.categories,
@@ -226,10 +227,19 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
 }
 """What is kept of each event. `TextDelta` and `ClientCallDelta` are missing on purpose."""
 
+_KINDS = {event: kind_of(event) for event in _DATA}
 
-def _selected(chosen: SelectedTool) -> Data:
+
+def _are_clean(tools: Sequence[SelectedTool]) -> bool:
+    """Whether the reasons of all can be kept as they are: looked at in one piece, which nearly always settles it."""
+    reasons = [reason for chosen in tools for reason in chosen.reasons[:_REASONS]]
+    text = "\n".join(reasons)
+    return max(map(len, reasons), default=0) <= TEXT_LIMIT and redact_text(_plain(text)) == text
+
+
+def _selected(chosen: SelectedTool, *, clean: bool) -> Data:
     kept: Data = {"name": chosen.tool.name, "category": chosen.tool.category, "score": _round(chosen.score)}
-    kept["reasons"] = [_text(reason) for reason in chosen.reasons[:_REASONS]]
+    kept["reasons"] = [reason if clean else _text(reason) for reason in chosen.reasons[:_REASONS]]
     if chosen.slim:
         kept["slim"] = True
     if chosen.core:

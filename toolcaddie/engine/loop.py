@@ -91,6 +91,7 @@ class _Run:
         self.raw: Any = None
         self.started = time.monotonic()
         self.last_prefix = ""
+        self.last_delivery: Delivery | None = None
 
     async def drive(self, state: RunState) -> RunResult:
         before = state.seconds
@@ -148,7 +149,10 @@ class _Run:
 
     def deliver(self, state: RunState) -> Delivery:
         """The tool array of the next round: what stands in the state, in the form it was sent in."""
-        return self.engine.planner.plan(
+        last = self.last_delivery
+        if last is not None and last.tools == state.delivered and last.meta == state.meta:
+            return last
+        self.last_delivery = self.engine.planner.plan(
             DeliveryPlan(
                 view=self.context.view,
                 selection=Selection(tokens_all=self.selection.tokens_all),
@@ -158,6 +162,7 @@ class _Run:
                 capabilities=self.engine.capabilities,
             )
         )
+        return self.last_delivery
 
     async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelReply:
         request = ModelRequest(

@@ -59,9 +59,10 @@ class Writer:
             if self._state != "open":
                 raise StorageError(f"the database is {'not open yet' if self._state == 'new' else 'closed'}")
             self._queue.append(job)
-            if urgent or len(self._queue) >= _GROUP:
-                self._urgent = True
-            self._wake.notify()
+            urgent = urgent or len(self._queue) >= _GROUP
+            self._urgent = self._urgent or urgent
+            if urgent or len(self._queue) == 1:  # otherwise it lingers already, and waking it would only take the GIL
+                self._wake.notify()
         return job.done
 
     def hurry(self) -> None:
