@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.doors.commandline import CommandLine
-from toolcaddie.testing import ScriptedUpstream, call, refuse, say
+from toolcaddie.testing import ScriptedUpstream, call, paced, refuse, say
 
 FREEZE = "freeze John's membership"
 
 KEY = "MY_TEST_KEY"
+
+_PATIENCE = 30
+_LEADER = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from toolcaddie.doors.cli import main; main()"
+"""Takes the terminal as its own, so that Ctrl-C typed there is a signal, then is the command line."""
 
 
 @pytest.fixture
@@ -161,11 +172,12 @@ def test_chat_keeps_the_conversation_from_line_to_line(toolcaddie: CommandLine, 
 
 
 def test_chat_tells_which_tools_were_called_and_why_they_were_there(toolcaddie: CommandLine) -> None:
-    done = toolcaddie("chat", "--catalog", "gym", stdin=f"/why\n{FREEZE}\n/why freeze_membership\n/tools\n/what\n")
+    done = toolcaddie("chat", "--catalog", "gym", stdin=f"/why\n{FREEZE}\n/why create_diet\n/why\n/tools\n/what\n")
     assert done.exit_code == 0
     assert "nothing was selected yet" in done.stderr
     assert "freeze_membership {" in done.stderr
     assert "no command /what" in done.stderr
+    assert "create_diet is out: no_match" in done.stdout
     assert "category memberships: 'membership'" in done.stdout
     assert "get_clients_list, get_client_details" in done.stdout
 
@@ -185,6 +197,72 @@ def test_chat_with_json_is_one_line_an_answer_and_goes_on_after_a_failure(toolca
     assert done.exit_code == 1
     asked = [message["content"] for message in upstream.bodies[2]["messages"]]
     assert asked == ["first", "One.", "third"], "the message that failed is not part of the conversation"
+
+
+def test_chat_on_a_terminal_prompts_and_streams_the_answer(toolcaddie: CommandLine) -> None:
+    with _terminal("chat", "--catalog", "gym", home=toolcaddie.home) as terminal:
+        terminal.type_after("you> ", "who came today\n")
+        terminal.type_after("I called get_attendance_today", "")
+        terminal.type_after("you> ", "/quit\n")
+        assert terminal.process.wait(_PATIENCE) == 0
+    assert "practice model: rules, offline" in terminal.seen
+    assert "get_attendance_today {} → ok" in terminal.seen
+
+
+def test_an_interrupted_run_ends_with_130_and_is_recorded_as_failed(toolcaddie: CommandLine) -> None:
+    """The upstream says two events of its answer, and would never say the rest."""
+    stuck = paced(say("A long story begins here."), asyncio.Semaphore(2))
+    with (
+        ScriptedUpstream([stuck]) as upstream,
+        _terminal("run", "hello", *_at(upstream), home=toolcaddie.home, environ={KEY: "test-key"}) as terminal,
+    ):
+        terminal.type_after("A long", "\x03")
+        assert terminal.process.wait(_PATIENCE) == 130
+    assert "Traceback" not in terminal.seen
+    assert [run["status"] for run in toolcaddie.json("trail")["runs"]] == ["failed"]
+
+
+class _Terminal:
+    """A process that believes it talks to a person."""
+
+    def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
+        self.process = process
+        self.seen = ""
+        self._end = end
+        self._read_to = 0
+
+    def type_after(self, awaited: str, text: str) -> None:
+        """Type once `awaited` has come up, after what was awaited before."""
+        while (at := self.seen.find(awaited, self._read_to)) < 0:
+            ready, _, _ = select.select([self._end], [], [], _PATIENCE)
+            assert ready, f"{awaited!r} never came: {self.seen}"
+            try:
+                self.seen += os.read(self._end, 65_536).decode("utf-8", "replace")
+            except OSError as error:
+                raise AssertionError(self.seen) from error
+        self._read_to = at + len(awaited)
+        os.write(self._end, text.encode())
+
+
+@contextlib.contextmanager
+def _terminal(*words: str, home: Path, environ: Mapping[str, str] | None = None) -> Iterator[_Terminal]:
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", _LEADER, *words],
+        cwd=home,
+        env={**os.environ, "TERM": "xterm", **(environ or {})},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    try:
+        yield _Terminal(process, ours)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
 
 
 def test_call_runs_one_tool_and_records_it(toolcaddie: CommandLine) -> None:

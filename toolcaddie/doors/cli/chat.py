@@ -18,6 +18,7 @@ from toolcaddie.doors.cli.output import json_option, note, print_json, print_tab
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.run import answer, require_model, run_json
 from toolcaddie.doors.cli.steps import Steps
+from toolcaddie.doors.cli.why import print_explanation
 from toolcaddie.errors import ToolcaddieError
 from toolcaddie.message import Message
 from toolcaddie.run import RunRequest, Selection
@@ -92,12 +93,14 @@ class _Chat:
 
     def _start_over(self) -> None:
         self._messages: tuple[Message, ...] = ()
+        self._asked: tuple[Message, ...] = ()
+        """What the last selection was made for."""
         self._conversation = uuid.uuid4().hex
         self._selection: Selection | None = None
         self._sent: tuple[str, ...] = ()
 
     def _turn(self, line: str) -> None:
-        asked = (*self._messages, Message(role="user", content=line))
+        asked = self._asked = (*self._messages, Message(role="user", content=line))
         steps = Steps(quiet=self._json, live=not self._json)
         try:
             with steps:
@@ -118,20 +121,15 @@ class _Chat:
             self._sent = tuple(tool.name for tool in steps.seen.delivery.tools)
 
     def _why(self, names: list[str]) -> None:
-        if self._selection is None:
+        if not self._asked or self._selection is None:
             note("nothing was selected yet; say something first")
             return
-        chosen = [tool for tool in self._selection.tools if not names or tool.tool.name in names]
-        rows = [(tool.tool.name, f"{tool.score:.3f}", "; ".join(tool.reasons)) for tool in chosen]
-        rows += [
-            (tool.name, f"{tool.score:.3f}", f"out: {tool.stage}; {tool.detail}")
-            for tool in self._selection.dropped
-            if tool.name in names
-        ]
-        if rows:
-            print_table(("tool", "score", "why"), rows, right=("score",))
-        else:
-            note("out: nothing in the message asked for it, or there is no such tool")
+        if names:
+            for name in names:
+                print_explanation(self._parts.runtime.explain(name, RunRequest(messages=self._asked)))
+            return
+        rows = [(tool.tool.name, f"{tool.score:.3f}", "; ".join(tool.reasons)) for tool in self._selection.tools]
+        print_table(("tool", "score", "why"), rows, right=("score",))
 
     def _tools(self) -> None:
         names = self._sent or tuple(tool.name for tool in self._parts.runtime.source.snapshot())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -78,6 +79,9 @@ async def _serve(settings: Settings, config: uvicorn.Config, listener: socket.so
     async with assembled(settings) as parts:
         await _refuse_open_door(parts)
         config.app = _until_cut(create_app(parts))
+        # What was loaded stays: looking through it for garbage would stop all requests for a tenth of a second.
+        gc.collect()
+        gc.freeze()
         server = _Server(config, started=lambda: _announce(parts, listener, as_json=as_json))
         await server.serve(sockets=[listener])
 

@@ -66,7 +66,7 @@ def command(
         raise click.UsageError("give a tool and a message, or --run RUN_ID")
     settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools)
     found = _explain(settings, tool, (*read_history(history), Message(role="user", content=message)))
-    print_json(found) if as_json else _print_explanation(found)
+    print_json(found) if as_json else print_explanation(found)
 
 
 def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Explanation:
@@ -79,7 +79,8 @@ def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Expl
     return found
 
 
-def _print_explanation(found: Explanation) -> None:
+def print_explanation(found: Explanation) -> None:
+    """What `why` prints of a tool: in or out, where it stands, and what was said for it."""
     place = f", place {found.rank} of {found.candidates} candidates" if found.rank else ""
     verdict = "in" if found.chosen else "out"
     click.echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
