@@ -69,6 +69,7 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
+    logging.getLogger("toolcaddie.selection").setLevel("WARNING")  # its one line of info is in that of `StructlogSink`
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
