@@ -311,3 +311,20 @@ def test_runs_of_two_databases_do_not_meet(toolcaddie: CommandLine) -> None:
     toolcaddie.ok("run", FREEZE, "--catalog", "gym", "--database-url", "sqlite:///other.sqlite")
     assert toolcaddie.json("trail") == {"runs": []}
     assert len(toolcaddie.json("trail", "--database-url", "sqlite:///other.sqlite")["runs"]) == 1
+
+
+def test_the_log_shows_where_a_tool_raised_without_the_values_there(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys and what people wrote stand in local variables; the log is no place for them."""
+    monkeypatch.setenv("TOOLCADDIE_LOG_LEVEL", "debug")
+    Path("raising.py").write_text(
+        "from toolcaddie.functions import tool\n\n\n"
+        "@tool\ndef leak(name: str) -> str:\n"
+        "    '''Raise.'''\n    token = 'hidden' + name\n    raise RuntimeError('no luck')\n"
+    )
+    done = toolcaddie("call", "leak", "name=John", "--catalog", "python:raising")
+    assert done.exit_code == 1
+    assert "no luck" in done.stderr
+    assert "raising.py" in done.stderr
+    assert "hiddenJohn" not in done.stderr
