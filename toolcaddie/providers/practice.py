@@ -81,17 +81,17 @@ def _decide(request: ModelRequest, today: date) -> Step:
 def _choice(choice: Any) -> tuple[str, frozenset[str] | None]:
     """The mode of a tool choice, and the names it leaves (None: all), from OpenAI's forms of it."""
     if not isinstance(choice, Mapping):
-        return (choice or "auto"), None
+        return str(choice or "auto"), None
     allowed = choice.get("allowed_tools")
     if isinstance(allowed, Mapping):
-        names = frozenset(_named(tool) for tool in allowed.get("tools", ()))
-        return allowed.get("mode", "auto"), names
-    return "required", frozenset({_named(choice)})
+        return str(allowed.get("mode", "auto")), frozenset(_named(tool) for tool in allowed.get("tools") or ())
+    name = _named(choice)
+    return ("required", frozenset({name})) if name else (str(choice.get("type", "auto")), None)
 
 
 def _named(tool: Any) -> str:
     function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
-    return str(function.get("name", ""))
+    return str(function.get("name", "")) if isinstance(function, Mapping) else ""
 
 
 def _message(request: ModelRequest, step: Step) -> Message:

@@ -76,8 +76,15 @@ def outcome(tool: str, content: str) -> str:
     count = total if isinstance(total, int) else len(rows)
     shown = "; ".join(_described(row) for row in rows[:_SHOWN_ROWS])
     more = " and more" if count > _SHOWN_ROWS else ""
-    facts = f" {_fields(value)}." if isinstance(value, Mapping) and _fields(value) else ""
-    return f"I called {tool}. It gave {count} {'row' if count == 1 else 'rows'}{f': {shown}{more}' if rows else ''}.{facts}"
+    listed = f": {shown}{more}" if rows else ""
+    others = {key: child for key, child in value.items() if key != "total"} if isinstance(value, Mapping) else {}
+    figures = f" {_fields(others)}." if _fields(others) else ""
+    return f"I called {tool}. It gave {count} {'row' if count == 1 else 'rows'}{listed}.{figures}"
+
+
+def only_looked(text: str) -> str:
+    """Before the outcome of a reading tool that was called although something was to be done."""
+    return f"I have no tool that does this, so I only looked. {text}"
 
 
 def _has_list(value: Mapping[str, Any]) -> bool:

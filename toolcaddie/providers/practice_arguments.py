@@ -70,7 +70,7 @@ def _labelled(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     """What stands behind the argument's own name in the message."""
     if slot.type not in ("string", "integer", "number") or slot.choices:
         return NOTHING
-    words = split_words(slot.name)
+    words = slot.parts
     label = r"[ _-]".join(map(re.escape, words[:-1] if slot.is_id and len(words) > 1 else words))
     links = r"id|number|no\.?" if slot.is_id else r"is|to|of|as|number|no\.?|at"
     pattern = rf"\b(?P<with>with (?:the |an? )?)?{label}\b(?: (?:{links}))*\s*(?P<mark>[:=#]\s*)?(?P<value>\S.*)"
@@ -102,7 +102,7 @@ def _rest(match: re.Match[str], facts: Facts) -> Any:
 
 def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type == "array":
-        choices = (slot.schema.get("items") or {}).get("enum", ())
+        choices = slot.items.get("enum", ())
         return [choice for choice in choices if _places(facts, choice)] or NOTHING
     if slot.type == "boolean" and not slot.choices:
         return _said_flag(slot, facts)
@@ -222,7 +222,7 @@ def _nested(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type == "object" and slot.schema.get("properties") and slot.required:
         inner = KnownTool(name=slot.name, description=slot.description, schema=slot.schema)
         return fill(inner, facts).arguments or NOTHING
-    if slot.type == "array" and slot.required and (slot.schema.get("items") or {}).get("type", "string") == "string":
+    if slot.type == "array" and slot.required and slot.items.get("type", "string") == "string":
         return [facts.take(mention) for mention in facts.free(*NAME_KINDS)] or NOTHING
     return NOTHING
 

@@ -10,6 +10,7 @@ from typing import Any
 from toolcaddie.providers.practice_mentions import Kind, Mention, number
 from toolcaddie.providers.practice_toolbox import Slot
 from toolcaddie.providers.practice_words import stems, stems_of
+from toolcaddie.schema import argument_errors
 
 NOTHING = object()
 """No value was found; None would be one."""
@@ -108,11 +109,16 @@ def written_day(value: str, words: str, slot: Slot) -> str:
 
 
 def fitted(value: Any, slot: Slot) -> Any:
-    """The value in the slot's type, or NOTHING where it cannot be."""
+    """The value in the slot's type and within its limits, or NOTHING where it cannot be."""
     if value is NOTHING:
         return NOTHING
     if slot.choices:
         return value if value in slot.choices else NOTHING
+    typed = _typed(value, slot)
+    return typed if typed is NOTHING or _allowed(typed, slot) else NOTHING
+
+
+def _typed(value: Any, slot: Slot) -> Any:
     match slot.type:
         case "integer":
             return _whole(value)
@@ -144,15 +150,17 @@ def _numeric(value: Any) -> Any:
 
 
 def _text(value: Any, slot: Slot) -> Any:
-    text = str(value).strip()
-    pattern = slot.schema.get("pattern")
-    if not text or (isinstance(pattern, str) and not _matches(pattern, text)):
-        return NOTHING
-    return text[: slot.schema.get("maxLength") or None]
+    most = slot.schema.get("maxLength")
+    return str(value).strip()[: most if isinstance(most, int) else None] or NOTHING
 
 
-def _matches(pattern: str, text: str) -> bool:
+_CHECKED = ("pattern", "minLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
+
+
+def _allowed(value: Any, slot: Slot) -> bool:
+    """Whether the simple limits of the schema let a value pass; limits that make no sense let all pass."""
+    limits = {key: slot.schema[key] for key in _CHECKED if key in slot.schema}
     try:
-        return re.search(pattern, text) is not None
-    except re.error:  # a dialect of patterns that is not ours to judge
+        return not argument_errors({"properties": {"value": limits}}, {"value": value})
+    except ValueError:
         return True

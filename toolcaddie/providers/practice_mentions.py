@@ -51,8 +51,8 @@ _MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_name) if name
 _MONTHS |= {name.lower(): n for n, name in enumerate(calendar.month_abbr) if name and name != "May"}
 _DAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
 
-_COUNT = rf"(?:\d+|{'|'.join(_NUMBER_WORDS)}|an?)"
-_AMOUNT = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+_COUNT = rf"(?:\d{{1,4}}|{'|'.join(_NUMBER_WORDS)}|an?)"
+_AMOUNT = r"\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,9})?|\d{1,15}(?:\.\d{1,9})?"
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAY = "|".join(_DAYS)
 _UNIT = r"minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?"
@@ -122,7 +122,7 @@ def _dates(text: str, today: date) -> Iterator[Mention]:
 
 
 def _date(match: re.Match[str], year: int, month: int, day: int) -> Iterator[Mention]:
-    if 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]:
+    if year and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]:
         value = date(year, month, day).isoformat()
         yield Mention(kind="date", text=match[0], start=match.start(), end=match.end(), value=value)
 
@@ -145,12 +145,13 @@ def shift(day: date, count: int, unit: str) -> date:
         return day + timedelta(days=count * (7 if unit == "week" else 1))
     months = day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1)
     year, month = divmod(months, 12)
+    year = min(max(year, 1), 9999)
     return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
 _PERIOD = re.compile(
     rf"\b(?P<which>this|next|last|past|previous|coming|current) (?:(?P<count>{_COUNT}) )?(?P<unit>days?|weeks?|months?|years?)\b"
-    rf"|\bin (?P<month>{_MONTH})(?: (?P<year>\d{{4}}))?\b",
+    rf"|\bin (?P<month>{_MONTH})(?: (?P<year>[12]\d{{3}}))?\b",
     re.IGNORECASE,
 )
 

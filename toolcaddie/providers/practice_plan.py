@@ -22,7 +22,7 @@ from toolcaddie.providers.practice_mentions import Kind, Mention
 from toolcaddie.providers.practice_rows import Match, Row, identifier, matches, rows_of, wrong_fields
 from toolcaddie.providers.practice_scene import Done, Scene
 from toolcaddie.providers.practice_toolbox import KnownTool, Slot
-from toolcaddie.providers.practice_words import SMALL_TALK, split_words, stem, stems, stems_of
+from toolcaddie.providers.practice_words import READ, SMALL_TALK, split_words, stem, stems, stems_of
 from toolcaddie.tool_types import JsonObject
 
 MAX_CALLS = 12
@@ -158,7 +158,9 @@ def _more_arguments(scene: Scene, query: str) -> JsonObject | None:
 def _pursue(tool: KnownTool, scene: Scene) -> Step:
     calls = scene.calls_of(tool.name)
     if calls and not calls[-1].failed:
-        return Say(text=answer.outcome(tool.name, calls[-1].content))
+        told = answer.outcome(tool.name, calls[-1].content)
+        in_vain = scene.wish.mood == "orders" and tool.reads and READ not in scene.wish.families
+        return Say(text=answer.only_looked(told) if in_vain else told)
     insist = frozenset(wrong_fields(calls[-1].content)) if calls else frozenset()
     step = _work_towards(tool, scene, insist=insist)
     if not calls or isinstance(step, Say):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,9 @@ from toolcaddie.providers.practice_rows import decode, is_error
 from toolcaddie.providers.practice_toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools
 from toolcaddie.providers.practice_words import Wish, read_wish, stem, stems
 from toolcaddie.schema import canonical_json
+
+LONGEST = 2_000
+"""Characters of a message that are read: what the rules cannot find there they would not find behind it."""
 
 _TODAY = re.compile(r"\b(?:today(?:'s date)?|date|current date)(?: is|:) *(\d{4})-(\d{2})-(\d{2})", re.IGNORECASE)
 _NEXT = re.compile(r"\bnext\b", re.IGNORECASE)
@@ -160,7 +164,8 @@ def _wishes(messages: Sequence[Message]) -> list[str]:
     asked = False
     for message in messages:
         if message.role == "user":
-            texts[-1:] = [f"{texts[-1]}\n{message.text}"] if asked and texts else [*texts[-1:], message.text]
+            text = message.text[:LONGEST]
+            texts[-1:] = [f"{texts[-1]}\n{text}"] if asked and texts else [*texts[-1:], text]
             asked = False
         elif message.role == "assistant" and message.text:
             asked = message.text.startswith(SIGNATURE) and message.text.rstrip().endswith("?")
@@ -172,7 +177,8 @@ def _told_day(messages: Sequence[Message]) -> date | None:
     for message in messages:
         match = _TODAY.search(message.text) if message.role in ("system", "developer") else None
         if match:
-            return date(int(match[1]), int(match[2]), int(match[3]))
+            with contextlib.suppress(ValueError):  # a day that no calendar has tells nothing
+                return date(int(match[1]), int(match[2]), int(match[3]))
     return None
 
 
@@ -196,7 +202,7 @@ def _unwrapped(name: str, arguments: Mapping[str, Any], content: str) -> Done:
 def _arguments(text: str) -> Mapping[str, Any]:
     try:
         value = msgspec.json.decode(text or "{}")
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
     return value if isinstance(value, Mapping) else {}
 

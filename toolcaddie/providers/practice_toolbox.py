@@ -17,6 +17,7 @@ from toolcaddie.providers.practice_words import (
     content_stems,
     joined,
     split_words,
+    stem,
     stems,
     stems_of,
     words_of,
@@ -43,12 +44,17 @@ class Slot:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(stems(self.name))
+        return tuple(map(stem, self.parts))
+
+    @property
+    def parts(self) -> list[str]:
+        """The words of the name, as they are."""
+        return split_words(self.name) or [self.name]
 
     @property
     def is_id(self) -> bool:
         """It wants the identifier of something: `id`, `order_id`, `orderId`."""
-        return not self.choices and self.type in ("string", "integer") and split_words(self.name)[-1] in _ID_ENDINGS
+        return not self.choices and self.type in ("string", "integer") and self.parts[-1] in _ID_ENDINGS
 
     @property
     def thing(self) -> tuple[str, ...]:
@@ -56,8 +62,14 @@ class Slot:
         return tuple(word for word in self.words if word not in _ID_ENDINGS and word != "id")
 
     @property
+    def items(self) -> JsonObject:
+        """Of an array: the schema of its items."""
+        items = self.schema.get("items")
+        return items if isinstance(items, Mapping) else {}
+
+    @property
     def is_search(self) -> bool:
-        return self.type == "string" and not self.choices and split_words(self.name)[0] in _SEARCHES
+        return self.type == "string" and not self.choices and self.parts[0] in _SEARCHES
 
     @property
     def is_free_text(self) -> bool:
@@ -80,7 +92,7 @@ class KnownTool:
 
     @cached_property
     def name_stems(self) -> tuple[str, ...]:
-        return tuple(stems(joined(self.name)))
+        return tuple(stems(joined(self.name))) or (self.name,)
 
     @cached_property
     def families(self) -> frozenset[str]:
@@ -139,20 +151,22 @@ def _weigh(found: dict[str, float], words: Iterable[str], weight: float) -> None
 
 
 def slots_of(schema: JsonObject) -> tuple[Slot, ...]:
-    required = schema.get("required") or ()
-    return tuple(
-        _slot(name, child, schema, name in required) for name, child in (schema.get("properties") or {}).items()
-    )
+    """The arguments a schema describes. A client's schema may be anything: what is not understood is passed over."""
+    required, properties = schema.get("required"), schema.get("properties")
+    names = required if isinstance(required, list | tuple) else ()
+    if not isinstance(properties, Mapping):
+        return ()
+    return tuple(_slot(str(name), child, schema, name in names) for name, child in properties.items())
 
 
 def _slot(name: str, child: Any, root: JsonObject, required: bool) -> Slot:
     body = dict(_resolved(child, root))
     for union in ("anyOf", "oneOf"):
-        options = [_resolved(option, root) for option in body.get(union, ())]
+        options = [_resolved(option, root) for option in _list(body.get(union))]
         body = {**next((option for option in options if option.get("type") != "null"), {}), **body}
     types = body.get("type", "string")
-    names = [types] if isinstance(types, str) else [kind for kind in types if kind != "null"]
-    choices = [body["const"]] if "const" in body else body.get("enum", ())
+    names = [types] if isinstance(types, str) else [str(kind) for kind in _list(types) if kind != "null"]
+    choices = [body["const"]] if "const" in body else _list(body.get("enum"))
     return Slot(
         name=name,
         type=names[0] if names else "string",
@@ -162,6 +176,10 @@ def _slot(name: str, child: Any, root: JsonObject, required: bool) -> Slot:
         required=required,
         schema=body,
     )
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
 
 
 def _resolved(node: Any, root: JsonObject) -> JsonObject:
@@ -194,7 +212,7 @@ def offered_tools(definitions: Iterable[Any]) -> list[KnownTool]:
 def as_tool(body: Mapping[str, Any], *, offered: bool = True) -> KnownTool:
     """A tool from its description as a request, a search or a schema answer shows it."""
     schema = next((body[key] for key in ("parameters", "input_schema", "inputSchema") if body.get(key)), None)
-    if schema is None and offered:
+    if (schema is None and offered) or not isinstance(schema, Mapping | None):
         schema = {"type": "object", "properties": {}}
     return KnownTool(
         name=body["name"], description=str(body.get("description") or ""), schema=schema, offered=offered
