@@ -58,18 +58,25 @@ class Engine:
     """The meta tools offered, by name, in the order sent."""
 
     async def run(
-        self, state: RunState, context: RunContext, selection: Selection, emit: Emit, *, live: bool
+        self,
+        state: RunState,
+        context: RunContext,
+        selection: Selection,
+        emit: Emit,
+        *,
+        live: bool,
+        delivery: Delivery | None = None,
     ) -> RunResult:
         """Carry `state` on until it is completed, pending, or waits for the caller's own tools.
 
-        `live`: stream from the provider. Raises `RunError` and `ProviderError`; `state` before the failure is lost, what
-        was done is in the events.
+        `live`: stream from the provider. `delivery`: the one `state` was made of, where there is one. Raises `RunError` and
+        `ProviderError`; `state` before the failure is lost, what was done is in the events.
         """
         seconds = self.preset.limits.seconds
         left = None if seconds is None else max(0.0, seconds - state.seconds)
         try:
             async with asyncio.timeout(left) as clock:
-                return await _Run(self, context, selection, emit, live).drive(state)
+                return await _Run(self, context, selection, emit, live, delivery).drive(state)
         except TimeoutError:
             if not clock.expired():
                 raise
@@ -80,7 +87,15 @@ class Engine:
 class _Run:
     """One run's walk through the engine. Holds what does not change, and the last reply for doors that want it raw."""
 
-    def __init__(self, engine: Engine, context: RunContext, selection: Selection, emit: Emit, live: bool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        context: RunContext,
+        selection: Selection,
+        emit: Emit,
+        live: bool,
+        delivery: Delivery | None,
+    ) -> None:
         self.engine = engine
         self.preset = engine.preset
         self.limits = engine.preset.limits
@@ -91,7 +106,7 @@ class _Run:
         self.raw: Any = None
         self.started = time.monotonic()
         self.last_prefix = ""
-        self.last_delivery: Delivery | None = None
+        self.last_delivery = delivery
 
     async def drive(self, state: RunState) -> RunResult:
         before = state.seconds

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.ports import Ranker, RankerFactory
+from toolcaddie.run import Selection
 from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.categories import Categories
 from toolcaddie.tool_types import Tool
@@ -36,6 +37,8 @@ class CatalogIndex:
             self.place[members] = np.arange(len(members))
         self.defaults: tuple[int, ...] = tuple(i for i, category in enumerate(catalog.categories) if category.default)
         self.full: npt.NDArray[np.int64] = np.array([_tokens(tool) for tool in catalog.tools], dtype=np.int64)
+        self.settled: dict[Hashable, Selection] = {}
+        """Selections that do not depend on what is asked: everything fits. By what they do depend on."""
         self._slim = np.full(self.size, -1, dtype=np.int64)
         self._catalog = catalog
         self._factories = factories
