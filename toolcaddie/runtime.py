@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 import uuid
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -21,6 +20,7 @@ import msgspec
 import numpy as np
 import structlog
 
+from toolcaddie.approval.decided import Decided
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
@@ -37,21 +37,7 @@ from toolcaddie.events import (
 )
 from toolcaddie.functions import FunctionSource
 from toolcaddie.message import Message
-from toolcaddie.meta import (
-    EXECUTE_TOOL,
-    GET_TOOL_SCHEMA,
-    LIST_TOOLS,
-    REQUEST_MORE_TOOLS,
-    RESPOND,
-    SEARCH_TOOLS,
-    execute_tool,
-    get_tool_schema,
-    list_tools,
-    request_more_tools,
-    request_more_tools_by_category,
-    respond,
-    search_tools,
-)
+from toolcaddie.meta import REQUEST_MORE_TOOLS, offered_meta_tools
 from toolcaddie.middleware.timeout import Timeout
 from toolcaddie.middleware.truncate import Truncate
 from toolcaddie.policy.allow import AllowAll
@@ -72,19 +58,19 @@ from toolcaddie.presets import Preset, preset
 from toolcaddie.run import (
     DeliveredTool,
     Delivery,
-    DroppedTool,
     PendingCall,
     Principal,
     RunContext,
     RunRequest,
     RunResult,
     RunState,
-    SelectedTool,
     Selection,
 )
-from toolcaddie.schema import estimate_tokens, wire_definition
+from toolcaddie.schema import definition_tokens
 from toolcaddie.selection.selector import Selector
+from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.storage.memory import MemoryDocuments
 from toolcaddie.tool_types import Tool, ToolCall, ToolResult
 
 log = structlog.get_logger(__name__)
@@ -138,19 +124,19 @@ class Runtime:
         self._policy = policy or AllowAll()
         self._trail = trail
         self._sinks = tuple(sinks)
-        self._documents = documents or _Memory()
+        self._documents = documents or MemoryDocuments()
         self._classifier = classifier
         self._rankers = rankers
         self._capabilities = capabilities
         self._bots = bots or {}
         self._approver = approver
         self._middleware = tuple(middleware)
-        self._assemblies: dict[str, _Assembly] = {}
+        self._assemblies: dict[tuple[str | None, Capabilities], _Assembly] = {}
         self._merged: OrderedDict[tuple[int, str, bool], tuple[Sequence[Tool], Catalog]] = OrderedDict()
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
-        self._assembly(self.preset)  # a preset that cannot work fails here, not in the first request
+        self._assembly_of(RunRequest(messages=()))  # a preset that cannot work fails here, not in the first request
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -211,8 +197,9 @@ class Runtime:
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
-        request = replace(RunRequest(messages=()), **options)
-        assembly = self._assembly(self.preset)
+        asked = Message(role="user", content=f"{name}, called directly")
+        request = replace(RunRequest(messages=(asked,)), **options)
+        assembly = self._assembly_of(request)
         context = self._context(request, self.view(request))
         emit = self._emitter(None)
         await emit(self._started(request, context, assembly))
@@ -261,14 +248,14 @@ class Runtime:
     def select(self, request: str | RunRequest, **options: Any) -> Selection:
         """What a request would be given, without asking anybody."""
         asked = _request(request, options)
-        assembly = self._assembly(self._preset_of(asked))
+        assembly = self._assembly_of(asked)
         view = self.view(asked)
         return self._select(assembly, view, asked, categories=asked.categories).selection
 
     def preview(self, request: str | RunRequest, **options: Any) -> tuple[Selection, Delivery]:
         """`select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
         asked = _request(request, options)
-        assembly = self._assembly(self._preset_of(asked))
+        assembly = self._assembly_of(asked)
         view = self.view(asked)
         chosen = self._select(assembly, view, asked, categories=asked.categories)
         selection, delivery = chosen.selection, self._plan(assembly, view, chosen, ())
@@ -280,7 +267,7 @@ class Runtime:
     def explain(self, name: str, request: str | RunRequest, **options: Any) -> Any:
         """Why a tool is in or out for a request."""
         asked = _request(request, options)
-        assembly = self._assembly(self._preset_of(asked))
+        assembly = self._assembly_of(asked)
         view = self.view(asked)
         query = self._query(assembly, view, asked, asked.categories)
         return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
@@ -288,8 +275,11 @@ class Runtime:
     def remember(self, request: RunRequest, state: RunState, *, conversation: str | None = None) -> None:
         """Keep what a conversation was sent, behind the answer, so that its next turn finds the same tools.
 
-        `conversation`: the name the next turn will have, if it is another than the request's.
+        `conversation`: the name the next turn will have, if it is another than the request's. Where everything was sent,
+        the next turn finds that by itself.
         """
+        if not state.meta and len(state.delivered) == len(self.view(request)):
+            return
         key = _conversation_key(request if conversation is None else replace(request, conversation=conversation))
         kept = self._unwritten[key] = _Conversation(delivered=state.delivered, meta=bool(state.meta))
         self._later(self._write_down(key, kept))
@@ -305,7 +295,7 @@ class Runtime:
     async def _answer(self, request: RunRequest, live: Callable[[RunEvent], None] | None) -> RunResult:
         if not request.messages:
             raise RequestError("there are no messages to answer", param="messages")
-        assembly = self._assembly(self._preset_of(request))
+        assembly = self._assembly_of(request)
         context = self._context(request, self.view(request))
         emit = self._emitter(live)
         await emit(self._started(request, context, assembly))
@@ -314,8 +304,11 @@ class Runtime:
             categories = await self._classified(request, context.view)
             chosen = self._select(assembly, context.view, request, categories=categories, delivered=delivered)
             await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
-            state = self._first_state(assembly, context, request, chosen, delivered)
-            result = await chosen.engine.run(state, context, chosen.selection, emit, live=live is not None)
+            delivery = self._plan(assembly, context.view, chosen, delivered.delivered if delivered else ())
+            state = _first_state(context, request, delivery)
+            result = await chosen.engine.run(
+                state, context, chosen.selection, emit, live=live is not None, delivery=delivery
+            )
             return await self._ended(request, result, emit, saved=False)
         except asyncio.CancelledError:
             await self._failed(context.run_id, "the caller went away", "CancelledError", emit)
@@ -327,10 +320,10 @@ class Runtime:
     async def _carry_on(
         self, request: RunRequest, state: RunState, saved: _SavedRun, approvals: Mapping[str, bool]
     ) -> RunResult:
-        assembly = self._assembly(self._preset_of(request))
+        assembly = self._assembly_of(request)
         view = self.view(request)
         context = self._context(replace(request, run_id=state.run_id), view)
-        engine = assembly.with_meta(saved.meta_categories, approver=_Decided(approvals, self._approver))
+        engine = assembly.with_meta(saved.meta_categories, approver=Decided(approvals, self._approver))
         emit = self._emitter(None)
         delivered = tuple(sent for sent in state.delivered if view.get(sent.name) is not None)
         try:
@@ -369,9 +362,9 @@ class Runtime:
         """The selection, and the engine whose meta tools fit it."""
         preset = assembly.preset
         if preset.exposure == "compact":
-            selection = Selection(catalog_size=len(view), tokens_all=_tokens(view))
+            selection = Selection(catalog_size=len(view), tokens_all=definition_tokens(view))
         elif preset.exposure == "all":
-            selection = _everything(view, assembly.preset.budget.provider_cap)
+            selection = everything(view, assembly.preset.budget.provider_cap)
         else:
             query = self._query(assembly, view, request, categories)
             selection = assembly.selector.select(view, query, preset.budget)
@@ -406,25 +399,6 @@ class Runtime:
             expandable=REQUEST_MORE_TOOLS in assembly.preset.meta,
         )
 
-    def _first_state(
-        self,
-        assembly: _Assembly,
-        context: RunContext,
-        request: RunRequest,
-        chosen: _Chosen,
-        delivered: _Conversation | None,
-    ) -> RunState:
-        delivery = self._plan(assembly, context.view, chosen, delivered.delivered if delivered else ())
-        messages = tuple(request.messages)
-        return RunState(
-            run_id=context.run_id,
-            messages=messages,
-            first_new=len(messages),
-            delivered=delivery.tools,
-            meta=delivery.meta,
-            catalog_version=context.view.catalog.version,
-        )
-
     @staticmethod
     def _plan(assembly: _Assembly, view: View, chosen: _Chosen, delivered: Sequence[DeliveredTool]) -> Delivery:
         engine = chosen.engine
@@ -448,13 +422,11 @@ class Runtime:
 
     # --- pieces of a request -----------------------------------------------------------------------------------------
 
-    def _preset_of(self, request: RunRequest) -> Preset:
-        return self.preset if request.preset is None else preset(request.preset)
-
-    def _assembly(self, chosen: Preset) -> _Assembly:
-        """Selector, planner, executor for a preset, made once."""
-        capabilities = capabilities_of(self.model, self._capabilities)
-        key = repr((chosen, capabilities)) if chosen is not self.preset else ""
+    def _assembly_of(self, request: RunRequest) -> _Assembly:
+        """Selector, planner, executor for a request's preset under its model's cap, made once for each pair."""
+        chosen = self.preset if request.preset is None else preset(request.preset)
+        capabilities = capabilities_of(request.model or self.model, self._capabilities)
+        key = (request.preset, capabilities)
         if key not in self._assemblies:
             self._assemblies[key] = self._assembled(_capped(chosen, capabilities), capabilities)
         return self._assemblies[key]
@@ -619,64 +591,12 @@ class _Assembly:
 
     def _offering(self, categories: tuple[str, ...]) -> tuple[Engine, int]:
         if categories not in self.meta:
-            offered = {name: _meta_tool(name, self.preset, categories) for name in self.preset.meta}
-            self.meta[categories] = replace(self.engine, meta=offered), _tokens(offered.values())
+            offered = offered_meta_tools(self.preset.meta, categories, expand_by=self.preset.expand_by)
+            self.meta[categories] = replace(self.engine, meta=offered), definition_tokens(offered.values())
         return self.meta[categories]
 
 
-def _meta_tool(name: str, chosen: Preset, categories: tuple[str, ...]) -> Tool:
-    if name == REQUEST_MORE_TOOLS:
-        return (
-            request_more_tools(categories)
-            if chosen.expand_by == "query"
-            else request_more_tools_by_category(categories)
-        )
-    return _META_MAKERS[name]()
-
-
-_META_MAKERS = {
-    EXECUTE_TOOL: execute_tool,
-    LIST_TOOLS: list_tools,
-    SEARCH_TOOLS: search_tools,
-    GET_TOOL_SCHEMA: get_tool_schema,
-    RESPOND: respond,
-}
-
 _EMPTY = Catalog.of(())
-
-
-class _Decided:
-    """The approver of a resumed run: a person's answers first, then whoever is asked usually."""
-
-    def __init__(self, approvals: Mapping[str, bool], otherwise: Approver | None) -> None:
-        self._approvals = approvals
-        self._otherwise = otherwise
-
-    async def approve(self, call: ToolCall, *rest: Any) -> bool | None:
-        if call.id in self._approvals:
-            return self._approvals[call.id]
-        return None if self._otherwise is None else await self._otherwise.approve(call, *rest)
-
-
-class _Memory:
-    """`Documents` for a runtime without storage: bounded, the oldest go first."""
-
-    def __init__(self, size: int = 10_000) -> None:
-        self._size = size
-        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
-
-    async def get(self, kind: str, key: str) -> bytes | None:
-        value, until = self._values.get((kind, key), (None, 0.0))
-        return value if until > time.monotonic() else None
-
-    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
-        self._values[kind, key] = (value, time.monotonic() + (ttl if ttl is not None else float("inf")))
-        self._values.move_to_end((kind, key))
-        if len(self._values) > self._size:
-            self._values.popitem(last=False)
-
-    async def delete(self, kind: str, key: str) -> bool:
-        return self._values.pop((kind, key), None) is not None
 
 
 def _request(request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:
@@ -707,6 +627,18 @@ def _capped(chosen: Preset, capabilities: Capabilities) -> Preset:
     return replace(chosen, budget=replace(chosen.budget, provider_cap=min(caps, default=None)))
 
 
+def _first_state(context: RunContext, request: RunRequest, delivery: Delivery) -> RunState:
+    messages = tuple(request.messages)
+    return RunState(
+        run_id=context.run_id,
+        messages=messages,
+        first_new=len(messages),
+        delivered=delivery.tools,
+        meta=delivery.meta,
+        catalog_version=context.view.catalog.version,
+    )
+
+
 def _forced_names(tool_choice: Any) -> tuple[str, ...]:
     """Tools a caller's `tool_choice` names: they are sent whatever they score."""
     if not isinstance(tool_choice, Mapping):
@@ -714,28 +646,6 @@ def _forced_names(tool_choice: Any) -> tuple[str, ...]:
     named = [tool_choice, *((tool_choice.get("allowed_tools") or {}).get("tools") or ())]
     functions = [item.get("function") or item.get("custom") or {} for item in named if isinstance(item, Mapping)]
     return tuple(item["name"] for item in functions if isinstance(item.get("name"), str))
-
-
-def _everything(view: View, cap: int | None) -> Selection:
-    """Exposure `all`: every visible tool in catalog order, cut at the cap."""
-    tools = list(view)
-    kept = tools if cap is None else tools[:cap]
-    if len(kept) < len(tools):
-        log.warning("tools_cut_to_cap", catalog=len(tools), cap=cap)
-    return Selection(
-        tools=tuple(SelectedTool(tool=tool, reasons=("all tools are sent",)) for tool in kept),
-        dropped=tuple(
-            DroppedTool(name=tool.name, stage="provider_cap", detail=f"the provider takes {cap}")
-            for tool in tools[len(kept) :]
-        ),
-        categories=view.category_names(),
-        catalog_size=len(tools),
-        tokens_all=_tokens(view),
-    )
-
-
-def _tokens(tools: Iterable[Tool]) -> int:
-    return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in tools)
 
 
 def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping[str, str]) -> PendingCall:
