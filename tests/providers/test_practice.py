@@ -306,6 +306,42 @@ async def test_it_asks_for_what_is_missing_and_goes_on_with_the_answer() -> None
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("words", ["never mind", "no", "cancel that"])
+async def test_a_question_may_be_answered_by_wanting_nothing(words: str) -> None:
+    talk = Talk()
+    await talk.say("suspend Abel's card")
+    assert "practice model" in await talk.say(words)
+    assert talk.calls == []
+
+
+@pytest.mark.anyio
+async def test_a_new_wish_in_place_of_an_answer_is_a_new_wish() -> None:
+    talk = Talk()
+    await talk.say("suspend Abel's card")
+    await talk.say("when is the library open?")
+    assert talk.calls == [("get_opening_hours", {})]
+
+
+@pytest.mark.anyio
+async def test_one_wish_is_one_deed_even_if_a_better_tool_comes_along() -> None:
+    talk = Talk()
+    await talk.say("suspend the card of borrower 942")
+    done = talk.messages[:-1]
+    better = tool("suspend_borrower_card", "Suspend the card of a borrower.", {"borrower_id": whole()}, "borrower_id")
+    reply = await ask(ModelRequest(model="practice", messages=done, tools=[*LIBRARY, better]))
+    assert reply.message.tool_calls == ()
+    assert "suspend_card" in reply.message.text
+
+
+@pytest.mark.anyio
+async def test_an_order_that_only_a_reading_tool_comes_near_is_not_called_done() -> None:
+    talk = Talk()
+    answer = await talk.say("delete all overdue loans")
+    assert {name for name, _ in talk.calls} <= {"list_loans"}
+    assert "no tool that does this" in answer or "None of the tools" in answer
+
+
+@pytest.mark.anyio
 async def test_somebody_who_is_not_there_is_not_found_and_nothing_is_changed() -> None:
     talk = Talk()
     answer = await talk.say("suspend Peregrine's card")

@@ -17,7 +17,8 @@ import msgspec
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
 from toolcaddie.providers.practice_answer import signed
-from toolcaddie.providers.practice_plan import Call, Say, Step, forced_step, next_step, only_words
+from toolcaddie.providers.practice_more import Call, Say, Step
+from toolcaddie.providers.practice_plan import forced_step, next_step, only_words
 from toolcaddie.providers.practice_scene import read_scene
 from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.tool_types import JsonObject, ToolCall

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from toolcaddie.providers.practice_arguments import fill
 from toolcaddie.providers.practice_scene import Scene
-from toolcaddie.providers.practice_toolbox import KnownTool
+from toolcaddie.providers.practice_toolbox import ANSWERING, KnownTool
 from toolcaddie.providers.practice_words import CREATE, READ, UPDATE, VERBS, stems_of
 
 _FIGURES = stems_of("stats statistics count total summary overview dashboard report analytics metrics")
-_ANSWERING = frozenset({READ, "validate", "count", "convert"})
 _CHECKED = 8
 """How many of the best are looked at closely: filling arguments costs more than comparing words."""
 
@@ -101,7 +100,7 @@ def _name_factor(choice: Choice) -> float:
 def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
     wish = scene.wish
     if wish.mood == "asks":
-        return not tool.families or bool(tool.families & _ANSWERING)
+        return not tool.families or bool(tool.families & ANSWERING)
     if wish.mood == "states":
         return bool(tool.families & {CREATE, UPDATE})
     if tool.reads and READ not in wish.families:

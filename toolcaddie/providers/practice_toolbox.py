@@ -24,6 +24,9 @@ from toolcaddie.providers.practice_words import (
 )
 from toolcaddie.tool_types import JsonObject
 
+ANSWERING = frozenset({READ, "validate", "count", "convert"})
+"""Families of verbs that change nothing."""
+
 _PLAIN = stems_of("list all info details stats statistics count total summary overview data new")
 _SEARCHES = words_of("search query q name keyword term filter")
 NAMING_WORDS = stems_of("name title label subject")
@@ -134,6 +137,11 @@ class KnownTool:
         _weigh(found, content_stems(self.description), 1.2)
         _weigh(found, self.name_stems, 3.0)
         return found
+
+    @property
+    def changes(self) -> bool:
+        """Its name has a verb, and not one of reading or reckoning."""
+        return bool(self.families) and self.families.isdisjoint(ANSWERING)
 
     @property
     def does(self) -> frozenset[str]:
