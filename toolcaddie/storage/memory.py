@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping
 
 
 class MemoryDocuments:
@@ -16,6 +17,10 @@ class MemoryDocuments:
     async def get(self, kind: str, key: str) -> bytes | None:
         value, until = self._values.get((kind, key), (None, 0.0))
         return value if until > time.monotonic() else None
+
+    async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        found = {key: await self.get(kind, key) for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
         self._values[kind, key] = (value, time.monotonic() + (ttl if ttl is not None else float("inf")))
