@@ -28,7 +28,7 @@ class Definition:
 
     tool: Tool
     wire: dict[str, Any]
-    encoded: bytes
+    digest: bytes
     tokens: int
 
 
@@ -47,7 +47,8 @@ class Definitions:
             return found
         wire = wire_definition(tool, slim=slim)
         encoded = msgspec.json.encode(wire)
-        made = self._made[key] = Definition(tool, wire, encoded, estimate_tokens(encoded))
+        digest = hashlib.sha256(encoded).digest()
+        made = self._made[key] = Definition(tool, wire, digest, estimate_tokens(encoded))
         if len(self._made) > self._size:
             self._made.popitem(last=False)
         return made
@@ -115,8 +116,8 @@ def delivery_of(
         definitions=tuple(one.wire for one in made),
         meta=tuple(meta.name for meta in plan.meta),
         tools=tuple(tools),
-        prefix_digest=hashlib.sha256(b",".join(one.encoded for one in made)).hexdigest(),
-        tokens=sum(one.tokens for one in made),
+        prefix_digest=hashlib.sha256(b"".join([one.digest for one in made])).hexdigest(),
+        tokens=sum([one.tokens for one in made]),
         tokens_all=plan.selection.tokens_all,
         reused=reused,
         note=note,
