@@ -64,7 +64,13 @@ def test_a_name_no_provider_takes_is_refused_with_its_source(name: Any) -> None:
     with pytest.raises(
         CatalogError, match=r"of source 'gym': a name is 1 to 64 letters, digits, '_' or '-'; rename it"
     ):
-        Catalog.of([Tool(name=name, source="gym")], check_schemas=False)
+        Catalog.of([Tool(name=name, source="gym")])
+
+
+def test_the_name_of_a_clients_tool_is_for_its_provider_to_judge() -> None:
+    assert Catalog.of([Tool(name="ns.a:b", source="client")], check_schemas=False).get("ns.a:b") is not None
+    with pytest.raises(CatalogError, match="needs a name"):
+        Catalog.of([Tool(name="", source="client")], check_schemas=False)
 
 
 def test_schemas_are_checked_unless_the_tool_is_the_clients() -> None:

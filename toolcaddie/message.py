@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from toolcaddie.tool_types import JsonObject, ToolCall
 
-Role = Literal["system", "developer", "user", "assistant", "tool"]
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -289,7 +289,7 @@ class KeyStore(Protocol):
         ...
 
     async def any(self) -> bool:
-        """Whether a live key exists at all."""
+        """Whether a key was ever made, revoked ones included."""
         ...
 
 

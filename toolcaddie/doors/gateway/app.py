@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 
 import msgspec
+import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -24,6 +25,8 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
 
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -64,13 +67,19 @@ def create_app(parts: Parts) -> App:
         if isinstance(principal, Problem):
             await exchange.refuse(principal)
             return
-        await chat.handle(exchange, principal, keyed=await access.has_keys())
+        try:
+            await chat.handle(exchange, principal, keyed=await access.has_keys())
+        except Exception:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
+            log.exception("chat_failed")
+            await exchange.fail(
+                problem(500, "the gateway failed on this request; its log says why", kind="server_error")
+            )
 
     return app
 
 
 def _not_allowed(method: str) -> Problem:
-    return problem(405, f"{method} is not allowed here; POST a chat request", kind="invalid_request_error")
+    return problem(405, f"{method} is not allowed here", kind="invalid_request_error")
 
 
 def _pages(parts: Parts, access: Access) -> Starlette:
@@ -108,6 +117,9 @@ def _pages(parts: Parts, access: Access) -> Starlette:
         told = problem(404, f"there is nothing at {request.url.path}", kind="invalid_request_error", code="unknown_url")
         return _refusal(told)
 
+    async def wrong_method(request: Request, error: Exception) -> Response:
+        return _refusal(_not_allowed(request.method))
+
     return Starlette(
         routes=[
             Route("/v1/models", models),
@@ -115,7 +127,7 @@ def _pages(parts: Parts, access: Access) -> Starlette:
             Route("/readyz", readyz),
             Route("/metrics", metrics),
         ],
-        exception_handlers={404: missing},
+        exception_handlers={404: missing, 405: wrong_method},
     )
 
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
+import aiohttp
+import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
 from toolcaddie.doors.gateway.problems import Problem, problem_of
-from toolcaddie.doors.gateway.stream import ChatStream, error_event
+from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
 from toolcaddie.errors import ToolcaddieError
 from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
@@ -21,12 +23,17 @@ from toolcaddie.ports import Documents, Forwarder, RawResponse
 from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
 
+log = structlog.get_logger(__name__)
+
 _UPSTREAM_PATH = "/chat/completions"
 _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade "
     b"content-encoding date server".split()
 )
-_SENT_ON = ("openai-organization", "openai-project", "openai-beta", "idempotency-key", "x-request-id")
+_SENT_ON = ("openai-organization", "openai-project", "openai-beta", "x-request-id")
+_ONCE = ("idempotency-key",)
+"""Only where one request becomes exactly one: a run asks several times, and each is another question."""
+_OUR_KEY = "tc_"
 
 
 class Chat:
@@ -53,16 +60,17 @@ class Chat:
             return
         try:
             peeked = peek(body)
-            headers = self._headers(exchange, keyed)
             if self._forwarder is not None and self._passes_through(exchange, peeked):
                 self._forwarded.inc()
+                headers = self._headers(exchange, keyed, (*_SENT_ON, *_ONCE))
                 await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
             else:
                 self._ran.inc()
                 request = read_chat(peeked, self._lists)
+                headers = self._headers(exchange, keyed, _SENT_ON)
                 await exchange.while_there(self._run(exchange, request, principal, headers))
         except ToolcaddieError as error:
-            await self._tell(exchange, error)
+            await exchange.fail(problem_of(error, own_upstream_key=self._own_key))
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
         return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))
@@ -73,20 +81,15 @@ class Chat:
             return False
         return len(self._runtime.source.snapshot()) > 0
 
-    def _headers(self, exchange: Exchange, keyed: bool) -> dict[str, str]:
-        """Of the client's headers only those the upstream should know; its key only if the server has none of its own."""
+    def _headers(self, exchange: Exchange, keyed: bool, names: Sequence[str]) -> dict[str, str]:
+        """Of the client's headers only those the upstream should know; its key only if the server has none of its own,
+        and never one of ours."""
         found = exchange.headers
-        sent = {name: found[name.encode()].decode("latin-1") for name in _SENT_ON if name.encode() in found}
-        if not keyed and not self._own_key and b"authorization" in found:
-            sent["authorization"] = found[b"authorization"].decode("latin-1")
+        sent = {name: found[name.encode()].decode("latin-1") for name in names if name.encode() in found}
+        theirs = found.get(b"authorization", b"").decode("latin-1")
+        if theirs and not keyed and not self._own_key and _OUR_KEY not in theirs:
+            sent["authorization"] = theirs
         return sent
-
-    async def _tell(self, exchange: Exchange, error: ToolcaddieError) -> None:
-        told = problem_of(error, own_upstream_key=self._own_key)
-        if exchange.started:
-            await exchange.write(error_event(told.body), more=False)
-        else:
-            await exchange.refuse(told)
 
     # --- nothing to choose -------------------------------------------------------------------------------------------
 
@@ -99,10 +102,14 @@ class Chat:
             async for piece in response.content.iter_any():
                 await exchange.write(piece)
             await exchange.write(b"", more=False)
+        except aiohttp.ClientError as error:
+            response.close()
+            log.warning("upstream_cut_its_answer", error=str(error))  # the client sees its own answer cut as well
         except BaseException:
             response.close()  # a half-read answer must not go back to the pool
             raise
-        response.release()
+        else:
+            response.release()
 
     # --- a run -------------------------------------------------------------------------------------------------------
 
@@ -119,7 +126,7 @@ class Chat:
             tool_choice=chat.tool_choice,
             params=chat.params,
             headers=headers,
-            conversation=_conversation(exchange, chat, restored),
+            conversation=_named_conversation(exchange, chat, restored) or restored.answered,
             remember=False,
             run_id=f"run_{uuid.uuid4().hex}",
         )
@@ -171,7 +178,7 @@ class Chat:
         digest = await self._hidden.keep(
             result, visible_answer(result, answer_text(result)), restored, request.principal
         )
-        name = _named_conversation(exchange, chat) or digest
+        name = _named_conversation(exchange, chat, restored) or digest
         self._runtime.remember(request, result.state, conversation=name)
 
     def _told(self, request: RunRequest, seen: int, sent: int) -> dict[str, str]:
@@ -198,17 +205,14 @@ def _sent(result: RunResult) -> int:
     return len(result.state.delivered) + len(result.state.meta)
 
 
-def _conversation(exchange: Exchange, chat: ChatRequest, restored: Restored) -> str | None:
-    """The client's own name for the conversation, or what it has said so far; None for a first message."""
-    return _named_conversation(exchange, chat) or restored.answered
-
-
-def _named_conversation(exchange: Exchange, chat: ChatRequest) -> str | None:
+def _named_conversation(exchange: Exchange, chat: ChatRequest, restored: Restored) -> str | None:
+    """The client's own name for the conversation. A `prompt_cache_key` may serve a whole application, so that it names a
+    conversation only together with how that began."""
     named = exchange.headers.get(b"x-toolcaddie-conversation")
     if named:
         return named.decode("latin-1")[:200]
     key = chat.params.get("prompt_cache_key")
-    return key[:200] if isinstance(key, str) and key else None
+    return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else None
 
 
 def _headers_of(response: RawResponse) -> list[tuple[bytes, bytes]]:
