@@ -246,9 +246,9 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 
 
 _SAYING = re.compile(
-    r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\"”']?\W*$", re.IGNORECASE
+    r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\s.\"”']*$", re.IGNORECASE
 )
-_BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)\W*$")
+_BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)[\s.]*$")
 _BECAUSE = re.compile(r"\b(?:because(?: of)?|due to|reason(?: is)?:?|since)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE)
 _ABOUT = re.compile(
     r"\b(?:about|regarding|concerning|interested in|on the subject of)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE

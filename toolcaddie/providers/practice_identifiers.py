@@ -35,40 +35,41 @@ class Resolution:
     question: str = ""
 
 
-def resolve(tool: KnownTool, scene: Scene, depth: int) -> Resolution:
-    """Find the identifiers a tool wants: in the message, in results so far, or by calling a tool that lists them."""
+def resolve(tool: KnownTool, scene: Scene, depth: int = 0, *, by_id: bool = False) -> Resolution:
+    """Find the identifiers a tool wants: in the message, in results so far, or by calling a tool that lists them.
+
+    `by_id`: optional identifiers are tried too, although the tool could search by name.
+    """
     facts = scene.facts()
-    wanted = _wanted_ids(tool, scene, depth)
-    names = allot([*wanted, *(slot for slot in tool.slots if slot.is_naming)], facts)
+    required = [slot for slot in tool.required if slot.is_id]
+    names = allot([*required, *(slot for slot in tool.slots if slot.is_naming)], facts)
     ids: dict[str, Any] = {}
     calls: list[Call] = []
-    question = ""
-    for slot in wanted:
-        found = _find_id(slot, tool, names.get(slot.name), replace(facts, ids=dict(ids)), scene, depth)
+    questions: list[str] = []
+    for slot in required + _optional_ids(tool, scene, depth, by_id=by_id):
+        name = names.get(slot.name) if slot.required else allot((slot,), facts).get(slot.name)
+        found = _find_id(slot, tool, name, replace(facts, ids=dict(ids)), scene, depth)
         match found:
             case Found():
                 ids[slot.name] = found.value
                 facts.used.extend(found.spans)
             case Say():
-                question = question or found.text
-            case calls_found:
-                calls.extend(call for call in calls_found if call not in calls)
-    return Resolution(facts=replace(facts, ids=dict(ids)), calls=tuple(calls), question="" if calls else question)
+                questions.append(found.text)
+            case Lost():
+                questions += [found.text] if slot.required else []
+            case more:
+                calls.extend(call for call in more if call not in calls)
+    question = questions[0] if questions and not calls else ""
+    return Resolution(facts=replace(facts, ids=dict(ids)), calls=tuple(calls), question=question)
 
 
-def _wanted_ids(tool: KnownTool, scene: Scene, depth: int) -> list[Slot]:
-    """Required identifiers, and optional ones whose thing the message names."""
-    wanted = [slot for slot in tool.required if slot.is_id]
-    if depth or any(slot.is_search for slot in tool.slots):
-        return wanted
-    optional = [slot for slot in tool.slots if slot.is_id and not slot.required and _is_wanted(slot, tool, scene)]
-    return wanted + optional
-
-
-def _is_wanted(slot: Slot, tool: KnownTool, scene: Scene) -> bool:
-    """An optional identifier is filled when its thing is named, or when a reading tool has no other use for a name."""
-    reads_one = tool.reads and bool(scene.naming_stems) and not any(other.is_id for other in tool.required)
-    return scene.is_named(slot) or reads_one
+def _optional_ids(tool: KnownTool, scene: Scene, depth: int, *, by_id: bool) -> list[Slot]:
+    """Optional identifiers whose thing the message names, or that a reading tool has instead of another use for a name."""
+    optional = [slot for slot in tool.slots if slot.is_id and not slot.required]
+    if depth or (not by_id and any(slot.is_search for slot in tool.slots)):
+        return []
+    reads_one = tool.reads and bool(scene.naming_stems) and not any(slot.is_id for slot in tool.required)
+    return [slot for slot in optional if reads_one or scene.is_named(slot)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,9 +80,16 @@ class Found:
     spans: tuple[tuple[int, int], ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """Nothing more can be done to find an identifier; `text` asks for it."""
+
+    text: str
+
+
 def _find_id(
     slot: Slot, tool: KnownTool, name: Mention | None, facts: Facts, scene: Scene, depth: int
-) -> Found | Say | tuple[Call, ...]:
+) -> Found | Say | Lost | tuple[Call, ...]:
     """The identifier, the calls that may bring it, or a question. `name`: what the message calls the thing, if it does."""
     given = _given(slot, facts)
     if given is not None:
@@ -92,10 +100,10 @@ def _find_id(
     calls = _look_up(slot, tool, name, facts, scene, depth)
     if calls:
         return calls
-    if name is not None:
-        return Say(text=answer.not_found(slot, name.text))
+    if name is not None and scene.real_trail:
+        return Lost(text=answer.not_found(slot, name.text))
     listed = [row for done in scene.real_trail for row in _rows_with(slot, done, scene)]
-    return Say(text=answer.which(slot, listed) if listed else answer.what_is(tool.name, (slot,)))
+    return Lost(text=answer.which(slot, listed) if listed else answer.what_is(tool.name, (slot,)))
 
 
 def _given(slot: Slot, facts: Facts) -> Found | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
 from toolcaddie.providers import practice_answer as answer
-from toolcaddie.providers.practice_arguments import fill, salient
+from toolcaddie.providers.practice_arguments import Filled, fill, salient
 from toolcaddie.providers.practice_choice import fits, ranked
 from toolcaddie.providers.practice_identifiers import resolve
 from toolcaddie.providers.practice_kinds import NOTHING, fitted
@@ -26,8 +26,8 @@ from toolcaddie.providers.practice_more import (
     query_words,
     schema_calls,
 )
-from toolcaddie.providers.practice_rows import wrong_fields
-from toolcaddie.providers.practice_scene import Scene
+from toolcaddie.providers.practice_rows import is_something, wrong_fields
+from toolcaddie.providers.practice_scene import Done, Scene
 from toolcaddie.providers.practice_toolbox import KnownTool, Slot
 from toolcaddie.providers.practice_words import READ, SMALL_TALK
 from toolcaddie.tool_types import JsonObject
@@ -55,7 +55,7 @@ def forced_step(scene: Scene, name: str | None) -> Step:
     tool = scene.box.get(name) if name else next(iter([*likely, *scene.box.tools]), None)
     if tool is None:
         return (Call(name=name, arguments=_meta_arguments(name, scene)),) if name in scene.box.meta and name else step
-    resolution = resolve(tool, scene, 0)
+    resolution = resolve(tool, scene)
     filled = fill(tool, resolution.facts)
     stand_ins = {slot.name: _stand_in(slot, scene) for slot in filled.missing}
     return (Call(name=tool.name, arguments={**filled.arguments, **stand_ins}),)
@@ -118,6 +118,9 @@ def report(scene: Scene) -> Say:
 def _pursue(tool: KnownTool, scene: Scene) -> Step:
     calls = scene.calls_of(tool.name)
     if calls and not calls[-1].failed:
+        again = _by_id_instead(tool, calls, scene)
+        if again:
+            return again
         told = answer.outcome(tool.name, calls[-1].content)
         in_vain = scene.wish.mood == "orders" and tool.reads and READ not in scene.wish.families
         return Say(text=answer.only_looked(told) if in_vain else told)
@@ -131,6 +134,21 @@ def _pursue(tool: KnownTool, scene: Scene) -> Step:
     return step
 
 
+def _by_id_instead(tool: KnownTool, calls: Sequence[Done], scene: Scene) -> Step | None:
+    """A search by name that gave nothing is tried once by identifier: the name may be somebody's, and no word to search."""
+    searched = [slot for slot in tool.slots if slot.is_search and slot.name in calls[-1].arguments]
+    if not searched or len(calls) >= _MAX_TRIES or is_something(calls[-1].content):
+        return None
+    resolution = resolve(tool, scene, by_id=True)
+    if resolution.calls or resolution.question:
+        return resolution.calls or None
+    if not resolution.facts.ids:
+        return None
+    kept = {name: value for name, value in calls[-1].arguments.items() if name != searched[0].name}
+    arguments = {**kept, **resolution.facts.ids}
+    return None if scene.has_done(tool.name, arguments) else (call_of(tool, Filled(arguments=arguments)),)
+
+
 def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
     for call in calls:
         if call.name == EXECUTE_TOOL:
@@ -141,7 +159,7 @@ def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
 
 def _work_towards(tool: KnownTool, scene: Scene, *, insist: frozenset[str] = frozenset()) -> Step:
     """Call the tool if its arguments are there; else call what finds them; else ask."""
-    resolution = resolve(tool, scene, 0)
+    resolution = resolve(tool, scene)
     if resolution.calls:
         return resolution.calls
     if resolution.question:

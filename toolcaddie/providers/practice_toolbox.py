@@ -24,7 +24,7 @@ from toolcaddie.providers.practice_words import (
 )
 from toolcaddie.tool_types import JsonObject
 
-ANSWERING = frozenset({READ, "validate", "count", "convert"})
+_ANSWERING = frozenset({READ, "validate", "count", "convert"})
 """Families of verbs that change nothing."""
 
 _PLAIN = stems_of("list all info details stats statistics count total summary overview data new")
@@ -140,8 +140,12 @@ class KnownTool:
 
     @property
     def changes(self) -> bool:
-        """Its name has a verb, and not one of reading or reckoning."""
-        return bool(self.families) and self.families.isdisjoint(ANSWERING)
+        """Its name has a verb, and not one of reading or reckoning; or one we do not know that its description opens with."""
+        if not self.families:
+            return self.opening == self.name_stems[0]
+        return self.families.isdisjoint(_ANSWERING) or (
+            "convert" in self.families and any(s.is_id for s in self.required)
+        )
 
     @property
     def does(self) -> frozenset[str]:

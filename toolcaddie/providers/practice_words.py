@@ -51,7 +51,7 @@ CALLED_OFF = re.compile(
 READ, CREATE, UPDATE, DELETE = "read", "create", "update", "delete"
 
 _FAMILIES: dict[str, str] = {
-    READ: "get list show find view see display fetch give search look lookup read tell browse retrieve query check pull",
+    READ: "get list show find view see display fetch give search look lookup read tell browse retrieve query check pull compare",
     CREATE: "add create new make register record log enter open issue generate insert write submit start set set-up put "
     "save hire",
     UPDATE: "update change set edit modify adjust rename move mark switch correct alter transfer put advance shift",
