@@ -1,8 +1,17 @@
 """The practice model: a provider without a model behind it, so that everything can be tried without a key.
 
 Deterministic and offline. It sees what a model sees, messages and tool definitions, and answers as one does, with words or
-with tool calls; what it does with them are plain rules. `practice_plan` decides, the files it uses read and fill; this file
-is the wire: a request in, a reply out, whole or in pieces.
+with tool calls; what it does with them are plain rules. This file is the wire: a request in, a reply out, whole or in pieces.
+Behind it, each a floor on the ones below:
+
+    plan            what to do next
+    identifiers     whose id is meant, and which tool could tell      more    asking for tools not shown
+    choice          which tool fits
+    arguments       filling a tool's arguments                        scene   the conversation so far
+    facts, kinds    what a message gives, what an argument takes      rows    reading results
+    toolbox         the tools known                                   answer  the sentences
+    mentions        names, dates, amounts in a text
+    words           English: stems, verbs, questions and orders
 """
 
 from __future__ import annotations
@@ -41,7 +50,7 @@ class PracticeModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         step = _decide(request, self._today())
         message = _message(request, step)
-        usage = Usage(input_tokens=_input_tokens(request), output_tokens=_output_tokens(message))
+        usage = Usage(input_tokens=_input_tokens(request), output_tokens=_tokens(message))
         finish = "tool_calls" if message.tool_calls else "stop"
         return ModelReply(message=message, finish_reason=finish, usage=usage, model=request.model or self._model)
 
@@ -114,10 +123,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _input_tokens(request: ModelRequest) -> int:
-    words = sum(estimate_tokens(message.text) + _output_tokens(message) for message in request.messages)
-    return words + sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
+    return sum(map(_tokens, request.messages)) + sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
 
 
-def _output_tokens(message: Message) -> int:
+def _tokens(message: Message) -> int:
     called = sum(estimate_tokens(call.name) + estimate_tokens(call.arguments) for call in message.tool_calls)
-    return called + (estimate_tokens(message.text) if message.role == "assistant" else 0)
+    return called + estimate_tokens(message.text)
