@@ -106,7 +106,9 @@ class StructlogSink:
     """A line where something is decided, a summary at the end; the steps between at level debug."""
 
     def __init__(self, logger: Any = None) -> None:
-        self._log = structlog.get_logger("toolcaddie.run") if logger is None else logger
+        self._given = logger
+        self._bound: Any = None
+        self._bound_for: Any = None
         self._lines: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             ToolsSelected: self._selected,
@@ -120,6 +122,16 @@ class StructlogSink:
             RunFinished: self._finished,
             RunFailed: self._failed,
         }
+
+    @property
+    def _log(self) -> Any:
+        """The logger, bound once for each configuration: binding costs more than a line that is not shown."""
+        if self._given is not None:
+            return self._given
+        configured = structlog.get_config()["processors"]
+        if configured is not self._bound_for:
+            self._bound, self._bound_for = structlog.get_logger("toolcaddie.run").bind(), configured
+        return self._bound
 
     async def emit(self, event: RunEvent) -> None:
         line = self._lines.get(type(event))
@@ -138,7 +150,9 @@ class StructlogSink:
 
     def _selected(self, event: ToolsSelected) -> None:
         selection = event.selection
-        self._log.info(
+        nothing_to_choose = len(selection.tools) == selection.catalog_size and not selection.matched
+        say = self._log.debug if nothing_to_choose else self._log.info
+        say(
             "tools_selected",
             run=event.run_id,
             selected=len(selection.tools),
