@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolcaddie.providers.practice_facts import NAME_KINDS, Facts, allot
-from toolcaddie.providers.practice_kinds import (
+from toolcaddie.providers.practice.facts import NAME_KINDS, Facts, allot
+from toolcaddie.providers.practice.kinds import (
     FROM_WORDS,
     NOTHING,
     PAGING_WORDS,
@@ -25,9 +25,9 @@ from toolcaddie.providers.practice_kinds import (
     takes_currency,
     written_day,
 )
-from toolcaddie.providers.practice_mentions import Mention, currency_codes
-from toolcaddie.providers.practice_toolbox import KnownTool, Slot
-from toolcaddie.providers.practice_words import STOP_WORDS, VERBS, fold, split_words, stem, stems, stems_of, words_of
+from toolcaddie.providers.practice.mentions import Mention, currency_codes
+from toolcaddie.providers.practice.toolbox import KnownTool, Slot
+from toolcaddie.providers.practice.words import STOP_WORDS, VERBS, fold, split_words, stem, stems, stems_of, words_of
 
 _NEGATIONS = words_of("not no without never un inactive except dont don")
 _ID_LINKS = words_of("id number no nr")

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.providers.practice_toolbox import Slot
-from toolcaddie.providers.practice_words import fold, split_words, stem, stems, words_of
+from toolcaddie.providers.practice.toolbox import Slot
+from toolcaddie.providers.practice.words import fold, split_words, stem, stems, words_of
 
 Row = Mapping[str, Any]
 

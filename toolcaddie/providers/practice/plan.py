@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
-from toolcaddie.providers import practice_answer as answer
-from toolcaddie.providers.practice_arguments import Filled, fill, salient
-from toolcaddie.providers.practice_choice import fits, ranked
-from toolcaddie.providers.practice_identifiers import resolve
-from toolcaddie.providers.practice_kinds import NOTHING, fitted
-from toolcaddie.providers.practice_more import (
+from toolcaddie.providers.practice import answer
+from toolcaddie.providers.practice.arguments import Filled, fill, salient
+from toolcaddie.providers.practice.choice import fits, ranked
+from toolcaddie.providers.practice.identifiers import resolve
+from toolcaddie.providers.practice.kinds import NOTHING, fitted
+from toolcaddie.providers.practice.more import (
     Call,
     Say,
     Step,
@@ -26,10 +26,10 @@ from toolcaddie.providers.practice_more import (
     query_words,
     schema_calls,
 )
-from toolcaddie.providers.practice_rows import is_something, wrong_fields
-from toolcaddie.providers.practice_scene import Done, Scene
-from toolcaddie.providers.practice_toolbox import KnownTool, Slot
-from toolcaddie.providers.practice_words import READ, SMALL_TALK
+from toolcaddie.providers.practice.rows import is_something, wrong_fields
+from toolcaddie.providers.practice.scene import Done, Scene
+from toolcaddie.providers.practice.toolbox import KnownTool, Slot
+from toolcaddie.providers.practice.words import READ, SMALL_TALK
 from toolcaddie.tool_types import JsonObject
 
 MAX_CALLS = 12

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.meta import META_TOOLS
-from toolcaddie.providers.practice_words import (
+from toolcaddie.providers.practice.words import (
     READ,
     VERBS,
     content_stems,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from toolcaddie.providers.practice_words import STOP_WORDS, VERBS, fold, split_words, stem, words_of
+from toolcaddie.providers.practice.words import STOP_WORDS, VERBS, fold, split_words, stem, words_of
 
 Kind = Literal[
     "quote", "email", "url", "date", "period", "time", "duration", "money", "percent", "phone", "ordinal", "code",

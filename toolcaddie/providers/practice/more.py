@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
-from toolcaddie.providers.practice_arguments import Filled
-from toolcaddie.providers.practice_scene import Scene
-from toolcaddie.providers.practice_toolbox import KnownTool
-from toolcaddie.providers.practice_words import split_words, stem, stems
+from toolcaddie.providers.practice.arguments import Filled
+from toolcaddie.providers.practice.scene import Scene
+from toolcaddie.providers.practice.toolbox import KnownTool
+from toolcaddie.providers.practice.words import split_words, stem, stems
 from toolcaddie.tool_types import JsonObject
 
 _MAX_TRIES = 2

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolcaddie.providers.practice_rows import Row, decode, label, rows_of
-from toolcaddie.providers.practice_toolbox import Slot
-from toolcaddie.providers.practice_words import split_words
+from toolcaddie.providers.practice.rows import Row, decode, label, rows_of
+from toolcaddie.providers.practice.toolbox import Slot
+from toolcaddie.providers.practice.words import split_words
 
 SIGNATURE = "This is the practice model, which follows plain rules and needs no key."
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from toolcaddie.providers.practice_arguments import fill
-from toolcaddie.providers.practice_facts import NAME_KINDS
-from toolcaddie.providers.practice_scene import Scene
-from toolcaddie.providers.practice_toolbox import KnownTool
-from toolcaddie.providers.practice_words import CREATE, READ, UPDATE, VERBS, stems_of
+from toolcaddie.providers.practice.arguments import fill
+from toolcaddie.providers.practice.facts import NAME_KINDS
+from toolcaddie.providers.practice.scene import Scene
+from toolcaddie.providers.practice.toolbox import KnownTool
+from toolcaddie.providers.practice.words import CREATE, READ, UPDATE, VERBS, stems_of
 
 _FIGURES = stems_of("stats statistics count total summary overview dashboard report analytics metrics")
 _CHECKED = 8

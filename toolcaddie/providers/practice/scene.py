@@ -14,12 +14,12 @@ import msgspec
 
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
-from toolcaddie.providers.practice_answer import is_question
-from toolcaddie.providers.practice_facts import Facts, allot
-from toolcaddie.providers.practice_mentions import KNOWN_CURRENCIES, Mention, currency_codes, find_mentions
-from toolcaddie.providers.practice_rows import decode, is_error
-from toolcaddie.providers.practice_toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools
-from toolcaddie.providers.practice_words import CALLED_OFF, Wish, is_wish, read_wish, stem, stems
+from toolcaddie.providers.practice.answer import is_question
+from toolcaddie.providers.practice.facts import Facts, allot
+from toolcaddie.providers.practice.mentions import KNOWN_CURRENCIES, Mention, currency_codes, find_mentions
+from toolcaddie.providers.practice.rows import decode, is_error
+from toolcaddie.providers.practice.toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools
+from toolcaddie.providers.practice.words import CALLED_OFF, Wish, is_wish, read_wish, stem, stems
 from toolcaddie.schema import canonical_json
 
 LONGEST = 2_000

@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA
-from toolcaddie.providers import practice_answer as answer
-from toolcaddie.providers.practice_arguments import Filled, fill, salient
-from toolcaddie.providers.practice_facts import Facts, allot
-from toolcaddie.providers.practice_kinds import NOTHING
-from toolcaddie.providers.practice_mentions import Kind, Mention
-from toolcaddie.providers.practice_more import Call, Say, call_of, look_further, schema_calls
-from toolcaddie.providers.practice_rows import Match, Row, identifier, matches, rows_of
-from toolcaddie.providers.practice_scene import Done, Scene
-from toolcaddie.providers.practice_toolbox import KnownTool, Slot
-from toolcaddie.providers.practice_words import split_words, stem, stems, stems_of
+from toolcaddie.providers.practice import answer
+from toolcaddie.providers.practice.arguments import Filled, fill, salient
+from toolcaddie.providers.practice.facts import Facts, allot
+from toolcaddie.providers.practice.kinds import NOTHING
+from toolcaddie.providers.practice.mentions import Kind, Mention
+from toolcaddie.providers.practice.more import Call, Say, call_of, look_further, schema_calls
+from toolcaddie.providers.practice.rows import Match, Row, identifier, matches, rows_of
+from toolcaddie.providers.practice.scene import Done, Scene
+from toolcaddie.providers.practice.toolbox import KnownTool, Slot
+from toolcaddie.providers.practice.words import split_words, stem, stems, stems_of
 
 _MAX_DEPTH = 3
 _MAX_FINDERS = 3

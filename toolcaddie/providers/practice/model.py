@@ -1,18 +1,4 @@
-"""The practice model: a provider without a model behind it, so that everything can be tried without a key.
-
-Deterministic and offline. It sees what a model sees, messages and tool definitions, and answers as one does, with words or
-with tool calls; what it does with them are plain rules. This file is the wire: a request in, a reply out, whole or in pieces.
-Behind it, each a floor on the ones below:
-
-    plan            what to do next
-    identifiers     whose id is meant, and which tool could tell      more    asking for tools not shown
-    choice          which tool fits
-    arguments       filling a tool's arguments                        scene   the conversation so far
-    facts, kinds    what a message gives, what an argument takes      rows    reading results
-    toolbox         the tools known                                   answer  the sentences
-    mentions        names, dates, amounts in a text
-    words           English: stems, verbs, questions and orders
-"""
+"""The wire of the practice model: a request in, a reply out, whole or in pieces."""
 
 from __future__ import annotations
 
@@ -25,10 +11,10 @@ import msgspec
 
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
-from toolcaddie.providers.practice_answer import signed
-from toolcaddie.providers.practice_more import Call, Say, Step
-from toolcaddie.providers.practice_plan import forced_step, next_step, only_words
-from toolcaddie.providers.practice_scene import read_scene
+from toolcaddie.providers.practice.answer import signed
+from toolcaddie.providers.practice.more import Call, Say, Step
+from toolcaddie.providers.practice.plan import forced_step, next_step, only_words
+from toolcaddie.providers.practice.scene import read_scene
 from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.tool_types import JsonObject, ToolCall
 
