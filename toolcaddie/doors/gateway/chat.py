@@ -99,7 +99,7 @@ class Chat:
         response = await provider.forward("POST", path, body, headers)
         try:
             await exchange.start(response.status, _headers_of(response))
-            async for piece in response.content.iter_any():
+            while piece := await response.content.readany():
                 await exchange.write(piece)
             await exchange.write(b"", more=False)
         except aiohttp.ClientError as error:
