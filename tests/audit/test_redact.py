@@ -234,6 +234,7 @@ def test_deep_nesting_ends_in_a_mark_and_not_in_a_crash() -> None:
         "\\\\",
         "key ",
         "://a:@",
+        "-eyJ",
     ],
 )
 def test_hostile_text_does_not_take_long(hostile: str) -> None:

@@ -50,7 +50,7 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
         ("ASIA", r"\bASIA[0-9A-Z]{16}\b"),
         ("AIza", r"\bAIza[0-9A-Za-z_-]{30,}"),
-        ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),  # a JSON web token
+        ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),  # a JSON web token
         (
             "PRIVATE KEY-----",
             r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
