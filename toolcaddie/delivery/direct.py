@@ -33,10 +33,12 @@ class Definition:
 
 
 class Definitions:
-    """Encodes each tool once. Kept by identity (a tool holds dicts, so it has no hash), the ones used last."""
+    """Encodes each tool once. Kept by identity (a tool holds dicts, so it has no hash), the ones used last: up to `size` of
+    them and of `tokens` together."""
 
-    def __init__(self, size: int = 50_000) -> None:
+    def __init__(self, size: int = 50_000, *, tokens: int = 16_000_000) -> None:
         self._size = size
+        self._tokens_left = tokens
         self._made: OrderedDict[tuple[int, bool], Definition] = OrderedDict()
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
@@ -49,8 +51,9 @@ class Definitions:
         encoded = msgspec.json.encode(wire)
         digest = hashlib.sha256(encoded).digest()
         made = self._made[key] = Definition(tool, wire, digest, estimate_tokens(encoded))
-        if len(self._made) > self._size:
-            self._made.popitem(last=False)
+        self._tokens_left -= made.tokens
+        while len(self._made) > 1 and (len(self._made) > self._size or self._tokens_left < 0):
+            self._tokens_left += self._made.popitem(last=False)[1].tokens
         return made
 
 

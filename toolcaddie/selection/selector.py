@@ -27,7 +27,7 @@ from toolcaddie.selection.categories import Categories, Found, Hit
 from toolcaddie.selection.index import CatalogIndex, IndexCache
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
 from toolcaddie.selection.query import query_words
-from toolcaddie.selection.room import room_for
+from toolcaddie.selection.room import pins_that_fit, room_for
 from toolcaddie.selection.scores import floor_of, scored
 
 _SETTLED = 16
@@ -214,6 +214,8 @@ class Selector:
         core = np.flatnonzero(visible & index.core & ~sent)
         if ranking.pool.no_match and self.settings.on_no_match == "none":
             core = core[:0]
+        if len(pinned) > 1:
+            pinned = pins_that_fit(index, query, budget, core, pinned, ranking.scores)
         candidates = _candidates(index, ranking.pool, sent, sized=budget.max_tokens is not None)
         room = room_for(view, index, query, budget, core, pinned, whole=whole)
         policy = "ranked" if whole else budget.policy
