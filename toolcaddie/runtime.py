@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,9 +24,11 @@ from toolcaddie.approval.decided import Decided
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
+from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
+from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
-from toolcaddie.errors import AuditError, RequestError, RunNotFoundError, ToolcaddieError
+from toolcaddie.errors import RequestError
 from toolcaddie.events import (
     RunEvent,
     RunFailed,
@@ -70,17 +72,22 @@ from toolcaddie.schema import definition_tokens
 from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.sources.merged import MergedCatalogs
 from toolcaddie.storage.memory import MemoryDocuments
-from toolcaddie.tool_types import Tool, ToolCall, ToolResult
+from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.tool_types import ToolCall, ToolResult
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-_RUN, _CONVERSATION = "run", "conversation"
-_RUN_TTL = 30 * 86_400.0
+_CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
-_MERGED_CATALOGS = 256
+_LARGE = 2_000
+"""Tools from which a request is looked at in a thread: what is worked out of a new catalog takes long enough to be noticed
+by every other request."""
+
+_Listener = Callable[[RunEvent], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +139,8 @@ class Runtime:
         self._approver = approver
         self._middleware = tuple(middleware)
         self._assemblies: dict[tuple[str | None, Capabilities], _Assembly] = {}
-        self._merged: OrderedDict[tuple[int, str, bool], tuple[Sequence[Tool], Catalog]] = OrderedDict()
+        self._merged = MergedCatalogs()
+        self._runs = StoredRuns(self._documents)
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
@@ -157,19 +165,20 @@ class Runtime:
 
         Closing the iterator cancels the run and with it the provider's request.
         """
-        queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
-        asked = _request(request, options)
-        task = asyncio.create_task(self._answer(asked, live=queue.put_nowait))
-        task.add_done_callback(lambda _: queue.put_nowait(None))
+        live = Live()
+        task = asyncio.create_task(self._answer(_request(request, options), live=live.put))
+        task.add_done_callback(lambda _: live.end())
         try:
-            while (event := await queue.get()) is not None:
+            async for event in live.events():
                 yield event
             await task
         finally:
+            live.close()
             if not task.done():
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+            await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # a listener who left early is not told; asyncio would complain that nobody looked
 
     async def resume(
         self,
@@ -181,19 +190,20 @@ class Runtime:
     ) -> RunResult:
         """Carry on a run that was put away: decide its questions, or hand in what the caller's own tools gave.
 
-        Both map call ids. The run enters again at the gates, so policy and schema are checked anew.
+        Both map call ids. The run enters again at the gates, so policy and schema are checked anew. An answer is used once:
+        of several who resume a run one carries it on, the others get `RunNotFoundError`. Where that one fails, `resume`
+        without answers goes on behind what was done. `principal`: only if the run is theirs.
         """
-        saved = await self._load(run_id)
-        request = saved.request if principal is None else replace(saved.request, principal=principal)
-        pending = tuple(_answered(item, approvals or {}, results or {}) for item in saved.state.pending)
+        stored = await self._runs.find(run_id, principal)
+        pending = tuple(_answered(item, approvals or {}, results or {}) for item in stored.state.pending)
         waiting = [item.call.id for item in pending if item.waiting]
         if waiting:
             raise RequestError(
                 f"run {run_id} still waits for {', '.join(waiting)}; give each an approval or a result",
                 param="approvals",
             )
-        state = replace(saved.state, status="running", pending=pending)
-        return await self._carry_on(request, state, saved, approvals or {})
+        request = stored.request if principal is None else replace(stored.request, principal=principal)
+        return await self._carry_on(request, stored, pending, approvals or {})
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
@@ -292,52 +302,55 @@ class Runtime:
 
     # --- the walk of a request ---------------------------------------------------------------------------------------
 
-    async def _answer(self, request: RunRequest, live: Callable[[RunEvent], None] | None) -> RunResult:
+    async def _answer(self, request: RunRequest, live: _Listener | None) -> RunResult:
         if not request.messages:
             raise RequestError("there are no messages to answer", param="messages")
+        if request.run_id and request.remember:
+            await self._runs.check_free(request.run_id)
         assembly = self._assembly_of(request)
-        context = self._context(request, self.view(request))
+        large = len(self.source.snapshot()) + len(request.client_tools) > _LARGE
+        view = await asyncio.to_thread(self.view, request) if large else self.view(request)
+        context = self._context(request, view)
         emit = self._emitter(live)
-        await emit(self._started(request, context, assembly))
-        try:
+        async with _end_recorded(context.run_id, emit):
+            await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
-            categories = await self._classified(request, context.view)
-            chosen = self._select(assembly, context.view, request, categories=categories, delivered=delivered)
+            categories = await self._classified(request, view)
+            select = partial(self._select, assembly, view, request, categories=categories, delivered=delivered)
+            chosen = await asyncio.to_thread(select) if large else select()
             await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
-            delivery = self._plan(assembly, context.view, chosen, delivered.delivered if delivered else ())
+            delivery = self._plan(assembly, view, chosen, delivered.delivered if delivered else ())
             state = _first_state(context, request, delivery)
             result = await chosen.engine.run(
                 state, context, chosen.selection, emit, live=live is not None, delivery=delivery
             )
-            return await self._ended(request, result, emit, saved=False)
-        except asyncio.CancelledError:
-            await self._failed(context.run_id, "the caller went away", "CancelledError", emit)
-            raise
-        except ToolcaddieError as error:
-            await self._failed(context.run_id, str(error), type(error).__name__, emit)
-            raise
+            return await self._ended(request, result, emit, resumed=False)
 
     async def _carry_on(
-        self, request: RunRequest, state: RunState, saved: _SavedRun, approvals: Mapping[str, bool]
+        self, request: RunRequest, stored: StoredRun, pending: tuple[PendingCall, ...], approvals: Mapping[str, bool]
     ) -> RunResult:
         assembly = self._assembly_of(request)
         view = self.view(request)
-        context = self._context(replace(request, run_id=state.run_id), view)
-        engine = assembly.with_meta(saved.meta_categories, approver=Decided(approvals, self._approver))
+        context = self._context(replace(request, run_id=stored.state.run_id), view)
+        engine = assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver))
         emit = self._emitter(None)
-        delivered = tuple(sent for sent in state.delivered if view.get(sent.name) is not None)
+        delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
+        state = replace(stored.state, status="running", pending=pending, delivered=delivered)
+        claim = await self._runs.claim(stored)
         try:
-            result = await engine.run(replace(state, delivered=delivered), context, Selection(), emit, live=False)
-            return await self._ended(request, result, emit, saved=True)
-        except ToolcaddieError as error:
-            await self._failed(context.run_id, str(error), type(error).__name__, emit)
+            async with _end_recorded(context.run_id, emit):
+                result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
+                return await self._ended(request, result, emit, resumed=True)
+        except BaseException:
+            await claim.give_back()
             raise
 
-    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, saved: bool) -> RunResult:
+    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, resumed: bool) -> RunResult:
         if result.status == "pending" or (result.status == "client_calls" and request.remember):
-            await self._save(request, result.state)
-        elif saved:
-            self._later(self._documents.delete(_RUN, result.run_id))
+            names = self.view(request).category_names()
+            await self._runs.put_away(StoredRun(request=request, state=result.state, meta_categories=names))
+        elif resumed:
+            self._later(self._runs.forget(result.run_id))
         if result.status == "pending":
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
@@ -345,10 +358,6 @@ class Runtime:
             self.remember(request, result.state)
         await emit(RunFinished(run_id=result.run_id, result=result))
         return result
-
-    async def _failed(self, run_id: str, error: str, kind: str, emit: Emit) -> None:
-        with contextlib.suppress(AuditError):  # the run has failed already; the first error is the one to tell
-            await emit(RunFailed(run_id=run_id, error=error, kind=kind))
 
     def _select(
         self,
@@ -360,17 +369,21 @@ class Runtime:
         delivered: _Conversation | None = None,
     ) -> _Chosen:
         """The selection, and the engine whose meta tools fit it."""
-        preset = assembly.preset
+        preset, crowded = assembly.preset, False
         if preset.exposure == "compact":
             selection = Selection(catalog_size=len(view), tokens_all=definition_tokens(view))
         elif preset.exposure == "all":
             selection = everything(view, assembly.preset.budget.provider_cap)
         else:
             query = self._query(assembly, view, request, categories)
+            crowded = query.fixed_count < len(preset.meta)
             selection = assembly.selector.select(view, query, preset.budget)
         engine = assembly.with_meta(view.category_names())
-        if not self._offers_meta(preset, view, selection, delivered):
+        if crowded or not self._offers_meta(preset, view, selection, delivered):
             engine = replace(engine, meta={})
+        elif preset.exposure != "compact" and any(view.get(name) is not None for name in engine.meta):
+            # The caller's own tool has the name; where only meta tools are sent there is nothing to mix up.
+            engine = replace(engine, meta={name: tool for name, tool in engine.meta.items() if view.get(name) is None})
         return _Chosen(engine=engine, selection=selection)
 
     @staticmethod
@@ -390,13 +403,16 @@ class Runtime:
     def _query(
         self, assembly: _Assembly, view: View, request: RunRequest, categories: Sequence[str] | None
     ) -> SelectionQuery:
+        """The query, with a place for the meta tools unless the caller's choice alone fills the array."""
+        pinned = forced_names(request.tool_choice)
+        offered = assembly.preset.meta if _leaves_room(assembly.preset, view, pinned) else ()
         return SelectionQuery(
             messages=request.messages,
             categories=categories,
-            pinned=_forced_names(request.tool_choice),
-            fixed_count=len(assembly.preset.meta),
-            fixed_tokens=assembly.meta_tokens(view.category_names()),
-            expandable=REQUEST_MORE_TOOLS in assembly.preset.meta,
+            pinned=pinned,
+            fixed_count=len(offered),
+            fixed_tokens=assembly.meta_tokens(view.category_names()) if offered else 0,
+            expandable=REQUEST_MORE_TOOLS in offered,
         )
 
     @staticmethod
@@ -457,18 +473,7 @@ class Runtime:
         ours = self.source.snapshot()
         if not request.client_tools:
             return ours if request.use_catalog else _EMPTY
-        key = (id(request.client_tools), ours.version, request.use_catalog)
-        if key in self._merged:
-            self._merged.move_to_end(key)
-            return self._merged[key][1]
-        theirs = {tool.name for tool in request.client_tools}
-        kept = [tool for tool in ours.tools if tool.name not in theirs] if request.use_catalog else []
-        categories = ours.categories if request.use_catalog else ()
-        merged = Catalog.of([*request.client_tools, *kept], categories, check_schemas=False)
-        self._merged[key] = (request.client_tools, merged)  # holding the list keeps its id from being used again
-        if len(self._merged) > _MERGED_CATALOGS:
-            self._merged.popitem(last=False)
-        return merged
+        return self._merged.of(request.client_tools, ours if request.use_catalog else _EMPTY)
 
     def _context(self, request: RunRequest, view: View) -> RunContext:
         return RunContext(
@@ -494,7 +499,7 @@ class Runtime:
             catalog_size=len(context.view),
         )
 
-    def _emitter(self, live: Callable[[RunEvent], None] | None) -> Emit:
+    def _emitter(self, live: _Listener | None) -> Emit:
         """The sinks in their order: the trail may stop the run, the others may not, the caller's stream is last."""
         trail, others = self._trail, self._sinks
 
@@ -507,22 +512,11 @@ class Runtime:
                 except Exception:  # a broken sink of telemetry must not take the answer away
                     log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
             if live is not None:
-                live(event)
+                await live(event)
 
         return emit
 
     # --- what is kept between requests -------------------------------------------------------------------------------
-
-    async def _save(self, request: RunRequest, state: RunState) -> None:
-        view = self.view(request)
-        saved = _SavedRun(request=request, state=state, meta_categories=view.category_names())
-        await self._documents.put(_RUN, state.run_id, msgspec.json.encode(saved), ttl=_RUN_TTL)
-
-    async def _load(self, run_id: str) -> _SavedRun:
-        stored = await self._documents.get(_RUN, run_id)
-        if stored is None:
-            raise RunNotFoundError(f"no run {run_id!r} waits to be resumed", param="run_id")
-        return msgspec.json.decode(stored, type=_SavedRun)
 
     async def _delivered(self, request: RunRequest) -> _Conversation | None:
         """What this conversation was sent before: the caller says, or we remember."""
@@ -565,13 +559,6 @@ class _Conversation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SavedRun:
-    request: RunRequest
-    state: RunState
-    meta_categories: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Assembly:
     """The parts that serve one preset. Meta tools depend on the categories a caller sees, so engines are kept by those."""
 
@@ -597,6 +584,24 @@ class _Assembly:
 
 
 _EMPTY = Catalog.of(())
+
+
+@contextlib.asynccontextmanager
+async def _end_recorded(run_id: str, emit: Emit) -> AsyncIterator[None]:
+    """A run that breaks off has an end on record as well, whatever broke it: its policy and approver are strangers too."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        await _failed(run_id, "the caller went away", "CancelledError", emit)
+        raise
+    except Exception as error:
+        await _failed(run_id, str(error), type(error).__name__, emit)
+        raise
+
+
+async def _failed(run_id: str, error: str, kind: str, emit: Emit) -> None:
+    with contextlib.suppress(Exception):  # the run has failed already; the first error is the one to tell
+        await emit(RunFailed(run_id=run_id, error=error, kind=kind))
 
 
 def _request(request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:
@@ -627,6 +632,14 @@ def _capped(chosen: Preset, capabilities: Capabilities) -> Preset:
     return replace(chosen, budget=replace(chosen.budget, provider_cap=min(caps, default=None)))
 
 
+def _leaves_room(preset: Preset, view: View, pinned: Sequence[str]) -> bool:
+    """Whether meta tools fit beside what must be sent. One tool by name leaves room; a list of allowed ones may not."""
+    cap = preset.budget.provider_cap
+    if cap is None or len(pinned) < 2:
+        return True
+    return len(preset.meta) + len(pinned) + sum(map(view.catalog.is_core, view)) <= cap
+
+
 def _first_state(context: RunContext, request: RunRequest, delivery: Delivery) -> RunState:
     messages = tuple(request.messages)
     return RunState(
@@ -637,15 +650,6 @@ def _first_state(context: RunContext, request: RunRequest, delivery: Delivery) -
         meta=delivery.meta,
         catalog_version=context.view.catalog.version,
     )
-
-
-def _forced_names(tool_choice: Any) -> tuple[str, ...]:
-    """Tools a caller's `tool_choice` names: they are sent whatever they score."""
-    if not isinstance(tool_choice, Mapping):
-        return ()
-    named = [tool_choice, *((tool_choice.get("allowed_tools") or {}).get("tools") or ())]
-    functions = [item.get("function") or item.get("custom") or {} for item in named if isinstance(item, Mapping)]
-    return tuple(item["name"] for item in functions if isinstance(item.get("name"), str))
 
 
 def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping[str, str]) -> PendingCall:
