@@ -176,7 +176,7 @@ class Runtime:
             live.close()
             if not task.done():
                 task.cancel()
-            await asyncio.wait({task})
+                await asyncio.wait({task})
             if not task.cancelled():
                 task.exception()  # a listener who left early is not told; asyncio would complain that nobody looked
 
