@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-import uuid
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcaddie.capabilities import Capabilities
-from toolcaddie.catalog import View
 from toolcaddie.engine.batch import Batch
+from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
 from toolcaddie.engine.meta import MetaScene, answer, is_meta
@@ -30,7 +29,7 @@ from toolcaddie.events import (
     TextDelta,
     ToolsDelivered,
 )
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL
 from toolcaddie.ports import DeliveryPlan, Planner, Provider, Selector
 from toolcaddie.presets import Preset
@@ -254,7 +253,7 @@ class _Run:
 
         A forced attempt may be thrown away, so its text is held until it counts.
         """
-        calls = _StreamedCalls(self.context.view, state.meta, request.messages)
+        calls = StreamedCalls(self.context.view, state.meta, request.messages)
         held: list[ModelDelta] = []
         reply: ModelReply | None = None
         async for item in self.engine.provider.stream(request):
@@ -418,39 +417,6 @@ class _Run:
         return replace(state, repeats=tuple(counts.items()), closing=state.closing or closing), outcomes
 
 
-class _StreamedCalls:
-    """The calls of a streamed answer: each gets an id nobody used before, and the caller's own are counted apart, as
-    the caller will see them."""
-
-    def __init__(self, view: View, meta: Collection[str], earlier: Sequence[Message]) -> None:
-        self._view = view
-        self._meta = meta
-        self._used = used_ids(earlier)
-        self._ids: dict[int, str] = {}
-        self._shown: dict[int, int] = {}
-
-    def of_the_caller(self, deltas: Sequence[CallDelta]) -> list[CallDelta]:
-        found = []
-        for delta in deltas:
-            if delta.index not in self._ids:
-                self._ids[delta.index] = fresh_id(delta.id or "", self._used)
-                tool = self._view.get(delta.name or "")
-                if tool is not None and tool.source == CLIENT_SOURCE and tool.name not in self._meta:
-                    self._shown[delta.index] = len(self._shown)
-                delta = replace(delta, id=self._ids[delta.index])
-            if delta.index in self._shown:
-                found.append(replace(delta, index=self._shown[delta.index]))
-        return found
-
-    def with_ids(self, message: Message) -> Message:
-        """The whole message with the ids that were streamed."""
-        ids = [self._ids[index] for index in sorted(self._ids)]
-        if len(ids) != len(message.tool_calls):
-            return message
-        pairs = zip(message.tool_calls, ids, strict=True)
-        return replace(message, tool_calls=tuple(replace(call, id=given) for call, given in pairs))
-
-
 def completed(state: RunState, message: Message) -> RunState:
     return replace(
         state, status="completed", text=message.text, messages=(*state.messages, message), pending=(), repeats=()
@@ -486,24 +452,6 @@ def with_effect(state: RunState, result: ToolResult) -> RunState:
     reveal = result.effect
     added = tuple(DeliveredTool(name=name, slim=name in reveal.slim) for name in reveal.names)
     return replace(state, delivered=added if reveal.replace else (*state.delivered, *added))
-
-
-def with_unique_ids(message: Message, earlier: Sequence[Message]) -> Message:
-    """Results must find their call: one without an id, or with one used before, gets a fresh one."""
-    used = used_ids(earlier)
-    calls = tuple(replace(call, id=fresh_id(call.id, used)) for call in message.tool_calls)
-    return replace(message, tool_calls=calls)
-
-
-def used_ids(messages: Sequence[Message]) -> set[str]:
-    return {call.id for message in messages for call in message.tool_calls}
-
-
-def fresh_id(wanted: str, used: set[str]) -> str:
-    """`wanted` if it is new, else an id that is; taken note of in `used`."""
-    given = wanted if wanted and wanted not in used else f"call_{uuid.uuid4().hex}"
-    used.add(given)
-    return given
 
 
 def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
