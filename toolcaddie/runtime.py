@@ -9,7 +9,6 @@ A request walks down: snapshot -> view -> selection -> delivery -> loop. Nothing
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from toolcaddie.approval.decided import Decided
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
+from toolcaddie.engine.broken import end_recorded
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.engine.live import Live
@@ -31,7 +31,6 @@ from toolcaddie.engine.loop import Engine
 from toolcaddie.errors import RequestError
 from toolcaddie.events import (
     RunEvent,
-    RunFailed,
     RunFinished,
     RunPaused,
     RunStarted,
@@ -312,7 +311,7 @@ class Runtime:
         view = await asyncio.to_thread(self.view, request) if large else self.view(request)
         context = self._context(request, view)
         emit = self._emitter(live)
-        async with _end_recorded(context.run_id, emit):
+        async with end_recorded(context.run_id, emit):
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
             categories = await self._classified(request, view)
@@ -338,7 +337,7 @@ class Runtime:
         state = replace(stored.state, status="running", pending=pending, delivered=delivered)
         claim = await self._runs.claim(stored)
         try:
-            async with _end_recorded(context.run_id, emit):
+            async with end_recorded(context.run_id, emit):
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
                 return await self._ended(request, result, emit, resumed=True)
         except BaseException:
@@ -584,24 +583,6 @@ class _Assembly:
 
 
 _EMPTY = Catalog.of(())
-
-
-@contextlib.asynccontextmanager
-async def _end_recorded(run_id: str, emit: Emit) -> AsyncIterator[None]:
-    """A run that breaks off has an end on record as well, whatever broke it: its policy and approver are strangers too."""
-    try:
-        yield
-    except asyncio.CancelledError:
-        await _failed(run_id, "the caller went away", "CancelledError", emit)
-        raise
-    except Exception as error:
-        await _failed(run_id, str(error), type(error).__name__, emit)
-        raise
-
-
-async def _failed(run_id: str, error: str, kind: str, emit: Emit) -> None:
-    with contextlib.suppress(Exception):  # the run has failed already; the first error is the one to tell
-        await emit(RunFailed(run_id=run_id, error=error, kind=kind))
 
 
 def _request(request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:
