@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
-from toolcaddie.events import ClientCallDelta
+from toolcaddie.events import ClientCallDelta, RunFinished
+from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL, META_TOOLS, REQUEST_MORE_TOOLS, SEARCH_TOOLS
 from toolcaddie.presets import PRESETS
-from toolcaddie.run import Limits
+from toolcaddie.run import Limits, RunRequest
 from toolcaddie.runtime import Runtime
 from toolcaddie.schema import estimate_tokens
-from toolcaddie.testing import ScriptedProvider, call, say
-from toolcaddie.tool_types import CLIENT_SOURCE, Tool
+from toolcaddie.testing import ScriptedProvider, call, calls, say
+from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -154,3 +155,29 @@ async def test_a_list_of_tools_that_changed_is_seen_as_it_is_now() -> None:
     tools += own("close_door")
     await runtime.run("hello", client_tools=tools)
     assert [names(request) for request in provider.requests] == [["open_door"], ["open_door", "close_door"]]
+
+
+class StreamsOneOfTwo(ScriptedProvider):
+    """Streams the first call and gives the second with the reply only, as it is done with custom tools."""
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        async for item in super().stream(request):
+            if isinstance(item, ModelReply) or all(piece.index == 0 for piece in item.calls):
+                yield item
+
+
+async def test_a_streamed_call_keeps_its_id_beside_one_that_came_whole() -> None:
+    provider = StreamsOneOfTwo([calls(("open_door", {}), ("close_door", {}), ids=("used", "new"))])
+    earlier = ToolCall(id="used", name="open_door")
+    messages = (
+        Message(role="assistant", tool_calls=(earlier,)),
+        Message(role="tool", tool_call_id="used", content="open"),
+        Message(role="user", content="and again"),
+    )
+    request = RunRequest(messages=messages, client_tools=own("open_door", "close_door"))
+    events = [event async for event in Runtime(provider=provider).stream(request)]
+    streamed = [event.delta.id for event in events if isinstance(event, ClientCallDelta) and event.delta.id]
+    (end,) = (event for event in events if isinstance(event, RunFinished))
+    given = [one.id for one in end.result.client_calls]
+    assert given == [*streamed, "new"]
+    assert streamed != ["used"]

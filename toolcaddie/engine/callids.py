@@ -36,11 +36,13 @@ class StreamedCalls:
         return found
 
     def with_ids(self, message: Message) -> Message:
-        """The whole message with the ids that were streamed."""
-        ids = [self._ids[index] for index in sorted(self._ids)]
-        if len(ids) != len(message.tool_calls):
-            return message
-        pairs = zip(message.tool_calls, ids, strict=True)
+        """The whole message with the ids that were streamed. A call that came whole with it, unstreamed, has its own."""
+        calls = message.tool_calls
+        if len(self._ids) == len(calls):  # whatever numbers the provider gave them
+            ids = [self._ids[index] for index in sorted(self._ids)]
+        else:
+            ids = [self._ids.get(position, call.id) for position, call in enumerate(calls)]
+        pairs = zip(calls, ids, strict=True)
         return replace(message, tool_calls=tuple(replace(call, id=given) for call, given in pairs))
 
 
