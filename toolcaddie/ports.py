@@ -76,7 +76,7 @@ class Forwarder(Protocol):
     """A provider that can also hand a request on byte for byte."""
 
     async def forward(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None = None
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> RawResponse:
         """`path` is below the provider's base address. Raises `ProviderError` only when there is no answer at all."""
         ...

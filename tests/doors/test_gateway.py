@@ -552,7 +552,8 @@ async def test_a_server_without_a_key_of_its_own_sends_the_clients_on(tmp_path: 
         own = served.client.with_options(api_key="test-key")
         await own.chat.completions.create(model="gpt-test", messages=said("hi"))
         await own.chat.completions.create(model="gpt-test", messages=said("hi"), tools=client_tools(300))
-        assert [request.headers["authorization"] for request in upstream.requests] == ["Bearer test-key"] * 2
+        assert [model.id async for model in own.models.list()] == ["gpt-test"]
+        assert [request.headers["authorization"] for request in upstream.requests] == ["Bearer test-key"] * 3
 
 
 async def test_the_trail_shows_selection_calls_and_results(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -14,38 +14,29 @@ from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
+from toolcaddie.doors.gateway.onward import Onward, answered_headers
 from toolcaddie.doors.gateway.problems import Problem, problem_of
 from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
 from toolcaddie.errors import ToolcaddieError
 from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
-from toolcaddie.ports import Documents, Forwarder, RawResponse
+from toolcaddie.ports import Documents, Forwarder
 from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
 
 log = structlog.get_logger(__name__)
 
 _UPSTREAM_PATH = "/chat/completions"
-_HOP_BY_HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade "
-    b"content-encoding date server".split()
-)
-_SENT_ON = ("openai-organization", "openai-project", "openai-beta", "x-request-id")
-_ONCE = ("idempotency-key",)
-"""Only where one request becomes exactly one: a run asks several times, and each is another question."""
-_OUR_KEY = "tc_"
 
 
 class Chat:
     """Handles chat requests. Holds what is worth keeping between them: read tool lists and hidden parts."""
 
-    def __init__(
-        self, runtime: Runtime, documents: Documents, *, own_upstream_key: bool, registry: CollectorRegistry
-    ) -> None:
+    def __init__(self, runtime: Runtime, documents: Documents, *, onward: Onward, registry: CollectorRegistry) -> None:
         self._runtime = runtime
         self._hidden = HiddenParts(documents)
         self._lists = ToolLists()
-        self._own_key = own_upstream_key
+        self._onward = onward
         self._forwarder = runtime.provider if isinstance(runtime.provider, Forwarder) else None
         ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
         self._forwarded, self._ran = ways.labels("forwarded"), ways.labels("run")
@@ -62,15 +53,15 @@ class Chat:
             peeked = peek(body)
             if self._forwarder is not None and self._passes_through(exchange, peeked):
                 self._forwarded.inc()
-                headers = self._headers(exchange, keyed, (*_SENT_ON, *_ONCE))
+                headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
                 await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
             else:
                 self._ran.inc()
                 request = read_chat(peeked, self._lists)
-                headers = self._headers(exchange, keyed, _SENT_ON)
+                headers = self._onward.headers(exchange.headers, keyed=keyed)
                 await exchange.while_there(self._run(exchange, request, principal, headers))
         except ToolcaddieError as error:
-            await exchange.fail(problem_of(error, own_upstream_key=self._own_key))
+            await exchange.fail(problem_of(error, own_upstream_key=self._onward.own_key))
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
         return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))
@@ -81,16 +72,6 @@ class Chat:
             return False
         return len(self._runtime.source.snapshot()) > 0
 
-    def _headers(self, exchange: Exchange, keyed: bool, names: Sequence[str]) -> dict[str, str]:
-        """Of the client's headers only those the upstream should know; its key only if the server has none of its own,
-        and never one of ours."""
-        found = exchange.headers
-        sent = {name: found[name.encode()].decode("latin-1") for name in names if name.encode() in found}
-        theirs = found.get(b"authorization", b"").decode("latin-1")
-        if theirs and not keyed and not self._own_key and _OUR_KEY not in theirs:
-            sent["authorization"] = theirs
-        return sent
-
     # --- nothing to choose -------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -98,7 +79,7 @@ class Chat:
         path = f"{_UPSTREAM_PATH}?{exchange.query.decode('latin-1')}" if exchange.query else _UPSTREAM_PATH
         response = await provider.forward("POST", path, body, headers)
         try:
-            await exchange.start(response.status, _headers_of(response))
+            await exchange.start(response.status, answered_headers(response))
             while piece := await response.content.readany():
                 await exchange.write(piece)
             await exchange.write(b"", more=False)
@@ -213,10 +194,3 @@ def _named_conversation(exchange: Exchange, chat: ChatRequest, restored: Restore
         return named.decode("latin-1")[:200]
     key = chat.params.get("prompt_cache_key")
     return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else None
-
-
-def _headers_of(response: RawResponse) -> list[tuple[bytes, bytes]]:
-    pairs = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
-    # An encoded body has been decoded on its way in, so that its length is another.
-    dropped = _HOP_BY_HOP if b"content-encoding" not in dict(pairs) else {*_HOP_BY_HOP, b"content-length"}
-    return [pair for pair in pairs if pair[0] not in dropped]

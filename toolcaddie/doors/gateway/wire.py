@@ -176,7 +176,15 @@ def _call(item: Any, where: str) -> ToolCall:
 def _client_tools(items: Any) -> Sequence[Tool]:
     if not isinstance(items, list):
         raise RequestError("'tools' must be an array", param="tools")
-    return tuple(_client_tool(item, f"tools[{index}]") for index, item in enumerate(items))
+    tools = tuple(_client_tool(item, f"tools[{index}]") for index, item in enumerate(items))
+    first: dict[str, int] = {}
+    for index, tool in enumerate(tools):
+        if first.setdefault(tool.name, index) != index:
+            told = (
+                f"'tools[{index}]' repeats the name {tool.name!r} of 'tools[{first[tool.name]}]'; names must be unique"
+            )
+            raise RequestError(told, param="tools", code="duplicate_tool")
+    return tools
 
 
 def _client_tool(item: Any, where: str) -> Tool:
