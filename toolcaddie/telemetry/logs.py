@@ -102,6 +102,10 @@ def _one_line(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
+_STEPS = frozenset({RunStarted, ToolsDelivered, ModelAnswered})
+"""Always at level debug."""
+
+
 class StructlogSink:
     """A line where something is decided, a summary at the end; the steps between at level debug."""
 
@@ -135,8 +139,13 @@ class StructlogSink:
 
     async def emit(self, event: RunEvent) -> None:
         line = self._lines.get(type(event))
-        if line is not None:
+        if line is not None and (type(event) not in _STEPS or self._shows_steps()):
             line(event)
+
+    def _shows_steps(self) -> bool:
+        """Asked before a line is made that nearly never is shown."""
+        log = self._log
+        return not isinstance(log, structlog.stdlib.BoundLogger) or log.isEnabledFor(logging.DEBUG)
 
     def _started(self, event: RunStarted) -> None:
         self._log.debug(

@@ -22,7 +22,6 @@ from toolcaddie.run import Principal
 _NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")
 
 
-@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether a host name or literal means this machine."""
     name = host.strip("[]").rstrip(".").lower()
@@ -44,7 +43,8 @@ class Access:
         """The principal, or the answer that refuses."""
         if await self.has_keys():
             return await self._by_key(headers.get(b"authorization", b""))
-        return _local(headers, client, has_body)
+        kind = headers.get(b"content-type", b"") if has_body else None
+        return _local(client, headers.get(b"host", b""), headers.get(b"origin"), kind)
 
     async def has_keys(self) -> bool:
         return await self._keys.any()
@@ -57,19 +57,19 @@ class Access:
         return _unauthorized("the API key is unknown or revoked") if key is None else key.principal
 
 
-def _local(headers: Mapping[bytes, bytes], client: str | None, has_body: bool) -> Principal | Problem:
+@lru_cache(maxsize=64)  # a client asks again and again with the same four
+def _local(client: str | None, host: bytes, origin: bytes | None, kind: bytes | None) -> Principal | Problem:
+    """`kind`: the content type of the body, if there is one."""
     if client is not None and not is_loopback(client):
         return _forbidden(
             "this server has no API keys and answers only its own machine; make one: toolcaddie keys add NAME"
         )
-    host = _host(headers.get(b"host", b"").decode("latin-1"))
-    if not is_loopback(host):
-        return _forbidden(f"the Host {host[:100]!r} is not this machine; use 127.0.0.1 or make an API key")
-    origin = headers.get(b"origin")
+    name = _host(host.decode("latin-1"))
+    if not is_loopback(name):
+        return _forbidden(f"the Host {name[:100]!r} is not this machine; use 127.0.0.1 or make an API key")
     if origin is not None and not is_loopback(_origin_host(origin.decode("latin-1"))):
         return _forbidden("a page from another origin may not use this server without an API key")
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if has_body and kind != b"application/json":
+    if kind is not None and kind.partition(b";")[0].strip().lower() != b"application/json":
         return _forbidden("send the body as Content-Type: application/json")
     return Principal()
 
