@@ -50,7 +50,7 @@ def command(
         print_json({"tools": [_tool_json(tool) for tool in found], "count": len(found)})
         return
     rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in found]
-    print_table(("tool", "category", "", "what it does"), rows)
+    print_table(("tool", "category", "flags", "what it does"), rows, spare=("category",))
     click.echo(f"{len(found)} of {len(catalog)} tools")
 
 
