@@ -321,13 +321,14 @@ class Selector:
         return frozenset(array[plan.index.slim(array) < plan.index.full[array]].tolist())
 
     def _why(self, view: View, plan: _Plan, position: int) -> tuple[str, ...]:
-        if plan.index.core[position]:
+        """Only what is true of this very tool, also of one that was left out."""
+        if position in plan.core:
             return ("core: sent always",)
         if position in plan.pinned:
             return ("pinned: asked for by name",)
         if plan.pool.kind == "whole":
             return ("the whole catalog fits",)
-        if plan.pool.kind == "defaults":
+        if plan.pool.kind == "defaults" and position in plan.pool.positions:
             return (f"default category {view.catalog.tools[position].category}: nothing matched",)
         return _reasons(plan.index, self._scorers, plan.ranking.words, plan.pool.found, position)
 
