@@ -60,7 +60,8 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    logging.getLogger("toolcaddie.selection").setLevel("WARNING")  # its one line of info is in that of `StructlogSink`
+    # Its one line of info is in that of `StructlogSink`.
+    logging.getLogger("toolcaddie.selection").setLevel(max(logging.WARNING, root.level))
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
