@@ -14,7 +14,9 @@ from toolcaddie.ports import ToolSource
 from toolcaddie.run import RunContext
 from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations, ToolResult, failed
 
-_SHOWN_ERRORS = 5
+_SHOWN_ERRORS = 20
+_TRUNCATED = "Input data was truncated"
+"""What msgspec says of half a document."""
 
 
 class DefinitionSource:
@@ -53,7 +55,7 @@ def read_jsonl(path: Path) -> ToolSource:
             tool = _tool(line, source=path.stem)
             check_tool(tool)
         except (msgspec.DecodeError, UnicodeError, RecursionError, CatalogError) as error:
-            wrong.append(f"{where}: {error}")
+            wrong.append(f"{where}: {_said(error)}")
             continue
         if lines.setdefault(tool.name, number) != number:
             wrong.append(f"{where}: tool {tool.name!r} is on line {lines[tool.name]} already; rename or remove one")
@@ -65,6 +67,12 @@ def read_jsonl(path: Path) -> ToolSource:
     if not tools:
         raise CatalogError(f"{path} holds no tools; write one JSON object a line with name, description and parameters")
     return DefinitionSource(path.stem, tools, origin=str(path))
+
+
+def _said(error: Exception) -> str:
+    if str(error) == _TRUNCATED:
+        return "the JSON is incomplete; write the whole object on this one line"
+    return str(error)
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,10 +90,12 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _WireLine(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", tag="function"):
-    """A line in OpenAI's form; `category` may stand beside `function`."""
+    """A line in OpenAI's form; what that has no word for may stand beside `function`."""
 
     function: dict[str, Any]
     category: str | None = None
+    read_only: bool | None = None
+    destructive: bool | None = None
 
 
 class _WireFunction(msgspec.Struct):
@@ -135,6 +145,7 @@ def _wire_tool(value: dict[str, Any], source: str) -> Tool:
         input_schema=_schema(read.parameters),
         category=line.category,
         source=source,
+        annotations=ToolAnnotations(read_only=line.read_only, destructive=line.destructive),
         definition={"type": "function", "function": line.function},
     )
 

@@ -75,7 +75,9 @@ def _try(point: EntryPoint) -> tuple[Any, str | None]:
 
 
 def told(error: BaseException) -> str:
-    """What went wrong in a stranger's code, and the last place of it that has a file."""
+    """What went wrong in a stranger's code, and the last place of it that has a file; of code that cannot be read, that."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
     place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"

@@ -93,11 +93,11 @@ def _as_source(target: Any, *, what: str, name: str, wrap_functions: WrapFunctio
     if _is_source(target):
         source: ToolSource = target
     elif isinstance(target, ModuleType):
-        source = wrap_functions(name, [target])
+        source = _wrapped(name, [target], what, wrap_functions)
     elif isinstance(target, list | tuple) and target and all(isinstance(item, Tool) for item in target):
         source = DefinitionSource(name, target, origin=what)
     elif isinstance(target, list | tuple):
-        source = wrap_functions(name, target)
+        source = _wrapped(name, target, what, wrap_functions)
     else:
         raise CatalogError(
             f"{what}: a {type(target).__name__} is no catalog; name a ToolSource, a list of functions or of Tools, "
@@ -106,6 +106,13 @@ def _as_source(target: Any, *, what: str, name: str, wrap_functions: WrapFunctio
     if not source.tools():
         raise CatalogError(f"{what} holds no tools; mark functions with @tool, or list them")
     return source
+
+
+def _wrapped(name: str, targets: Sequence[Any], what: str, wrap_functions: WrapFunctions) -> ToolSource:
+    try:
+        return wrap_functions(name, targets)
+    except CatalogError as error:
+        raise CatalogError(f"{what}: {error}") from error
 
 
 def _is_source(target: Any) -> bool:
