@@ -1,13 +1,14 @@
 # One verb a line; `.ci/run` uses the same ones.
 PYTHON ?= python3
+PORT ?= 8321
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 .PHONY: run test lint bench clean
 
-run: $(VENV)/.installed  ## install and start the server with the gym sample
-	@$(BIN)/toolcaddie serve --catalog gym --port 8321
+run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
+	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
 
 test: $(VENV)/.dev  ## everything CI checks
 	$(BIN)/pytest -n 2
