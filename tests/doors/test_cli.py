@@ -45,7 +45,8 @@ def test_every_command_says_what_it_does_and_shows_an_example(
     told = toolcaddie.ok(*name.split(), "--help")
     assert command.help
     assert "Example" in told
-    assert f"toolcaddie {name}" in told or "curl" in told
+    assert f"toolcaddie {name}" in told
+    assert all(len(line) <= 80 for line in told.splitlines())
 
 
 def test_the_list_of_commands_says_of_each_what_the_command_says_itself() -> None:
@@ -98,6 +99,8 @@ def test_python_m_runs_the_same_command_line_with_its_exit_codes(tmp_path: Path)
         (["trail", "run_unknown"], "nothing is recorded of run 'run_unknown'"),
         (["keys", "revoke", "nobody"], "there is no key 'nobody'"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
+        (["completion"], "Choose from: bash, zsh, fish. See 'toolcaddie completion --help'."),
+        (["select", "x", "--prese", "default"], "Did you mean '--preset'? See 'toolcaddie select --help'."),
     ],
 )
 def test_wrong_use_is_one_line_that_names_it_and_exit_code_2(
@@ -106,6 +109,13 @@ def test_wrong_use_is_one_line_that_names_it_and_exit_code_2(
     line = toolcaddie.refused(*words)
     assert line.startswith("error: ")
     assert told in line
+
+
+@pytest.mark.parametrize("words", [[], ["keys"]])
+def test_without_a_command_the_help_is_shown_and_that_is_wrong_use(words: list[str], toolcaddie: CommandLine) -> None:
+    done = toolcaddie(*words)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == toolcaddie.ok(*words, "--help")
 
 
 def test_with_json_an_error_is_json_on_stderr_and_stdout_stays_empty(toolcaddie: CommandLine) -> None:

@@ -174,6 +174,30 @@ def test_why_suggests_a_name_for_a_tool_that_is_not_there(toolcaddie: CommandLin
     assert "did you mean freeze_membership" in toolcaddie.refused("why", "freeze_membrship", "x", "--catalog", "gym")
 
 
+def test_why_gives_only_reasons_that_are_true_of_the_tool(toolcaddie: CommandLine) -> None:
+    """Nothing in the message matches, so the default categories are sent; diets is none of them."""
+    found = toolcaddie.json("select", "hello there", "--catalog", "gym")
+    lost = toolcaddie.json("why", "create_diet", "hello there", "--catalog", "gym")
+    chosen = next(tool for tool in found["tools"] if not tool["core"])
+    kept = toolcaddie.json("why", chosen["name"], "hello there", "--catalog", "gym")
+    assert found["no_match"]
+    assert (lost["stage"], lost["reasons"]) == ("no_match", [])
+    assert kept["reasons"] == [f"default category {chosen['category']}: nothing matched"]
+
+
+def test_select_tells_in_a_sentence_that_the_provider_takes_no_more(toolcaddie: CommandLine) -> None:
+    _write_catalog(Path("office.jsonl"), 300)
+    done = toolcaddie("select", "the archives", "--catalog", "office.jsonl", "--preset", "keyword")
+    assert done.stderr == "", "nothing is logged"
+    assert "cut to what the provider takes: 17" in done.stdout
+
+
+def test_a_search_that_finds_nothing_says_so(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("tools", "--catalog", "gym", "--search", "xyzzy")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "nothing matches 'xyzzy'" in done.stderr
+
+
 def test_tools_lists_by_category_and_by_words(toolcaddie: CommandLine) -> None:
     category = toolcaddie.json("tools", "--catalog", "gym", "--category", "memberships")
     search = toolcaddie.json("tools", "--catalog", "gym", "--search", "unpaid salary")

@@ -27,16 +27,16 @@ with suppress(ImportError):  # lines can be edited where the platform has it
     import readline  # noqa: F401
 
 _PROMPT = "you> "
-_HELP = "/why [TOOL] why these tools   /tools what was sent   /new start over   /quit"
+_HELP = "/why [TOOL] why these   /tools what was sent   /new start over   /quit"
 
 
 @click.command(
     name="chat",
     epilog="\b\nExamples:\n"
     "  toolcaddie chat --catalog gym\n"
-    "  printf 'who is John?\\nfreeze his membership\\n' | toolcaddie chat --catalog gym --json\n"
+    "  printf 'who is John?\\nfreeze him\\n' | toolcaddie chat --catalog gym --json\n"
     "\b\n"
-    f"In the chat: {_HELP}",
+    f"In it: {_HELP}",
 )
 @run_options
 @json_option

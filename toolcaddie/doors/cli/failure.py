@@ -53,7 +53,7 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
 
 
 def _usage_message(error: click.UsageError) -> str:
-    message = error.format_message().rstrip(".")
-    if error.ctx is None:
-        return f"{message}."
-    return f"{message}. See '{error.ctx.command_path} --help'."
+    message = " ".join(error.format_message().split())  # click lists choices on lines of their own
+    if not message.endswith(("?", ".")):
+        message += "."
+    return message if error.ctx is None else f"{message} See '{error.ctx.command_path} --help'."

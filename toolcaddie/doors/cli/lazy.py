@@ -52,6 +52,9 @@ class LazyGroup(click.Group):
         except BrokenPipeError:  # the reader of our output has gone (`| head`): nobody is left to be told
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
+        except click.exceptions.NoArgsIsHelpError as error:
+            error.show()
+            sys.exit(error.exit_code)
         except (click.ClickException, ToolcaddieError) as error:
             failure = failure_of(error)
             print_failure(failure, as_json=_asks_for_json(words))

@@ -44,7 +44,8 @@ class Common:
     '  toolcaddie select "freeze John\'s membership" --catalog gym\n'
     "  toolcaddie serve --catalog gym\n"
     "\b\n"
-    "Exit codes: 0 fine, 1 failed, 2 wrong use. Flags win over the environment, the environment over the file.",
+    "Exit codes: 0 fine, 1 failed, 2 wrong use.\n"
+    "Flags win over the environment, the environment over the file.",
 )
 @click.option(
     "--config",

@@ -31,7 +31,7 @@ max_tools_option = click.option(
     name="select",
     epilog="\b\nExamples:\n"
     '  toolcaddie select "freeze John\'s membership" --catalog gym\n'
-    '  toolcaddie select "who came today" --catalog gym --preset keyword --match word --json\n'
+    '  toolcaddie select "who came today" --catalog gym --preset keyword --json\n'
     '  toolcaddie select "yes, do it" --catalog tools.jsonl --history earlier.jsonl',
 )
 @click.argument("message")
@@ -99,10 +99,12 @@ def _print_selection(selection: Selection, delivery: Delivery) -> None:
         f"{len(selection.tools)} of {selection.catalog_size} tools selected; {len(delivery.definitions)} sent{meta}"
     )
     click.echo(f"{delivery.tokens:,} of {selection.tokens_all:,} tokens")
+    stages = Counter(tool.stage for tool in selection.dropped)
+    if cut := stages["provider_cap"]:
+        click.echo(f"cut to what the provider takes: {cut} more would have been sent")
     if selection.no_match:
         click.echo("nothing in the catalog fits this message")
     if selection.dropped:
-        stages = Counter(tool.stage for tool in selection.dropped)
         click.echo("left out: " + ", ".join(f"{count} {stage}" for stage, count in stages.most_common()))
         nearest = sorted((tool for tool in selection.dropped if tool.score), key=lambda tool: -tool.score)[:_NEAREST]
         if nearest:

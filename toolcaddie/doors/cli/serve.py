@@ -43,7 +43,7 @@ _BACKLOG = 2048
     name="serve",
     epilog="\b\nExamples:\n"
     "  toolcaddie serve --catalog gym\n"
-    "  toolcaddie serve --upstream https://api.openai.com/v1 --upstream-key-env OPENAI_API_KEY\n"
+    "  toolcaddie serve --upstream https://api.openai.com/v1 --upstream-key-env KEY\n"
     "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools",
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")

@@ -9,7 +9,7 @@ import click
 
 from toolcaddie.catalog import Catalog, View
 from toolcaddie.doors.cli.options import catalog_option, settings_of
-from toolcaddie.doors.cli.output import json_option, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.parts import catalog_of
 from toolcaddie.errors import RequestError
@@ -48,6 +48,9 @@ def command(
         raise RequestError(f"no category {category!r}; {meant(category, names)}", param="category")
     if as_json:
         print_json({"tools": [_tool_json(tool) for tool in found], "count": len(found)})
+        return
+    if not found:
+        note(f"nothing matches {search or category!r}; `toolcaddie tools` lists all {len(catalog)}")
         return
     rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in found]
     print_table(("tool", "category", "flags", "what it does"), rows, spare=("category",))

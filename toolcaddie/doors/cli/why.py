@@ -14,15 +14,17 @@ from toolcaddie.doors.cli.options import Match, catalog_option, database_option,
 from toolcaddie.doors.cli.output import json_option, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, max_tools_option
+from toolcaddie.doors.cli.tools import meant
 from toolcaddie.doors.cli.trail import events_of
-from toolcaddie.doors.parts import offline
+from toolcaddie.doors.parts import catalog_of, offline
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message
 from toolcaddie.ports import EventRecord
 from toolcaddie.run import RunRequest
 from toolcaddie.selection.selector import Explanation
 from toolcaddie.settings import Settings
-from toolcaddie.suggest import close_names
+
+_NOT_LISTED = "not listed"
 
 
 @click.command(
@@ -60,7 +62,7 @@ def command(
     if run_id is not None:
         if message is not None:
             raise click.UsageError("give a message or --run, not both")
-        _of_run(settings_of(common, database_url=database_url), run_id, tool, as_json=as_json)
+        _of_run(settings_of(common, catalogs=catalogs, database_url=database_url), run_id, tool, as_json=as_json)
         return
     if tool is None or message is None:
         raise click.UsageError("give a tool and a message, or --run RUN_ID")
@@ -73,9 +75,8 @@ def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Expl
     runtime = offline(settings)
     found: Explanation = runtime.explain(tool, RunRequest(messages=messages))
     if found.stage == "unknown":
-        close = close_names(tool, (known.name for known in runtime.source.snapshot()))
-        meant = f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists what there is"
-        raise RequestError(f"the catalog has no tool {tool!r}; {meant}", param="tool")
+        names = [known.name for known in runtime.source.snapshot()]
+        raise RequestError(f"the catalog has no tool {tool!r}; {meant(tool, names)}", param="tool")
     return found
 
 
@@ -102,11 +103,27 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
         raise RequestError(f"run {events[0].run_id} selected no tools; `toolcaddie trail {run_id}` shows what it did")
     if tool is not None:
         told = {"run_id": events[0].run_id, "tool": tool, **_tool_of_run(tool, selected, events)}
+        if told["stage"] == _NOT_LISTED:
+            _refuse_unknown(tool, settings, selected)
         print_json(told) if as_json else _print_tool_of_run(told)
     elif as_json:
         print_json({"run_id": events[0].run_id, **selected})
     else:
         _print_run(selected)
+
+
+def _refuse_unknown(name: str, settings: Settings, selected: Mapping[str, Any]) -> None:
+    """The trail names the best of the losers only, so that the catalog says whether there is such a tool at all."""
+    if not settings.catalogs:
+        counts = _left_out(selected)
+        raise RequestError(
+            f"the trail names no tool {name!r} in this run, only the best of those left out ({counts}); "
+            "add --catalog SPEC to see whether it is one of the others",
+            param="tool",
+        )
+    names = [known.name for known in catalog_of(settings)]
+    if name not in names:
+        raise RequestError(f"neither the run nor the catalog has a tool {name!r}; {meant(name, names)}", param="tool")
 
 
 def _tool_of_run(name: str, selected: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
@@ -121,9 +138,12 @@ def _tool_of_run(name: str, selected: Mapping[str, Any], events: Sequence[EventR
     for lost in selected["dropped"]:
         if lost["name"] == name:
             return {"chosen": False, "stage": lost["stage"], "score": lost["score"], "reasons": [lost["detail"]]}
-    counts = ", ".join(f"{count} {stage}" for stage, count in selected["dropped_by_stage"].items())
-    reason = f"it is not among the best that were left out and recorded ({counts or 'none'}); it matched nothing, or is no tool"
-    return {"chosen": False, "stage": "not listed", "score": None, "reasons": [reason]}
+    reason = f"it is not among the best that were left out and recorded ({_left_out(selected)}); most likely it matched nothing"
+    return {"chosen": False, "stage": _NOT_LISTED, "score": None, "reasons": [reason]}
+
+
+def _left_out(selected: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count} {stage}" for stage, count in selected["dropped_by_stage"].items()) or "none"
 
 
 def _print_tool_of_run(told: Mapping[str, Any]) -> None:
