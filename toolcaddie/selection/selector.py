@@ -445,12 +445,14 @@ def _rounded(scores: Floats, positions: Ints | Sequence[int]) -> list[float]:
 
 def _starved(view: View, plan: _Plan) -> tuple[str, ...]:
     """Categories that were asked for, have tools, and got none."""
-    served = plan.pool.group[plan.allotment.outcome <= OUTCOMES.index("sent")]
-    counts = np.bincount(served, minlength=len(plan.pool.group_categories))
+    matched, groups = plan.pool.found.matched, plan.pool.group_categories
+    if not matched:
+        return ()
+    counts = np.bincount(plan.pool.group[plan.allotment.outcome <= OUTCOMES.index("sent")], minlength=len(groups))
     return tuple(
         view.catalog.categories[category].name
-        for group, category in enumerate(plan.pool.group_categories)
-        if not counts[group] and category in plan.pool.found.matched
+        for category, count in zip(groups, counts.tolist(), strict=True)
+        if not count and category in matched
     )
 
 
