@@ -17,6 +17,7 @@ import numpy.typing as npt
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.postings import Postings, Table, best_terms, postings_of
+from toolcaddie.selection.query import is_pair
 from toolcaddie.selection.remembered import Remembered
 
 Floats = npt.NDArray[np.float32]
@@ -31,22 +32,25 @@ MOST_ALIKE = 16
 
 _SHORTEST, _LONGEST = 2, 4
 _LONGEST_WORD = 40
-_REMEMBERED = 8_192
+_REMEMBERED = 4_096
 _WORTH_SAYING = 0.35
 _SHOWN = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Alike:
-    """Terms of the vocabulary that a word may stand for, and how much each is like it, 0 to 1."""
+    """Terms of the vocabulary that a word may stand for, the most like it first, and how much each is like it, 0 to 1."""
 
     ids: Ints
     likeness: Floats
-    own: int
-    """The last so many are stems of the word itself."""
+
+    def among(self, having: Ints | None) -> _Alike:
+        """The first few of those that a visible tool has; None: all are visible."""
+        seen = slice(MOST_ALIKE) if having is None else np.flatnonzero(having[self.ids])[:MOST_ALIKE]
+        return _Alike(ids=self.ids[seen], likeness=self.likeness[seen])
 
 
-_NOTHING = _Alike(ids=np.empty(0, dtype=np.int32), likeness=np.empty(0, dtype=np.float32), own=0)
+_NOTHING = _Alike(ids=np.empty(0, dtype=np.int32), likeness=np.empty(0, dtype=np.float32))
 """What a stop word stands for where no other word is known."""
 
 
@@ -73,6 +77,9 @@ class Characters:
         self._words = tuple(postings.vocabulary)
         self._grams: dict[str, int] = {}
         self._having, self._sizes = _table_of(self._words, self._grams)
+        order = sorted(range(len(self._words)), key=self._words.__getitem__)
+        self._alphabetical = np.empty(len(order), dtype=np.int64)
+        self._alphabetical[order] = np.arange(len(order))
         self._alike = lru_cache(maxsize=_REMEMBERED)(self._find_alike)
         self._last = Remembered[_Answer]()
 
@@ -82,15 +89,16 @@ class Characters:
         asked = postings.asked(words)
         terms = asked.reading.terms
         beside = postings.speaks(asked, scope)
+        having = None if mask is None else scope.having
         found = [
-            self._alike(term.word, term.stems, term.content) if term.content or beside else _NOTHING for term in terms
+            self._alike(term.word, term.stems, term.content).among(having) if term.content or beside else _NOTHING
+            for term in terms
         ]
         counts = np.array([len(each.ids) for each in found], dtype=np.int64)
         if not counts.sum():
             return np.zeros(postings.size, dtype=np.float32)
         ids = np.concatenate([each.ids for each in found])
         likeness = np.concatenate([each.likeness for each in found])
-        likeness[scope.having[ids] == 0] = 0.0
         said = np.array([term.weight for term in terms], dtype=np.float32)
         self._remember(words, found, ids, likeness, counts)
         weights = np.repeat(said, counts) * likeness * np.square(scope.rarity[ids])
@@ -119,19 +127,19 @@ class Characters:
         word = np.zeros(len(self._words), dtype=np.int32)
         dense[ids] = likeness
         word[ids] = np.repeat(np.arange(len(found), dtype=np.int32), counts)
-        for each in found:
-            if each.own:
-                dense[each.ids[-each.own :]] = 0.0
-        terms = self._postings.asked(words).reading.terms
+        asked = self._postings.asked(words)
+        dense[asked.ids] = 0.0  # the same word is the other ranker's to tell
+        terms = asked.reading.terms
         self._last.keep(words, _Answer(likeness=dense, word=word, said=tuple(term.word for term in terms)))
 
     def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
-        """The terms like a word, its own stems last; of a stop word, which is no slip of the finger, these alone."""
+        """The terms like a word and its own stems first; these alone of a stop word, which is no slip of the finger,
+        and of a pair of Han or kana, which shares too little with any other."""
         vocabulary = self._postings.vocabulary
         own = np.array([vocabulary[stem] for stem in stems if stem in vocabulary], dtype=np.int32)
         same = np.full(len(own), 1 / len(stems), dtype=np.float32)
-        if not content or len(word) > _LONGEST_WORD:
-            return _Alike(ids=own, likeness=same, own=len(own))
+        if not content or len(word) > _LONGEST_WORD or is_pair(word):
+            return _Alike(ids=own, likeness=same)
         grams = _grams(word)
         known = [identity for gram in grams if (identity := self._grams.get(gram)) is not None]
         where, _ = self._having.gathered(np.array(known, dtype=np.int64))
@@ -139,11 +147,11 @@ class Characters:
         shared[own] = 0
         others = np.flatnonzero(shared)
         cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
-        best = np.argsort(-cosine, kind="stable")[:MOST_ALIKE]
-        best = best[cosine[best] >= ALIKE]
+        others, cosine = others[cosine >= ALIKE], cosine[cosine >= ALIKE]
+        best = np.lexsort((self._alphabetical[others], -cosine))  # not by number, which hidden tools have a part in
         likeness = (cosine[best] ** SHARPNESS).astype(np.float32)
-        ids = np.concatenate([others[best].astype(np.int32), own])
-        return _Alike(ids=ids, likeness=np.concatenate([likeness, same]), own=len(own))
+        ids = np.concatenate([own, others[best].astype(np.int32)])
+        return _Alike(ids=ids, likeness=np.concatenate([same, likeness]))
 
 
 def factory(catalog: Catalog) -> Ranker:

@@ -105,40 +105,30 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
     spelled = list(dict.fromkeys(word for part, _ in (*said, *named) for word in part))
     stems = dict(zip(spelled, stems_of(spelled, languages), strict=True))
     places: dict[tuple[str, ...], int] = {}
-    terms: list[_Draft] = []
+    place_of = {word: places.setdefault(stem, len(places)) for word, stem in stems.items()}
+    spelling: dict[int, str] = {}
+    for word in spelled:
+        spelling.setdefault(place_of[word], word)
+    weights, nearest, content = [0.0] * len(places), [0.0] * len(places), [False] * len(places)
     messages = []
     for part, weight in (*said, *named):
         stop = STOP_WORDS[language_of(part) or languages[0]]
         members: dict[int, None] = {}
         for word in part:
-            place = places.setdefault(stems[word], len(terms))
-            if place == len(terms):
-                terms.append(_Draft(word))
-            if place not in members:
-                members[place] = None
-                terms[place].add(weight, content=word not in stop)
+            place = place_of[word]
+            if place in members:
+                continue
+            members[place] = None
+            says = word not in stop
+            weights[place] += weight if says else SMALL_TALK * weight
+            nearest[place] = max(nearest[place], weight)
+            content[place] = content[place] or says
         messages.append((weight, tuple(members)))
-    return Reading(
-        terms=tuple(draft.term(stem) for draft, stem in zip(terms, places, strict=True)),
-        messages=tuple(messages[: len(said)]),
+    terms = tuple(
+        Term(stems=stem, word=spelling[place], weight=weights[place], nearest=nearest[place], content=content[place])
+        for stem, place in places.items()
     )
-
-
-class _Draft:
-    """A term while messages are still being read."""
-
-    __slots__ = ("content", "nearest", "weight", "word")
-
-    def __init__(self, word: str) -> None:
-        self.word, self.weight, self.nearest, self.content = word, 0.0, 0.0, False
-
-    def add(self, weight: float, *, content: bool) -> None:
-        self.weight += weight if content else SMALL_TALK * weight
-        self.nearest = max(self.nearest, weight)
-        self.content = self.content or content
-
-    def term(self, stems: tuple[str, ...]) -> Term:
-        return Term(stems=stems, word=self.word, weight=self.weight, nearest=self.nearest, content=self.content)
+    return Reading(terms=terms, messages=tuple(messages[: len(said)]))
 
 
 def content_words(text: str, usual: Language) -> list[str]:
@@ -154,6 +144,11 @@ def split_words(text: str) -> list[str]:
     if text.isascii() or not any(_IS_CJK.match(word) for word in words):
         return words
     return [part for word in words for part in (_pairs(word) if _IS_CJK.match(word) else (word,))]
+
+
+def is_pair(word: str) -> bool:
+    """Whether a word is a pair cut from a run of Han or kana."""
+    return _IS_CJK.match(word) is not None
 
 
 def fold(text: str) -> str:

@@ -58,9 +58,12 @@ def _said(index: CatalogIndex, name: str, words: QueryWords, mask: Mask | None) 
         raise ConfigError(
             f"ranker {name!r} gave scores of shape {raw.shape}; it must give one for each of {index.size} tools"
         )
-    raw = np.where(np.isfinite(raw) & (raw > 0), raw, np.float32(0.0))
+    raw = np.maximum(raw, np.float32(0.0))  # a copy: what is changed below is not the ranker's own
     if mask is not None:
         raw[~mask] = 0.0
     best = raw.max(initial=0.0)
+    if not np.isfinite(best):
+        raw[~np.isfinite(raw)] = 0.0
+        best = raw.max(initial=0.0)
     calibrated = getattr(ranker, "calibrated", False)
     return raw if best == 0 or (calibrated and best <= 1) else raw / best
