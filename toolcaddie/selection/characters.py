@@ -46,6 +46,8 @@ class _Alike:
 
     def among(self, having: Ints | None) -> _Alike:
         """The first few of those that a visible tool has; None: all are visible."""
+        if having is None and len(self.ids) <= MOST_ALIKE:
+            return self
         seen = slice(MOST_ALIKE) if having is None else np.flatnonzero(having[self.ids])[:MOST_ALIKE]
         return _Alike(ids=self.ids[seen], likeness=self.likeness[seen])
 

@@ -30,7 +30,7 @@ from toolcaddie.selection.query import query_words
 from toolcaddie.selection.room import room_for
 from toolcaddie.selection.scores import floor_of, scored
 
-DROPPED_LISTED = 64
+DROPPED_LISTED = 32
 """Losers that a `Selection` lists, the best first. `Selector.dropped` gives all of them, `explain` any one."""
 
 Floats = npt.NDArray[np.float32]
