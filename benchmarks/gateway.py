@@ -111,7 +111,7 @@ _OURS_AND_BARE: tuple[Callable[[str], contextlib.AbstractContextManager[Server]]
 
 async def _measured(running: Sequence[Server], cases: Sequence[Case], effort: Effort) -> list[Row]:
     rows: list[Row] = []
-    connector = aiohttp.TCPConnector(limit=0)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3)  # servers close theirs after five seconds
     async with aiohttp.ClientSession(connector=connector) as session:
         load = Load(session)
         for case in cases:
@@ -124,27 +124,28 @@ async def _measured(running: Sequence[Server], cases: Sequence[Case], effort: Ef
 async def _case(load: Load, running: Sequence[Server], case: Case, effort: Effort) -> list[Row]:
     bodies = request_bodies(case)
     notes: dict[str, str] = {}
-    for server in running:  # connections, caches
-        try:
-            await load.block(server, bodies, connections=case.connections, requests=case.connections * 2 + 4, seconds=5)
-        except (WrongAnswerError, aiohttp.ClientError, TimeoutError) as error:
-            notes[server.name] = str(error)
-    able = [server for server in running if server.name not in notes]
     rounds: list[dict[str, Measured]] = []
+
+    async def ask(server: Server, requests: int, seconds: float) -> dict[str, Measured]:
+        if server.name in notes:
+            return {}
+        try:
+            measured = await load.block(
+                server, bodies, connections=case.connections, requests=requests, seconds=seconds
+            )
+        except (WrongAnswerError, aiohttp.ClientError, TimeoutError) as error:
+            notes[server.name] = f"{type(error).__name__}: {error}"
+            return {}
+        return {server.name: measured}
+
+    for server in running:  # connections, caches
+        await ask(server, case.connections * 2 + 4, 5.0)
     for repetition in range(effort.repetitions):
-        shift = repetition % len(able)
-        rounds.append(
-            {
-                server.name: await load.block(
-                    server,
-                    bodies,
-                    connections=case.connections,
-                    requests=effort.requests,
-                    seconds=effort.seconds,
-                )
-                for server in [*able[shift:], *able[:shift]]
-            }
-        )
+        shift = repetition % len(running)
+        measured: dict[str, Measured] = {}
+        for server in [*running[shift:], *running[:shift]]:
+            measured |= await ask(server, effort.requests, effort.seconds)
+        rounds.append(measured)
     return [_row(case, server.name, rounds, notes.get(server.name, "")) for server in running]
 
 
@@ -152,8 +153,9 @@ def _row(case: Case, name: str, rounds: Sequence[dict[str, Measured]], note: str
     if note:
         return Row(case=case, server=name, note=note)
 
-    def median(figure: Callable[[dict[str, Measured]], float]) -> float:
-        return statistics.median(map(figure, rounds))
+    def median(figure: Callable[[dict[str, Measured]], float], *beside: str) -> float:
+        """Over the rounds in which the servers beside this one were there as well."""
+        return statistics.median([figure(one) for one in rounds if all(other in one for other in beside)] or [0.0])
 
     def added(one: dict[str, Measured], of: str) -> float:
         return one[of].p50_ms - one[DIRECT].p50_ms
@@ -164,11 +166,11 @@ def _row(case: Case, name: str, rounds: Sequence[dict[str, Measured]], note: str
         requests=sum(one[name].requests for one in rounds),
         p50_ms=median(lambda one: one[name].p50_ms),
         p99_ms=median(lambda one: one[name].p99_ms),
-        added_ms=median(lambda one: added(one, name)),
+        added_ms=median(lambda one: added(one, name), DIRECT),
         cpu_ms=median(lambda one: one[name].cpu_ms),
         per_second=median(lambda one: one[name].per_second),
-        cpu_ratio=median(lambda one: one[name].cpu_ms / one[BARE].cpu_ms),
-        added_ratio=median(lambda one: added(one, name) / added(one, OURS)),
+        cpu_ratio=median(lambda one: one[name].cpu_ms / one[BARE].cpu_ms, BARE),
+        added_ratio=median(lambda one: added(one, name) / added(one, OURS), DIRECT, OURS),
     )
 
 

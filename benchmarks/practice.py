@@ -105,10 +105,10 @@ def _content(path: Path) -> list[Any]:
         (
             table,
             sorted(
-                repr([row[key] for key in row.keys() if key != _CLOCK])
+                repr([row[key] for key in row.keys() if key != _CLOCK])  # noqa: SIM118  a row iterates over values
                 for row in connection.execute(f"SELECT * FROM {table}")
             ),
-        )  # noqa: E501, SIM118
+        )
         for table in tables
     ]
     connection.close()
@@ -124,9 +124,8 @@ def main(arguments: Sequence[str] = ()) -> None:
         for attempt in made:
             if attempt.wrong:
                 print(f"    {attempt.request.category}: {attempt.request.request!r}: {attempt.wrong}")
-                print(
-                    f"        called {', '.join(f'{name} {json.dumps(dict(given))}' for name, given in attempt.calls) or 'nothing'}"
-                )
+                called = ", ".join(f"{name} {json.dumps(dict(given))}" for name, given in attempt.calls)
+                print(f"        called {called or 'nothing'}")
                 print(f"        {attempt.answer}")
 
 

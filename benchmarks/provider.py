@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import gc
 import statistics
+import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,15 +126,17 @@ def _sdk_stream(sdk: openai.AsyncOpenAI) -> Call:
     return call
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> list[Row]:
+    rows = run(rounds=3) if "--quick" in arguments else run()
     print("CPU of one model call, ms (median)")
     print(f"{'':<10}{'toolcaddie':>12}{'raw forward':>13}{'openai SDK':>12}{'SDK / ours':>12}{'goal':>8}")
-    for row in run():
+    for row in rows:
         print(
             f"{row.kind:<10}{row.ours_ms:>12.3f}{row.forward_ms:>13.3f}{row.sdk_ms:>12.2f}{row.ratio:>12.1f}"
             f"{row.goal_ms:>8.2f}"
         )
+    return rows
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -6,7 +6,9 @@ python -m benchmarks.selection
 from __future__ import annotations
 
 import random
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolcaddie.catalog import Catalog, Category, View
@@ -81,13 +83,15 @@ def catalog(size: int) -> Catalog:
     return Catalog.of(tools, [Category(name=name, keywords=(name,)) for name in groups])
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> list[Row]:
+    rows = run(requests=200) if "--quick" in arguments else run()
     print(f"{'tools':>7} {'preset':<8} {'index ms':>9} {'p50 ms':>8} {'p99 ms':>8} {'CPU p99':>8} {'goal p99':>9}")
-    for row in run():
+    for row in rows:
         print(
             f"{row.tools:>7,} {row.preset:<8} {row.index_ms:>9.0f} {row.p50_ms:>8.3f} {row.p99_ms:>8.3f} "
             f"{row.cpu_p99_ms:>8.3f} {row.goal_ms:>9.1f}"
         )
+    return rows
 
 
 def _measured(size: int, preset: str, requests: int) -> Row:
@@ -145,4 +149,4 @@ def _query(dice: random.Random) -> SelectionQuery:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

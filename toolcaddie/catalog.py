@@ -52,7 +52,7 @@ class Catalog:
     def of(cls, tools: Iterable[Tool], categories: Iterable[Category] = (), *, check_schemas: bool = True) -> Catalog:
         """Check and index tools and categories.
 
-        `check_schemas=False` is for tools we never run ourselves: their schemas are for the provider to judge.
+        `check_schemas=False` is for tools we never run ourselves: their names and schemas are for the provider to judge.
         Raises `DuplicateToolError` (both sources named) and `CatalogError` (a bad name or schema, a category twice).
         A tool in a category nobody described gets a category of that bare name, after the described ones.
         """
@@ -161,10 +161,12 @@ def _bare(name: str) -> Category:
 def check_tool(tool: Tool, *, schemas: bool = True) -> None:
     """Raise `CatalogError`, naming source and tool, unless the definition can be sent to a provider."""
     what = f"tool {tool.name!r} of source {tool.source!r}"
+    if not schemas:
+        if not tool.name:
+            raise CatalogError(f"{what}: a tool needs a name")
+        return
     if not isinstance(tool.name, str) or not _TOOL_NAME.match(tool.name):
         raise CatalogError(f"{what}: a name is 1 to 64 letters, digits, '_' or '-'; rename it")
-    if not schemas:
-        return
     check_schema(tool.input_schema, what=what)
     if tool.output_schema is not None:
         check_schema(tool.output_schema, what=f"{what}, output")

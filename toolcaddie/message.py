@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from toolcaddie.tool_types import JsonObject, ToolCall
 
-Role = Literal["system", "developer", "user", "assistant", "tool"]
+Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,10 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDelta:
-    """A piece of a streamed tool call. `id` and `name` come with the first piece of an `index`."""
+    """A piece of a streamed call of a function. `id` and `name` come with the first piece of an `index`.
+
+    `index` is the call's place among those of the whole reply, where a custom call, which is not streamed, has one too.
+    """
 
     index: int
     id: str | None = None

@@ -5,8 +5,8 @@ Each text depends on nothing but its arguments, so a definition is byte-stable f
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 from toolcaddie.schema import wire_definition
 from toolcaddie.tool_types import Tool, ToolAnnotations
@@ -124,6 +124,23 @@ def respond() -> Tool:
         {"message": {"type": "string", "description": "The answer."}},
         required=["message"],
     )
+
+
+def offered_meta_tools(
+    names: Iterable[str], categories: Iterable[str], *, expand_by: Literal["query", "categories"] = "query"
+) -> dict[str, Tool]:
+    """The meta tools of these names, in their order; `expand_by` says which `request_more_tools` it is."""
+    categories = tuple(categories)
+    more = request_more_tools if expand_by == "query" else request_more_tools_by_category
+    makers: dict[str, Callable[[], Tool]] = {
+        REQUEST_MORE_TOOLS: lambda: more(categories),
+        EXECUTE_TOOL: execute_tool,
+        LIST_TOOLS: list_tools,
+        SEARCH_TOOLS: search_tools,
+        GET_TOOL_SCHEMA: get_tool_schema,
+        RESPOND: respond,
+    }
+    return {name: makers[name]() for name in names}
 
 
 def _meta(

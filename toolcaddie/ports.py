@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -64,7 +64,7 @@ class RawResponse(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     @property
     def content(self) -> Any:
-        """Has `iter_any()`: the body's bytes as they arrive."""
+        """Has `readany()`: the next bytes of the body as soon as there are any, none at its end."""
         ...
 
     def close(self) -> None: ...
@@ -76,7 +76,7 @@ class Forwarder(Protocol):
     """A provider that can also hand a request on byte for byte."""
 
     async def forward(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str] | None = None
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> RawResponse:
         """`path` is below the provider's base address. Raises `ProviderError` only when there is no answer at all."""
         ...
@@ -258,6 +258,10 @@ class Documents(Protocol):
     """Small values under (kind, key): run states, what a conversation was sent, hidden parts of turns."""
 
     async def get(self, kind: str, key: str) -> bytes | None: ...
+    async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        """Those there are, by key, in no order; a key asked for twice counts once. Far cheaper than as many `get`."""
+        ...
+
     async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
         """Durable on return. Not `urgent`: it may wait a moment for others to be written with it."""
         ...
@@ -294,7 +298,7 @@ class KeyStore(Protocol):
         ...
 
     async def any(self) -> bool:
-        """Whether a live key exists at all."""
+        """Whether a key was ever made, revoked ones included."""
         ...
 
 

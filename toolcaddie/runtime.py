@@ -9,27 +9,28 @@ A request walks down: snapshot -> view -> selection -> delivery -> loop. Nothing
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import time
 import uuid
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 import structlog
 
+from toolcaddie.approval.decided import Decided
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
+from toolcaddie.engine.broken import end_recorded
+from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
+from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
-from toolcaddie.errors import AuditError, RequestError, RunNotFoundError, ToolcaddieError
+from toolcaddie.errors import RequestError
 from toolcaddie.events import (
     RunEvent,
-    RunFailed,
     RunFinished,
     RunPaused,
     RunStarted,
@@ -37,21 +38,7 @@ from toolcaddie.events import (
 )
 from toolcaddie.functions import FunctionSource
 from toolcaddie.message import Message
-from toolcaddie.meta import (
-    EXECUTE_TOOL,
-    GET_TOOL_SCHEMA,
-    LIST_TOOLS,
-    REQUEST_MORE_TOOLS,
-    RESPOND,
-    SEARCH_TOOLS,
-    execute_tool,
-    get_tool_schema,
-    list_tools,
-    request_more_tools,
-    request_more_tools_by_category,
-    respond,
-    search_tools,
-)
+from toolcaddie.meta import REQUEST_MORE_TOOLS, offered_meta_tools
 from toolcaddie.middleware.timeout import Timeout
 from toolcaddie.middleware.truncate import Truncate
 from toolcaddie.policy.allow import AllowAll
@@ -72,29 +59,34 @@ from toolcaddie.presets import Preset, preset
 from toolcaddie.run import (
     DeliveredTool,
     Delivery,
-    DroppedTool,
     PendingCall,
     Principal,
     RunContext,
     RunRequest,
     RunResult,
     RunState,
-    SelectedTool,
     Selection,
 )
-from toolcaddie.schema import estimate_tokens, wire_definition
+from toolcaddie.schema import definition_tokens
 from toolcaddie.selection.selector import Selector
+from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
-from toolcaddie.tool_types import Tool, ToolCall, ToolResult
+from toolcaddie.sources.merged import MergedCatalogs
+from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.tool_types import ToolCall, ToolResult
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
-_RUN, _CONVERSATION = "run", "conversation"
-_RUN_TTL = 30 * 86_400.0
+_CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
-_MERGED_CATALOGS = 256
+_LARGE = 2_000
+"""Tools from which a request is looked at in a thread: what is worked out of a new catalog takes long enough to be noticed
+by every other request."""
+
+_Listener = Callable[[RunEvent], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,19 +130,20 @@ class Runtime:
         self._policy = policy or AllowAll()
         self._trail = trail
         self._sinks = tuple(sinks)
-        self._documents = documents or _Memory()
+        self._documents = documents or MemoryDocuments()
         self._classifier = classifier
         self._rankers = rankers
         self._capabilities = capabilities
         self._bots = bots or {}
         self._approver = approver
         self._middleware = tuple(middleware)
-        self._assemblies: dict[str, _Assembly] = {}
-        self._merged: OrderedDict[tuple[int, str, bool], tuple[Sequence[Tool], Catalog]] = OrderedDict()
+        self._assemblies: dict[tuple[str | None, Capabilities], _Assembly] = {}
+        self._merged = MergedCatalogs()
+        self._runs = StoredRuns(self._documents)
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
-        self._assembly(self.preset)  # a preset that cannot work fails here, not in the first request
+        self._assembly_of(RunRequest(messages=()))  # a preset that cannot work fails here, not in the first request
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -171,19 +164,20 @@ class Runtime:
 
         Closing the iterator cancels the run and with it the provider's request.
         """
-        queue: asyncio.Queue[RunEvent | None] = asyncio.Queue()
-        asked = _request(request, options)
-        task = asyncio.create_task(self._answer(asked, live=queue.put_nowait))
-        task.add_done_callback(lambda _: queue.put_nowait(None))
+        live = Live()
+        task = asyncio.create_task(self._answer(_request(request, options), live=live.put))
+        task.add_done_callback(lambda _: live.end())
         try:
-            while (event := await queue.get()) is not None:
+            async for event in live.events():
                 yield event
             await task
         finally:
+            live.close()
             if not task.done():
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+                await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # a listener who left early is not told; asyncio would complain that nobody looked
 
     async def resume(
         self,
@@ -195,24 +189,26 @@ class Runtime:
     ) -> RunResult:
         """Carry on a run that was put away: decide its questions, or hand in what the caller's own tools gave.
 
-        Both map call ids. The run enters again at the gates, so policy and schema are checked anew.
+        Both map call ids. The run enters again at the gates, so policy and schema are checked anew. An answer is used once:
+        of several who resume a run one carries it on, the others get `RunNotFoundError`. Where that one fails, `resume`
+        without answers goes on behind what was done. `principal`: only if the run is theirs.
         """
-        saved = await self._load(run_id)
-        request = saved.request if principal is None else replace(saved.request, principal=principal)
-        pending = tuple(_answered(item, approvals or {}, results or {}) for item in saved.state.pending)
+        stored = await self._runs.find(run_id, principal)
+        pending = tuple(_answered(item, approvals or {}, results or {}) for item in stored.state.pending)
         waiting = [item.call.id for item in pending if item.waiting]
         if waiting:
             raise RequestError(
                 f"run {run_id} still waits for {', '.join(waiting)}; give each an approval or a result",
                 param="approvals",
             )
-        state = replace(saved.state, status="running", pending=pending)
-        return await self._carry_on(request, state, saved, approvals or {})
+        request = stored.request if principal is None else replace(stored.request, principal=principal)
+        return await self._carry_on(request, stored, pending, approvals or {})
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
-        request = replace(RunRequest(messages=()), **options)
-        assembly = self._assembly(self.preset)
+        asked = Message(role="user", content=f"{name}, called directly")
+        request = replace(RunRequest(messages=(asked,)), **options)
+        assembly = self._assembly_of(request)
         context = self._context(request, self.view(request))
         emit = self._emitter(None)
         await emit(self._started(request, context, assembly))
@@ -261,14 +257,14 @@ class Runtime:
     def select(self, request: str | RunRequest, **options: Any) -> Selection:
         """What a request would be given, without asking anybody."""
         asked = _request(request, options)
-        assembly = self._assembly(self._preset_of(asked))
+        assembly = self._assembly_of(asked)
         view = self.view(asked)
         return self._select(assembly, view, asked, categories=asked.categories).selection
 
     def preview(self, request: str | RunRequest, **options: Any) -> tuple[Selection, Delivery]:
         """`select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
         asked = _request(request, options)
-        assembly = self._assembly(self._preset_of(asked))
+        assembly = self._assembly_of(asked)
         view = self.view(asked)
         chosen = self._select(assembly, view, asked, categories=asked.categories)
         selection, delivery = chosen.selection, self._plan(assembly, view, chosen, ())
@@ -280,7 +276,7 @@ class Runtime:
     def explain(self, name: str, request: str | RunRequest, **options: Any) -> Any:
         """Why a tool is in or out for a request."""
         asked = _request(request, options)
-        assembly = self._assembly(self._preset_of(asked))
+        assembly = self._assembly_of(asked)
         view = self.view(asked)
         query = self._query(assembly, view, asked, asked.categories)
         return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
@@ -288,8 +284,11 @@ class Runtime:
     def remember(self, request: RunRequest, state: RunState, *, conversation: str | None = None) -> None:
         """Keep what a conversation was sent, behind the answer, so that its next turn finds the same tools.
 
-        `conversation`: the name the next turn will have, if it is another than the request's.
+        `conversation`: the name the next turn will have, if it is another than the request's. Where everything was sent,
+        the next turn finds that by itself.
         """
+        if not state.meta and len(state.delivered) == len(self.view(request)):
+            return
         key = _conversation_key(request if conversation is None else replace(request, conversation=conversation))
         kept = self._unwritten[key] = _Conversation(delivered=state.delivered, meta=bool(state.meta))
         self._later(self._write_down(key, kept))
@@ -302,49 +301,55 @@ class Runtime:
 
     # --- the walk of a request ---------------------------------------------------------------------------------------
 
-    async def _answer(self, request: RunRequest, live: Callable[[RunEvent], None] | None) -> RunResult:
+    async def _answer(self, request: RunRequest, live: _Listener | None) -> RunResult:
         if not request.messages:
             raise RequestError("there are no messages to answer", param="messages")
-        assembly = self._assembly(self._preset_of(request))
-        context = self._context(request, self.view(request))
+        if request.run_id and request.remember:
+            await self._runs.check_free(request.run_id)
+        assembly = self._assembly_of(request)
+        large = len(self.source.snapshot()) + len(request.client_tools) > _LARGE
+        view = await asyncio.to_thread(self.view, request) if large else self.view(request)
+        context = self._context(request, view)
         emit = self._emitter(live)
-        await emit(self._started(request, context, assembly))
-        try:
+        async with end_recorded(context.run_id, emit):
+            await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
-            categories = await self._classified(request, context.view)
-            chosen = self._select(assembly, context.view, request, categories=categories, delivered=delivered)
+            categories = await self._classified(request, view)
+            select = partial(self._select, assembly, view, request, categories=categories, delivered=delivered)
+            chosen = await asyncio.to_thread(select) if large else select()
             await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
-            state = self._first_state(assembly, context, request, chosen, delivered)
-            result = await chosen.engine.run(state, context, chosen.selection, emit, live=live is not None)
-            return await self._ended(request, result, emit, saved=False)
-        except asyncio.CancelledError:
-            await self._failed(context.run_id, "the caller went away", "CancelledError", emit)
-            raise
-        except ToolcaddieError as error:
-            await self._failed(context.run_id, str(error), type(error).__name__, emit)
-            raise
+            delivery = self._plan(assembly, view, chosen, delivered.delivered if delivered else ())
+            state = _first_state(context, request, delivery)
+            result = await chosen.engine.run(
+                state, context, chosen.selection, emit, live=live is not None, delivery=delivery
+            )
+            return await self._ended(request, result, emit, resumed=False)
 
     async def _carry_on(
-        self, request: RunRequest, state: RunState, saved: _SavedRun, approvals: Mapping[str, bool]
+        self, request: RunRequest, stored: StoredRun, pending: tuple[PendingCall, ...], approvals: Mapping[str, bool]
     ) -> RunResult:
-        assembly = self._assembly(self._preset_of(request))
+        assembly = self._assembly_of(request)
         view = self.view(request)
-        context = self._context(replace(request, run_id=state.run_id), view)
-        engine = assembly.with_meta(saved.meta_categories, approver=_Decided(approvals, self._approver))
+        context = self._context(replace(request, run_id=stored.state.run_id), view)
+        engine = assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver))
         emit = self._emitter(None)
-        delivered = tuple(sent for sent in state.delivered if view.get(sent.name) is not None)
+        delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
+        state = replace(stored.state, status="running", pending=pending, delivered=delivered)
+        claim = await self._runs.claim(stored)
         try:
-            result = await engine.run(replace(state, delivered=delivered), context, Selection(), emit, live=False)
-            return await self._ended(request, result, emit, saved=True)
-        except ToolcaddieError as error:
-            await self._failed(context.run_id, str(error), type(error).__name__, emit)
+            async with end_recorded(context.run_id, emit):
+                result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
+                return await self._ended(request, result, emit, resumed=True)
+        except BaseException:
+            await claim.give_back()
             raise
 
-    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, saved: bool) -> RunResult:
+    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, resumed: bool) -> RunResult:
         if result.status == "pending" or (result.status == "client_calls" and request.remember):
-            await self._save(request, result.state)
-        elif saved:
-            self._later(self._documents.delete(_RUN, result.run_id))
+            names = self.view(request).category_names()
+            await self._runs.put_away(StoredRun(request=request, state=result.state, meta_categories=names))
+        elif resumed:
+            self._later(self._runs.forget(result.run_id))
         if result.status == "pending":
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
@@ -352,10 +357,6 @@ class Runtime:
             self.remember(request, result.state)
         await emit(RunFinished(run_id=result.run_id, result=result))
         return result
-
-    async def _failed(self, run_id: str, error: str, kind: str, emit: Emit) -> None:
-        with contextlib.suppress(AuditError):  # the run has failed already; the first error is the one to tell
-            await emit(RunFailed(run_id=run_id, error=error, kind=kind))
 
     def _select(
         self,
@@ -367,17 +368,21 @@ class Runtime:
         delivered: _Conversation | None = None,
     ) -> _Chosen:
         """The selection, and the engine whose meta tools fit it."""
-        preset = assembly.preset
+        preset, crowded = assembly.preset, False
         if preset.exposure == "compact":
-            selection = Selection(catalog_size=len(view), tokens_all=_tokens(view))
+            selection = Selection(catalog_size=len(view), tokens_all=definition_tokens(view))
         elif preset.exposure == "all":
-            selection = _everything(view, assembly.preset.budget.provider_cap)
+            selection = everything(view, assembly.preset.budget.provider_cap)
         else:
             query = self._query(assembly, view, request, categories)
+            crowded = query.fixed_count < len(preset.meta)
             selection = assembly.selector.select(view, query, preset.budget)
         engine = assembly.with_meta(view.category_names())
-        if not self._offers_meta(preset, view, selection, delivered):
+        if crowded or not self._offers_meta(preset, view, selection, delivered):
             engine = replace(engine, meta={})
+        elif preset.exposure != "compact" and any(view.get(name) is not None for name in engine.meta):
+            # The caller's own tool has the name; where only meta tools are sent there is nothing to mix up.
+            engine = replace(engine, meta={name: tool for name, tool in engine.meta.items() if view.get(name) is None})
         return _Chosen(engine=engine, selection=selection)
 
     @staticmethod
@@ -397,32 +402,16 @@ class Runtime:
     def _query(
         self, assembly: _Assembly, view: View, request: RunRequest, categories: Sequence[str] | None
     ) -> SelectionQuery:
+        """The query, with a place for the meta tools unless the caller's choice alone fills the array."""
+        pinned = forced_names(request.tool_choice)
+        offered = assembly.preset.meta if _leaves_room(assembly.preset, view, pinned) else ()
         return SelectionQuery(
             messages=request.messages,
             categories=categories,
-            pinned=_forced_names(request.tool_choice),
-            fixed_count=len(assembly.preset.meta),
-            fixed_tokens=assembly.meta_tokens(view.category_names()),
-            expandable=REQUEST_MORE_TOOLS in assembly.preset.meta,
-        )
-
-    def _first_state(
-        self,
-        assembly: _Assembly,
-        context: RunContext,
-        request: RunRequest,
-        chosen: _Chosen,
-        delivered: _Conversation | None,
-    ) -> RunState:
-        delivery = self._plan(assembly, context.view, chosen, delivered.delivered if delivered else ())
-        messages = tuple(request.messages)
-        return RunState(
-            run_id=context.run_id,
-            messages=messages,
-            first_new=len(messages),
-            delivered=delivery.tools,
-            meta=delivery.meta,
-            catalog_version=context.view.catalog.version,
+            pinned=pinned,
+            fixed_count=len(offered),
+            fixed_tokens=assembly.meta_tokens(view.category_names()) if offered else 0,
+            expandable=REQUEST_MORE_TOOLS in offered,
         )
 
     @staticmethod
@@ -448,13 +437,11 @@ class Runtime:
 
     # --- pieces of a request -----------------------------------------------------------------------------------------
 
-    def _preset_of(self, request: RunRequest) -> Preset:
-        return self.preset if request.preset is None else preset(request.preset)
-
-    def _assembly(self, chosen: Preset) -> _Assembly:
-        """Selector, planner, executor for a preset, made once."""
-        capabilities = capabilities_of(self.model, self._capabilities)
-        key = repr((chosen, capabilities)) if chosen is not self.preset else ""
+    def _assembly_of(self, request: RunRequest) -> _Assembly:
+        """Selector, planner, executor for a request's preset under its model's cap, made once for each pair."""
+        chosen = self.preset if request.preset is None else preset(request.preset)
+        capabilities = capabilities_of(request.model or self.model, self._capabilities)
+        key = (request.preset, capabilities)
         if key not in self._assemblies:
             self._assemblies[key] = self._assembled(_capped(chosen, capabilities), capabilities)
         return self._assemblies[key]
@@ -485,18 +472,7 @@ class Runtime:
         ours = self.source.snapshot()
         if not request.client_tools:
             return ours if request.use_catalog else _EMPTY
-        key = (id(request.client_tools), ours.version, request.use_catalog)
-        if key in self._merged:
-            self._merged.move_to_end(key)
-            return self._merged[key][1]
-        theirs = {tool.name for tool in request.client_tools}
-        kept = [tool for tool in ours.tools if tool.name not in theirs] if request.use_catalog else []
-        categories = ours.categories if request.use_catalog else ()
-        merged = Catalog.of([*request.client_tools, *kept], categories, check_schemas=False)
-        self._merged[key] = (request.client_tools, merged)  # holding the list keeps its id from being used again
-        if len(self._merged) > _MERGED_CATALOGS:
-            self._merged.popitem(last=False)
-        return merged
+        return self._merged.of(request.client_tools, ours if request.use_catalog else _EMPTY)
 
     def _context(self, request: RunRequest, view: View) -> RunContext:
         return RunContext(
@@ -522,7 +498,7 @@ class Runtime:
             catalog_size=len(context.view),
         )
 
-    def _emitter(self, live: Callable[[RunEvent], None] | None) -> Emit:
+    def _emitter(self, live: _Listener | None) -> Emit:
         """The sinks in their order: the trail may stop the run, the others may not, the caller's stream is last."""
         trail, others = self._trail, self._sinks
 
@@ -535,22 +511,11 @@ class Runtime:
                 except Exception:  # a broken sink of telemetry must not take the answer away
                     log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
             if live is not None:
-                live(event)
+                await live(event)
 
         return emit
 
     # --- what is kept between requests -------------------------------------------------------------------------------
-
-    async def _save(self, request: RunRequest, state: RunState) -> None:
-        view = self.view(request)
-        saved = _SavedRun(request=request, state=state, meta_categories=view.category_names())
-        await self._documents.put(_RUN, state.run_id, msgspec.json.encode(saved), ttl=_RUN_TTL)
-
-    async def _load(self, run_id: str) -> _SavedRun:
-        stored = await self._documents.get(_RUN, run_id)
-        if stored is None:
-            raise RunNotFoundError(f"no run {run_id!r} waits to be resumed", param="run_id")
-        return msgspec.json.decode(stored, type=_SavedRun)
 
     async def _delivered(self, request: RunRequest) -> _Conversation | None:
         """What this conversation was sent before: the caller says, or we remember."""
@@ -593,13 +558,6 @@ class _Conversation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SavedRun:
-    request: RunRequest
-    state: RunState
-    meta_categories: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Assembly:
     """The parts that serve one preset. Meta tools depend on the categories a caller sees, so engines are kept by those."""
 
@@ -619,64 +577,12 @@ class _Assembly:
 
     def _offering(self, categories: tuple[str, ...]) -> tuple[Engine, int]:
         if categories not in self.meta:
-            offered = {name: _meta_tool(name, self.preset, categories) for name in self.preset.meta}
-            self.meta[categories] = replace(self.engine, meta=offered), _tokens(offered.values())
+            offered = offered_meta_tools(self.preset.meta, categories, expand_by=self.preset.expand_by)
+            self.meta[categories] = replace(self.engine, meta=offered), definition_tokens(offered.values())
         return self.meta[categories]
 
 
-def _meta_tool(name: str, chosen: Preset, categories: tuple[str, ...]) -> Tool:
-    if name == REQUEST_MORE_TOOLS:
-        return (
-            request_more_tools(categories)
-            if chosen.expand_by == "query"
-            else request_more_tools_by_category(categories)
-        )
-    return _META_MAKERS[name]()
-
-
-_META_MAKERS = {
-    EXECUTE_TOOL: execute_tool,
-    LIST_TOOLS: list_tools,
-    SEARCH_TOOLS: search_tools,
-    GET_TOOL_SCHEMA: get_tool_schema,
-    RESPOND: respond,
-}
-
 _EMPTY = Catalog.of(())
-
-
-class _Decided:
-    """The approver of a resumed run: a person's answers first, then whoever is asked usually."""
-
-    def __init__(self, approvals: Mapping[str, bool], otherwise: Approver | None) -> None:
-        self._approvals = approvals
-        self._otherwise = otherwise
-
-    async def approve(self, call: ToolCall, *rest: Any) -> bool | None:
-        if call.id in self._approvals:
-            return self._approvals[call.id]
-        return None if self._otherwise is None else await self._otherwise.approve(call, *rest)
-
-
-class _Memory:
-    """`Documents` for a runtime without storage: bounded, the oldest go first."""
-
-    def __init__(self, size: int = 10_000) -> None:
-        self._size = size
-        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
-
-    async def get(self, kind: str, key: str) -> bytes | None:
-        value, until = self._values.get((kind, key), (None, 0.0))
-        return value if until > time.monotonic() else None
-
-    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
-        self._values[kind, key] = (value, time.monotonic() + (ttl if ttl is not None else float("inf")))
-        self._values.move_to_end((kind, key))
-        if len(self._values) > self._size:
-            self._values.popitem(last=False)
-
-    async def delete(self, kind: str, key: str) -> bool:
-        return self._values.pop((kind, key), None) is not None
 
 
 def _request(request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:
@@ -707,35 +613,24 @@ def _capped(chosen: Preset, capabilities: Capabilities) -> Preset:
     return replace(chosen, budget=replace(chosen.budget, provider_cap=min(caps, default=None)))
 
 
-def _forced_names(tool_choice: Any) -> tuple[str, ...]:
-    """Tools a caller's `tool_choice` names: they are sent whatever they score."""
-    if not isinstance(tool_choice, Mapping):
-        return ()
-    named = [tool_choice, *((tool_choice.get("allowed_tools") or {}).get("tools") or ())]
-    functions = [item.get("function") or item.get("custom") or {} for item in named if isinstance(item, Mapping)]
-    return tuple(item["name"] for item in functions if isinstance(item.get("name"), str))
+def _leaves_room(preset: Preset, view: View, pinned: Sequence[str]) -> bool:
+    """Whether meta tools fit beside what must be sent. One tool by name leaves room; a list of allowed ones may not."""
+    cap = preset.budget.provider_cap
+    if cap is None or len(pinned) < 2:
+        return True
+    return len(preset.meta) + len(pinned) + sum(map(view.catalog.is_core, view)) <= cap
 
 
-def _everything(view: View, cap: int | None) -> Selection:
-    """Exposure `all`: every visible tool in catalog order, cut at the cap."""
-    tools = list(view)
-    kept = tools if cap is None else tools[:cap]
-    if len(kept) < len(tools):
-        log.warning("tools_cut_to_cap", catalog=len(tools), cap=cap)
-    return Selection(
-        tools=tuple(SelectedTool(tool=tool, reasons=("all tools are sent",)) for tool in kept),
-        dropped=tuple(
-            DroppedTool(name=tool.name, stage="provider_cap", detail=f"the provider takes {cap}")
-            for tool in tools[len(kept) :]
-        ),
-        categories=view.category_names(),
-        catalog_size=len(tools),
-        tokens_all=_tokens(view),
+def _first_state(context: RunContext, request: RunRequest, delivery: Delivery) -> RunState:
+    messages = tuple(request.messages)
+    return RunState(
+        run_id=context.run_id,
+        messages=messages,
+        first_new=len(messages),
+        delivered=delivery.tools,
+        meta=delivery.meta,
+        catalog_version=context.view.catalog.version,
     )
-
-
-def _tokens(tools: Iterable[Tool]) -> int:
-    return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in tools)
 
 
 def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping[str, str]) -> PendingCall:

@@ -45,6 +45,30 @@ def test_values_that_look_like_keys_are_gone_wherever_they_stand(secret: str) ->
             f"{REDACTED}\nbye",
         ),
         ("-----BEGIN PRIVATE KEY-----\nMIIE and cut off", REDACTED),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUt/FEMI", f"AWS_SECRET_ACCESS_KEY={REDACTED}"),
+        ("private_key=abc, access_key: def", f"private_key={REDACTED}, access_key: {REDACTED}"),
+        ("server=db;pwd=hunter2;AccountKey=abc==;x=1", f"server=db;pwd={REDACTED};AccountKey={REDACTED};x=1"),
+        ("jwt: abc otp=123456 'session_id' => 'a b'", f"jwt: {REDACTED} otp={REDACTED} 'session_id' => {REDACTED}"),
+        ("Cookie: session=abc; theme=dark\nHost: x", f"Cookie: {REDACTED}\nHost: x"),
+        ("Set-Cookie: id=abc; HttpOnly", f"Set-Cookie: {REDACTED}"),
+        ("curl -H 'Cookie: a=b; c=d' https://x", f"curl -H 'Cookie: {REDACTED}' https://x"),
+        ("Authorization: Token 9944b091", f"Authorization: Token {REDACTED}"),
+        (
+            'Authorization: Digest username="ann", response="6629"',
+            f"Authorization: Digest {REDACTED}",
+        ),
+        ("Authorization: hunter2 and more", f"Authorization: {REDACTED}"),
+        (
+            "https://x/a?id=7&X-Amz-Signature=abc&sig=d&n=1",
+            f"https://x/a?id=7&X-Amz-Signature={REDACTED}&sig={REDACTED}&n=1",
+        ),
+        ("https://x/?token=abc&k=1", f"https://x/?token={REDACTED}&k=1"),
+        ("postgres://u:p@ss@h/db", f"postgres://u:{REDACTED}@h/db"),
+        ('"dsn":"postgres://u:p@h","mail":"a@b.c"', f'"dsn":"postgres://u:{REDACTED}@h","mail":"a@b.c"'),
+        (r'"password": "a\" b", "c": 1', f'"password": {REDACTED}, "c": 1'),
+        (r"{\"password\":\"a b\",\"c\":1}", rf"{{\"password\":{REDACTED},\"c\":1}}"),
+        ('"credentials": {"user": "ann", "pass": "x"}, "c": 1', f'"credentials": {REDACTED}, "c": 1'),
+        ("{'name': 'Authorization', 'value': 'Token zzz'}", f"{{'name': 'Authorization', 'value': {REDACTED}}}"),
     ],
 )
 def test_secrets_in_running_text_are_gone(text: str, clean: str) -> None:
@@ -61,6 +85,9 @@ def test_secrets_in_running_text_are_gone(text: str, clean: str) -> None:
         "basic plan, premium plan",
         "author: Ann; token ring: no",
         "He bears it.",
+        "key: F sharp, keyword: x, tokens: 500, shipping: free, signature: required",
+        "password: null, secret=false",
+        "{'name': 'shoe size', 'value': '44'}",
         "",
     ],
 )
@@ -87,6 +114,17 @@ def test_harmless_text_stays_as_it_is(text: str) -> None:
         "passwd",
         "refresh_token",
         "accesstoken",
+        "access_tokens",
+        "X-Amz-Signature",
+        "jwt",
+        "bearer",
+        "otp",
+        "pin",
+        "card_pin",
+        "session_id",
+        "PHPSESSID",
+        "cookies",
+        "x" * 200 + "_password",
     ],
 )
 def test_names_that_say_secret(name: str) -> None:
@@ -95,7 +133,23 @@ def test_names_that_say_secret(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["key", "keyword", "tokens", "max_tokens", "token_count", "secretary", "passport", "author", "primary_key", ""],
+    [
+        "pinned",
+        "shipping",
+        "session",
+        "signature",
+        "sign",
+        "key",
+        "keyword",
+        "tokens",
+        "max_tokens",
+        "token_count",
+        "secretary",
+        "passport",
+        "author",
+        "primary_key",
+        "",
+    ],
 )
 def test_names_that_do_not(name: str) -> None:
     assert not is_secret_name(name)
@@ -107,6 +161,13 @@ def test_fields_named_like_secrets_lose_their_value_at_any_depth() -> None:
         "user": "ann",
         "auth": [{"token": REDACTED, "password": REDACTED, "secret": REDACTED, "tokens": 5}],
     }
+
+
+@pytest.mark.parametrize(("label", "holder"), [("name", "value"), ("Key", "Value")])
+def test_a_value_whose_name_stands_beside_it_is_gone(label: str, holder: str) -> None:
+    headers = [{label: "Authorization", holder: "Token zzz"}, {label: "Accept", holder: "text"}]
+    assert redact(headers) == [{label: "Authorization", holder: REDACTED}, {label: "Accept", holder: "text"}]
+    assert redact({"name": "password", "label": "Password"}) == {"name": "password", "label": "Password"}
 
 
 def test_empty_secrets_and_switches_stay_because_they_tell_something() -> None:
@@ -131,6 +192,21 @@ def test_arguments_that_are_no_json_or_huge_are_cleaned_as_text(text: str) -> No
     assert "hunter2" not in redact_json(text)
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        '"aws_secret_access_key":"wJalr"',
+        '"cookie":"wJalr"',
+        '"access_tokens":["wJalr"]',
+        '"headers":[{"name":"Authorization","value":"Token wJalr"}]',
+        r'"body":"{\"pin\":\"wJalr\"}"',
+    ],
+)
+def test_a_field_that_is_secret_is_secret_in_json_of_any_size(field: str) -> None:
+    for text in (f"{{{field}}}", f'{{{field},"a":"{"x" * 70_000}"}}', f'{{"a":"{"x" * 70_000}",{field}}}'):
+        assert "wJalr" not in redact_json(text)
+
+
 def test_deep_nesting_ends_in_a_mark_and_not_in_a_crash() -> None:
     deep = '{"a":' * 2_000 + '"sk-abcdefghijklmnop1234"' + "}" * 2_000
     assert "sk-abc" not in redact_json(deep)
@@ -138,7 +214,28 @@ def test_deep_nesting_ends_in_a_mark_and_not_in_a_crash() -> None:
 
 @pytest.mark.parametrize(
     "hostile",
-    ["password", "token: ", "://a:", "eyJ", "-----BEGIN PRIVATE KEY-----", "bearer ", "secret = ", "sk-", "a@:// "],
+    [
+        "password",
+        "token: ",
+        "://a:",
+        "eyJ",
+        "-----BEGIN PRIVATE KEY-----",
+        "bearer ",
+        "secret = ",
+        "sk-",
+        "a@:// ",
+        "a",
+        "a.-:",
+        'pin: "',
+        "pin: [",
+        "cookie: ",
+        "cookie",
+        '"key":"pin","value":"',
+        "\\\\",
+        "key ",
+        "://a:@",
+        "-eyJ",
+    ],
 )
 def test_hostile_text_does_not_take_long(hostile: str) -> None:
     begun = time.process_time()

@@ -296,7 +296,26 @@ def test_a_call_that_fails_says_whose_fault_it_was_by_its_exit_code(
     done = toolcaddie("call", *words, "--catalog", "gym")
     assert done.exit_code == code
     assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
     assert told in done.stderr
+
+
+@pytest.mark.parametrize("words", [["get_client_list"], ["get_clients_list", "limit=many"]])
+def test_a_call_used_wrongly_is_an_error_in_json_and_names_where_the_schema_is_shown(
+    words: list[str], toolcaddie: CommandLine
+) -> None:
+    error = json.loads(toolcaddie.refused("call", *words, "--catalog", "gym", "--json"))["error"]
+    line = toolcaddie.refused("call", *words, "--catalog", "gym")
+    assert error["kind"] == "RequestError"
+    assert line == f"error: {error['message']}\n"
+    assert "get_clients_list" in line
+    assert "additionalProperties" not in line
+
+
+def test_a_tool_that_fails_is_a_result_in_json(toolcaddie: CommandLine) -> None:
+    done = toolcaddie("call", "freeze_membership", "client_id=1", "--catalog", "gym", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["error"] == "failed"
 
 
 def test_a_tool_of_ones_own_folder_can_be_called(toolcaddie: CommandLine) -> None:

@@ -115,28 +115,81 @@ def test_serve_finishes_the_request_under_way_before_it_stops(tmp_path: Path) ->
     assert answers == ["I took my time."]
 
 
-def test_serve_prints_ten_lines_of_what_to_try_next(tmp_path: Path) -> None:
-    with _listening() as (port, free):
-        free()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "toolcaddie", "serve", "--catalog", "gym", "--port", str(port)],
-            cwd=tmp_path,
-            env={name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(10)]
+@contextlib.contextmanager
+def _greeted(home: Path, *words: str, **environ: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A server for a person, and the lines it greets them with."""
+    kept = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", *words],
+        cwd=home,
+        env={**kept, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    told = ""
+    try:
+        while "/metrics" not in told:
+            line = process.stdout.readline()
+            assert line, told
+            told += line
+        yield process, told
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_serve_prints_ten_lines_of_what_to_try_next_and_says_when_it_has_stopped(tmp_path: Path) -> None:
+    with _greeted(tmp_path, "--catalog", "gym") as (process, told):
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=_PATIENCE)[0] == ""
-        assert process.returncode == 0
-    told = "".join(lines)
-    assert f"http://127.0.0.1:{port} with 137 tools" in lines[0]
-    for word in ("practice model", "OPENAI_API_KEY", "curl", f'base_url="http://127.0.0.1:{port}/v1"'):
+        out, err = process.communicate(timeout=_PATIENCE)
+    assert out == ""
+    assert err.splitlines()[-1] == "stopped"
+    assert process.returncode == 0
+    assert told.count("\n") == 10
+    url = told.split()[3]
+    assert f"{url} with 137 tools" in told
+    for word in ("practice model", "OPENAI_API_KEY", "curl", f'base_url="{url}/v1"', "freeze membership of John"):
         assert word in told
-    for word in ("toolcaddie chat --catalog gym", "toolcaddie trail", "docs/"):
+    for word in ("toolcaddie chat --catalog gym", "toolcaddie trail ", "docs/"):
         assert word in told
+    assert "authorization" not in told
+
+
+def test_what_serve_says_to_try_can_be_typed_as_it_stands(tmp_path: Path) -> None:
+    """No catalog, another database, and a shell that does not find the program by its name."""
+    with _greeted(tmp_path, "--database-url", "sqlite:///other.sqlite", PATH="/usr/bin:/bin") as (_, told):
+        typed = {line.split()[1]: line for line in told.splitlines() if line.split()[0].endswith("/toolcaddie")}
+        for name in ("select", "trail"):
+            done = subprocess.run(
+                typed[name], shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            )
+            assert done.returncode == 0, done.stderr
+    assert "--catalog gym" in typed["chat"]
+    assert "--database-url sqlite:///other.sqlite" in typed["chat"]
+    assert "freeze membership of John" not in told, "that is for the gym"
+
+
+def test_serve_shows_where_the_key_goes_once_keys_exist(toolcaddie: CommandLine) -> None:
+    toolcaddie.ok("keys", "add", "laptop")
+    toolcaddie.ok("keys", "revoke", "laptop")
+    with _greeted(toolcaddie.home) as (_, told):
+        assert '-H "authorization: Bearer tc_..."' in told
+        assert 'api_key="tc_..."' in told
+        assert "toolcaddie keys add NAME" in told
+
+
+def test_serve_says_whose_key_the_upstream_is_asked_with(tmp_path: Path) -> None:
+    upstream = ("--upstream", "http://127.0.0.1:9/v1")
+    with _greeted(tmp_path, *upstream) as (_, told):
+        assert "clients' own keys are passed on" in told
+        assert '-H "authorization: Bearer $OPENAI_API_KEY"' in told
+        assert "chat --catalog gym --upstream http://127.0.0.1:9/v1 --model NAME" in told
+    with _greeted(tmp_path, *upstream, "--upstream-key-env", "MY_KEY", MY_KEY="hidden") as (_, told):
+        assert "asked with the key of MY_KEY" in told
+        assert "--upstream-key-env MY_KEY" in told
+        assert "hidden" not in told
 
 
 @contextlib.contextmanager

@@ -287,7 +287,6 @@ async def test_another_principal_cannot_reach_a_hidden_part_by_its_call_id(tmp_p
     ):
         _, one = await served.database.keys.add("one", Principal(id="one"))
         _, two = await served.database.keys.add("two", Principal(id="two"))
-        await asyncio.sleep(1.05)  # a server without keys looks for new ones once a second
         ask = {"model": "gpt-test", "messages": said("both"), "tools": mine}
         first = await served.client.with_options(api_key=one).chat.completions.create(**ask)
         shown = first.choices[0].message
@@ -553,7 +552,8 @@ async def test_a_server_without_a_key_of_its_own_sends_the_clients_on(tmp_path: 
         own = served.client.with_options(api_key="test-key")
         await own.chat.completions.create(model="gpt-test", messages=said("hi"))
         await own.chat.completions.create(model="gpt-test", messages=said("hi"), tools=client_tools(300))
-        assert [request.headers["authorization"] for request in upstream.requests] == ["Bearer test-key"] * 2
+        assert [model.id async for model in own.models.list()] == ["gpt-test"]
+        assert [request.headers["authorization"] for request in upstream.requests] == ["Bearer test-key"] * 3
 
 
 async def test_the_trail_shows_selection_calls_and_results(tmp_path: Path) -> None:
@@ -578,3 +578,205 @@ async def test_the_trail_shows_selection_calls_and_results(tmp_path: Path) -> No
         ):
             assert kind in kinds
         assert not set(kinds) & META_TOOLS
+
+
+# --- what a hostile reader of the code found ---------------------------------------------------------------------------
+
+
+def as_sent_back(message: Any, arguments: str | None = None) -> dict[str, Any]:
+    """An answer as clients put it into their history; some write the arguments in their own way."""
+    made = [
+        {
+            "id": one.id,
+            "type": "function",
+            "function": {"name": one.function.name, "arguments": arguments or one.function.arguments},
+        }
+        for one in message.tool_calls or ()
+    ]
+    return {"role": "assistant", "content": message.content, **({"tool_calls": made} if made else {})}
+
+
+def answered(call_id: str, content: str = "done") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+@pytest.mark.parametrize("call_id", ["call_0", "call_" + "0123456789abcdef" * 2])
+async def test_a_hidden_part_stays_in_its_conversation_even_where_the_upstream_uses_ids_again(
+    tmp_path: Path, call_id: str
+) -> None:
+    mine = client_tools(1)
+    name = mine[0]["function"]["name"]
+    script = [
+        calls((name, {}), ("count_stock", {"item": "secret"}), ids=(call_id, "call_1")),
+        call(name, {}, call_id=call_id if len(call_id) < 20 else "call_" + "f" * 32),
+        say("ok"),
+    ]
+    async with (
+        ScriptedUpstream(script) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[shop()]) as served,
+    ):
+        create = served.client.chat.completions.create
+        await create(model="gpt-test", messages=said("conversation A"), tools=mine)
+        other = await create(model="gpt-test", messages=said("conversation B"), tools=mine)
+        shown = other.choices[0].message
+        history = [*said("conversation B"), as_sent_back(shown), answered(shown.tool_calls[0].id)]
+        await create(model="gpt-test", messages=history, tools=mine)
+        assert "secret" not in msgspec.json.encode(upstream.bodies[2]["messages"]).decode()
+
+
+@pytest.mark.parametrize("kept", ["rewritten", "first only", "split", "new system prompt"])
+async def test_a_hidden_part_is_found_whatever_a_client_does_to_its_history(tmp_path: Path, kept: str) -> None:
+    mine = client_tools(2)
+    one, two = (definition["function"]["name"] for definition in mine)
+    turn = calls((one, {"invoice_id": "1"}), ("count_stock", {"item": "figs"}), (two, {"invoice_id": "2"}))
+    async with (
+        ScriptedUpstream([turn, say("ok")]) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[shop()]) as served,
+    ):
+        create = served.client.chat.completions.create
+        system = [{"role": "system", "content": "It is noon."}]
+        first = await create(model="gpt-test", messages=[*system, *said("both")], tools=mine)
+        shown = first.choices[0].message
+        ids = [each.id for each in shown.tool_calls]
+        back = as_sent_back(shown, '{ "invoice_id" : "1" }' if kept == "rewritten" else None)
+        results = [answered(call_id) for call_id in ids]
+        if kept == "first only":
+            back["tool_calls"] = back["tool_calls"][:1]
+            history = [*system, *said("both"), back, results[0]]
+        elif kept == "split":
+            halves = [{**back, "tool_calls": [each]} for each in back["tool_calls"]]
+            history = [*system, *said("both"), halves[0], results[0], halves[1], results[1]]
+        elif kept == "new system prompt":
+            history = [{"role": "system", "content": "It is evening."}, *said("both"), back, *results]
+        else:
+            history = [*system, *said("both"), back, *results]
+        await create(model="gpt-test", messages=history, tools=mine)
+        assert not upstream.refusals
+        contents = [message.get("content") for message in upstream.bodies[1]["messages"]]
+        assert "4 of figs" in contents
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_words_before_a_hidden_call_belong_to_the_answer_plain_and_streamed(tmp_path: Path, stream: bool) -> None:
+    script = [call("count_stock", {"item": "figs"}, text="Let me look."), say("Four."), say("Still four.")]
+    async with (
+        ScriptedUpstream(script) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[shop()]) as served,
+    ):
+        create = served.client.chat.completions.create
+        raw = await create(model="gpt-test", messages=said("figs?"), stream=stream)
+        text = (await collected(raw))["text"] if stream else raw.choices[0].message.content
+        assert text == "Let me look.\n\nFour."
+        history = [*said("figs?"), {"role": "assistant", "content": text}, *said("sure?")]
+        await create(model="gpt-test", messages=history)
+        sent = [(message["role"], message.get("content")) for message in upstream.bodies[2]["messages"]]
+        assert sent == [
+            ("user", "figs?"),
+            ("assistant", "Let me look."),
+            ("tool", "4 of figs"),
+            ("assistant", "Four."),
+            ("user", "sure?"),
+        ]
+
+
+async def test_an_answer_that_was_cut_short_says_so(tmp_path: Path) -> None:
+    reply = replace(call(client_tools(1)[0]["function"]["name"], '{"invoice_id": "1'), finish_reason="length")
+    async with ScriptedUpstream([reply]) as upstream, gateway(tmp_path, upstream.base_url) as served:
+        answer = await served.client.chat.completions.create(
+            model="gpt-test", messages=said("x"), tools=client_tools(1)
+        )
+        assert answer.choices[0].finish_reason == "length"
+
+
+async def test_one_cache_key_for_a_whole_application_does_not_mix_its_conversations(tmp_path: Path) -> None:
+    async with ScriptedUpstream(lambda body: say("ok")) as upstream, gateway(tmp_path, upstream.base_url) as served:
+        for words in ("create an invoice at home", "print the flight in the office", "tag a recipe in the cloud"):
+            await served.client.chat.completions.create(
+                model="gpt-test", messages=said(words), tools=client_tools(300), prompt_cache_key="app"
+            )
+        assert len({len(body["tools"]) for body in upstream.bodies}) == 1
+
+
+async def test_an_idempotency_key_goes_on_only_where_one_request_becomes_one(tmp_path: Path) -> None:
+    script = [say("x"), call("count_stock", {"item": "figs"}), say("y")]
+    async with (
+        ScriptedUpstream(script) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[shop()]) as served,
+    ):
+        headers = {"idempotency-key": "K1"}
+        create = served.client.chat.completions.create
+        await create(model="gpt-test", messages=said("hi"), extra_headers={**headers, "x-toolcaddie-catalog": "none"})
+        await create(model="gpt-test", messages=said("figs"), extra_headers=headers)
+        assert ["idempotency-key" in request.headers for request in upstream.requests] == [True, False, False]
+
+
+async def test_revoking_the_last_key_keeps_the_door_shut_and_no_key_of_ours_is_sent_on(tmp_path: Path) -> None:
+    async with (
+        ScriptedUpstream([say("x")], api_key=None) as upstream,
+        gateway(tmp_path, upstream.base_url, own_upstream_key=False) as served,
+    ):
+        ask = {"model": "gpt-test", "messages": said("hi")}
+        await served.client.with_options(api_key="tc_of_another_server").chat.completions.create(**ask)
+        assert "tc_of" not in str(upstream.requests[0].headers)
+        _, secret = await served.database.keys.add("laptop", Principal(id="laptop"))
+        await served.database.keys.revoke("laptop")
+        with pytest.raises(openai.AuthenticationError):
+            await served.client.with_options(api_key=secret).chat.completions.create(**ask)
+        assert len(upstream.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"messages": [{"role": ["user"], "content": "x"}]},
+        {"messages": [{"role": "assistant", "tool_calls": 5}]},
+        {"messages": [{"role": "assistant", "tool_calls": [5]}]},
+        {"messages": "hi"},
+        {"tools": {"type": "function"}},
+        {"model": 5},
+    ],
+)
+async def test_whatever_a_body_holds_the_answer_is_a_400_in_openais_shape(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    async with ScriptedUpstream() as upstream, gateway(tmp_path, upstream.base_url) as served:
+        async with aiohttp.ClientSession() as session:
+            body = {"model": "gpt-test", "messages": said("hi"), "tools": client_tools(2), **change}
+            url = f"{served.base_url}/v1/chat/completions"
+            async with session.post(url, json=body) as answer:
+                assert answer.status == 400
+                assert (await answer.json())["error"]["type"] == "invalid_request_error"
+            deep = b'{"model": "m", "tools": [' + b"[" * 100_000
+            async with session.post(url, data=deep, headers={"content-type": "application/json"}) as answer:
+                assert answer.status == 400
+        assert not upstream.requests
+
+
+async def test_kinds_of_tools_we_do_not_know_go_through_as_they_are(tmp_path: Path) -> None:
+    kinds = [
+        {"type": "mcp", "server_label": "a"},
+        {"type": "mcp", "server_label": "b"},
+        {"type": "function", "function": {"name": "ns.lookup", "parameters": {"type": "object"}}},
+    ]
+
+    async with ScriptedUpstream() as upstream, gateway(tmp_path, upstream.base_url) as served:
+        with pytest.raises(openai.BadRequestError) as failure:  # the strict upstream judges them, not we
+            await served.client.chat.completions.create(model="gpt-test", messages=said("x"), tools=kinds)
+        assert failure.value.status_code == 400
+        assert sorted(map(str, upstream.bodies[0]["tools"])) == sorted(map(str, kinds))
+
+
+@pytest.mark.parametrize("host", ["[::1].evil.example", "evil@localhost", "localhost.evil.example", "127.0.0.1x"])
+async def test_a_host_that_only_looks_like_this_machine_is_refused(tmp_path: Path, host: str) -> None:
+    async with (
+        ScriptedUpstream() as upstream,
+        gateway(tmp_path, upstream.base_url) as served,
+        aiohttp.ClientSession() as session,
+    ):
+        async with session.get(f"{served.base_url}/v1/models", headers={"host": host}) as answer:
+            assert answer.status == 403
+        async with session.get(f"{served.base_url}/v1/models", headers={"origin": "http://["}) as answer:
+            assert answer.status == 403
+        async with session.post(f"{served.base_url}/v1/models", json={}) as answer:
+            assert answer.status == 405
+            assert (await answer.json())["error"]["message"]

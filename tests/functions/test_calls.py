@@ -460,6 +460,37 @@ async def test_hanging_calls_of_one_tool_stop_neither_others_nor_the_loop(call_c
         await asyncio.sleep(0)
 
 
+async def test_calls_after_each_other_share_a_thread_and_calls_at_once_do_not(call: Call) -> None:
+    both = threading.Barrier(2)
+
+    def meet() -> int:
+        both.wait(10)
+        return threading.get_ident()
+
+    one, other = await asyncio.gather(call(meet), call(meet))
+    assert one.structured != other.structured
+    idents = {(await call(lambda_named("who", lambda: threading.get_ident()))).structured for _ in range(20)}
+    assert len(idents) < 10  # threads of tests before this one may still come in
+
+
+async def test_a_forked_process_starts_threads_of_its_own() -> None:
+    code = """
+import asyncio, os
+from toolcaddie.functions.threads import Threads
+
+threads = Threads()
+assert asyncio.run(threads.run(os.getpid)) == os.getpid()
+child = os.fork()
+if not child:
+    os._exit(0 if asyncio.run(asyncio.wait_for(threads.run(os.getpid), 20)) == os.getpid() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = await asyncio.to_thread(
+        subprocess.run, [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "0\n"), done.stderr
+
+
 async def test_a_hanging_function_does_not_keep_the_process_from_ending() -> None:
     code = """
 import asyncio, threading

@@ -430,6 +430,7 @@ def test_a_callable_object_is_one_tool_named_after_its_class(definition: Define)
 def test_a_module_gives_its_marked_functions() -> None:
     module = types.ModuleType("mine")
     module.marked = tool(name="marked")(lambda: None)  # type: ignore[attr-defined]
+    module.alias = module.marked  # type: ignore[attr-defined]
     module.plain = freeze_membership  # type: ignore[attr-defined]
     assert [each.name for each in FunctionSource("m", [module]).tools()] == ["marked"]
     with pytest.raises(CatalogError, match="module 'empty' has no function marked @tool"):

@@ -26,7 +26,7 @@ from toolcaddie.errors import (
 )
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.providers import openai_chat
-from toolcaddie.providers.chat_wire import message_from_wire, message_to_wire
+from toolcaddie.providers.chat_wire import message_to_wire
 from toolcaddie.providers.openai_chat import OpenAIChat, from_settings
 from toolcaddie.testing import (
     Exchange,
@@ -338,30 +338,83 @@ async def test_a_request_without_a_model_asks_the_default_one() -> None:
         assert upstream.bodies[0]["model"] == "gpt-own"
 
 
+CUSTOM = {"id": "c1", "type": "custom", "custom": {"name": "code", "input": "print(1)"}}
+
+
+def answered(*wire_calls: dict[str, Any], **fields: Any) -> Any:
+    """A step: a plain answer with these calls."""
+    message = {"role": "assistant", "content": None, "tool_calls": list(wire_calls), **fields}
+    choice = {"index": 0, "finish_reason": "tool_calls", "message": message}
+    return garbage(msgspec.json.encode({"id": "x", "object": "chat.completion", "choices": [choice]}))
+
+
 @pytest.mark.parametrize(
-    "wire",
+    "wire_call",
     [
-        {"role": "user", "content": "hi", "name": "ann"},
-        {"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]},
-        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
         {
-            "role": "assistant",
-            "content": None,
-            "reasoning_content": "hmm",
-            "tool_calls": [
-                {
-                    "id": "c1",
-                    "type": "function",
-                    "function": {"name": "a", "arguments": "not json", "strict": True},
-                    "extra_content": {"google": {"thought_signature": "s"}},
-                }
-            ],
+            "id": "c1",
+            "type": "function",
+            "function": {"name": "a", "arguments": "not json", "strict": True},
+            "extra_content": {"google": {"thought_signature": "s"}},
         },
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c", "type": "custom", "custom": {"name": "x"}}]},
+        CUSTOM,
+        {"id": "c1", "type": "custom", "custom": {"name": "code", "input": ""}, "extra_content": {"a": 1}},
+        {"id": "c1", "type": "kind_to_come", "kind_to_come": {"action": "look"}},
     ],
 )
-def test_a_message_comes_in_and_goes_out_unchanged(wire: dict[str, Any]) -> None:
-    assert msgspec.json.decode(msgspec.json.encode(message_to_wire(message_from_wire(wire)))) == wire
+@both_ways
+async def test_a_call_of_any_kind_comes_in_and_goes_out_unchanged(stream: bool, wire_call: dict[str, Any]) -> None:
+    step = chunks({"tool_calls": [{"index": 0, **wire_call}]}, finish="tool_calls") if stream else answered(wire_call)
+    async with wired([step]) as (provider, _):
+        reply = await asked(provider, stream)
+    assert message_to_wire(reply.message)["tool_calls"] == [wire_call]
+
+
+@both_ways
+async def test_a_custom_call_has_its_tools_name_and_its_input_to_read(stream: bool) -> None:
+    step = chunks({"tool_calls": [{"index": 0, **CUSTOM}]}, finish="tool_calls") if stream else answered(CUSTOM)
+    async with wired([step]) as (provider, _):
+        reply = await asked(provider, stream)
+    assert reply.message.tool_calls == (
+        ToolCall(
+            id="c1",
+            name="code",
+            arguments="print(1)",
+            extra={"type": "custom", "custom": {"name": "code", "input": "print(1)"}},
+        ),
+    )
+
+
+async def test_a_custom_call_in_pieces_is_whole_in_the_reply_and_only_functions_are_streamed() -> None:
+    step = chunks(
+        {"tool_calls": [{"index": 0, "id": "c1", "type": "custom", "custom": {"name": "code", "input": ""}}]},
+        {"tool_calls": [{"index": 0, "custom": {"input": "print"}}]},
+        fragment(index=1, id="c2", name="a", arguments="{"),
+        {"tool_calls": [{"index": 0, "custom": {"input": "(1)"}}, {"index": 1, "function": {"arguments": "}"}}]},
+        finish="tool_calls",
+    )
+    async with wired([step]) as (provider, _):
+        deltas, reply = await streamed(provider)
+    assert reply.raw is not None
+    assert reply.raw["choices"][0]["message"]["tool_calls"] == [
+        CUSTOM,
+        {"id": "c2", "type": "function", "function": {"name": "a", "arguments": "{}"}},
+    ]
+    pieces = [piece for delta in deltas for piece in delta.calls]
+    assert pieces == [CallDelta(index=1, id="c2", name="a", arguments="{"), CallDelta(index=1, arguments="}")]
+
+
+async def test_unknown_fields_of_a_streamed_call_are_kept() -> None:
+    signed = {"extra_content": {"google": {"thought_signature": "ab"}}}
+    step = chunks(
+        fragment(index=0, id="c1", name="a", **signed),
+        {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}, "extra_content": {"google": {"seen": 1}}}]},
+        finish="tool_calls",
+    )
+    async with wired([step]) as (provider, _):
+        _, reply = await streamed(provider)
+    expected = {"extra_content": {"google": {"thought_signature": "ab", "seen": 1}}}
+    assert reply.message.tool_calls == (ToolCall(id="c1", name="a", extra=expected),)
 
 
 async def test_models_are_listed() -> None:
@@ -411,11 +464,14 @@ async def test_an_error_status_is_raised_as_its_kind_with_what_the_provider_said
     [
         ("1.5", 1.5, 1.5),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0, 0),
-        ("Wed, 21 Oct 2099 07:28:00 GMT", 1e8, 1e10),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", 86_400, 86_400),
+        ("1e300", 86_400, 86_400),
         ("-3", 0, 0),
     ],
 )
-async def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, low: float, high: float) -> None:
+async def test_retry_after_is_read_as_seconds_or_as_a_date_and_is_a_day_at_most(
+    header: str, low: float, high: float
+) -> None:
     async with wired([refuse(429, headers={"retry-after": header})]) as (provider, _):
         with pytest.raises(ProviderRateLimitError) as raised:
             await provider.complete(HELLO)
@@ -423,8 +479,11 @@ async def test_retry_after_is_read_as_seconds_or_as_a_date(header: str, low: flo
     assert low <= raised.value.retry_after <= high
 
 
-async def test_a_retry_after_nobody_understands_is_none() -> None:
-    async with wired([refuse(429, headers={"retry-after": "soon"})]) as (provider, _):
+@pytest.mark.parametrize(
+    "header", ["soon", "inf", "nan", "Wed, 99 Oct 2015 07:28:00 GMT", "Fri, 01 Jan 99999999999 00:00:00 GMT", " "]
+)
+async def test_a_retry_after_nobody_understands_is_none(header: str) -> None:
+    async with wired([refuse(429, headers={"retry-after": header})]) as (provider, _):
         with pytest.raises(ProviderRateLimitError) as raised:
             await provider.complete(HELLO)
     assert raised.value.retry_after is None

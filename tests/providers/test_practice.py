@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolcaddie import meta
 from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.practice import PracticeModel, from_settings
 from toolcaddie.schema import argument_errors, wire_definition
-
-pytestmark = pytest.mark.anyio
 
 Run = Callable[[str, dict[str, Any]], Any]
 
@@ -148,6 +150,7 @@ def one_message(words: str, tools: Sequence[Any] = LIBRARY, **more: Any) -> Mode
 # Doing what is asked
 
 
+@pytest.mark.anyio
 async def test_a_person_named_in_an_order_is_looked_up_and_then_the_order_is_carried_out() -> None:
     talk = Talk()
     answer = await talk.say("suspend Nora's card for 2 weeks")
@@ -159,18 +162,21 @@ async def test_a_person_named_in_an_order_is_looked_up_and_then_the_order_is_car
     assert "suspend_card" in answer
 
 
+@pytest.mark.anyio
 async def test_two_things_named_in_one_order_are_both_looked_up() -> None:
     talk = Talk()
     await talk.say("Reserve Dune for Nora Quill tomorrow")
     assert talk.calls[-1] == ("reserve_book", {"book_id": 61, "borrower_id": 311, "pickup_date": "2025-03-13"})
 
 
+@pytest.mark.anyio
 async def test_a_name_without_capitals_is_found_too() -> None:
     talk = Talk()
     await talk.say("please suspend nora's card")
     assert talk.calls[-1] == ("suspend_card", {"borrower_id": 311})
 
 
+@pytest.mark.anyio
 async def test_an_identifier_in_the_message_needs_no_look_up() -> None:
     talk = Talk()
     await talk.say("suspend the card of borrower 942 for 10 days")
@@ -216,18 +222,21 @@ async def test_an_identifier_in_the_message_needs_no_look_up() -> None:
         ("find books by Melville", "search_books", {"query": "Melville"}),
     ],
 )
+@pytest.mark.anyio
 async def test_one_sentence_gives_tool_and_arguments(words: str, name: str, arguments: dict[str, Any]) -> None:
     talk = Talk()
     await talk.say(words)
     assert talk.calls == [(name, arguments)]
 
 
+@pytest.mark.anyio
 async def test_the_day_a_system_prompt_tells_is_the_day() -> None:
     talk = Talk(system="You work at the desk. Today is 2030-01-31.")
     await talk.say("create a reminder about lamps for tomorrow")
     assert talk.calls[0][1]["due_on"] == "2030-02-01"
 
 
+@pytest.mark.anyio
 async def test_a_read_result_is_summed_up_with_count_and_first_rows() -> None:
     answer = await Talk().say("list all borrowers")
     assert "3 rows" in answer
@@ -238,18 +247,21 @@ async def test_a_read_result_is_summed_up_with_count_and_first_rows() -> None:
 
 
 @pytest.mark.parametrize("words", ["hello, how are you?", "Hi!", "thanks a lot", ""])
+@pytest.mark.anyio
 async def test_small_talk_calls_nothing_and_is_answered_by_the_practice_model(words: str) -> None:
     talk = Talk()
     assert "practice model" in await talk.say(words)
     assert talk.calls == []
 
 
+@pytest.mark.anyio
 async def test_what_no_tool_fits_is_not_done_and_said() -> None:
     talk = Talk()
     assert "None of the tools" in await talk.say("tell me a joke")
     assert talk.calls == []
 
 
+@pytest.mark.anyio
 async def test_when_two_people_fit_it_asks_which_and_the_answer_settles_it() -> None:
     talk = Talk()
     answer = await talk.say("suspend Abel's card")
@@ -260,6 +272,7 @@ async def test_when_two_people_fit_it_asks_which_and_the_answer_settles_it() -> 
     assert talk.calls == [("suspend_card", {"borrower_id": 942})]
 
 
+@pytest.mark.anyio
 async def test_the_answer_to_which_may_be_a_place_in_the_list() -> None:
     talk = Talk()
     await talk.say("suspend Abel's card")
@@ -267,12 +280,14 @@ async def test_the_answer_to_which_may_be_a_place_in_the_list() -> None:
     assert talk.calls == [("suspend_card", {"borrower_id": 942})]
 
 
+@pytest.mark.anyio
 async def test_a_full_name_is_not_ambiguous_with_one_that_shares_half_of_it() -> None:
     talk = Talk()
     await talk.say("suspend the card of Abel Finch")
     assert talk.calls[-1] == ("suspend_card", {"borrower_id": 187})
 
 
+@pytest.mark.anyio
 async def test_the_first_one_is_the_first_row_of_the_last_list() -> None:
     talk = Talk()
     await talk.say("list all borrowers")
@@ -280,6 +295,7 @@ async def test_the_first_one_is_the_first_row_of_the_last_list() -> None:
     assert talk.calls == [("suspend_card", {"borrower_id": 311})]
 
 
+@pytest.mark.anyio
 async def test_it_asks_for_what_is_missing_and_goes_on_with_the_answer() -> None:
     talk = Talk()
     answer = await talk.say("add the borrower Eva Lund")
@@ -289,6 +305,43 @@ async def test_it_asks_for_what_is_missing_and_goes_on_with_the_answer() -> None
     assert talk.calls == [("add_borrower", {"name": "Eva Lund", "email": "eva@example.org"})]
 
 
+@pytest.mark.anyio
+@pytest.mark.parametrize("words", ["never mind", "no", "cancel that"])
+async def test_a_question_may_be_answered_by_wanting_nothing(words: str) -> None:
+    talk = Talk()
+    await talk.say("suspend Abel's card")
+    assert "practice model" in await talk.say(words)
+    assert talk.calls == []
+
+
+@pytest.mark.anyio
+async def test_a_new_wish_in_place_of_an_answer_is_a_new_wish() -> None:
+    talk = Talk()
+    await talk.say("suspend Abel's card")
+    await talk.say("when is the library open?")
+    assert talk.calls == [("get_opening_hours", {})]
+
+
+@pytest.mark.anyio
+async def test_one_wish_is_one_deed_even_if_a_better_tool_comes_along() -> None:
+    talk = Talk()
+    await talk.say("suspend the card of borrower 942")
+    done = talk.messages[:-1]
+    better = tool("suspend_borrower_card", "Suspend the card of a borrower.", {"borrower_id": whole()}, "borrower_id")
+    reply = await ask(ModelRequest(model="practice", messages=done, tools=[*LIBRARY, better]))
+    assert reply.message.tool_calls == ()
+    assert "suspend_card" in reply.message.text
+
+
+@pytest.mark.anyio
+async def test_an_order_that_only_a_reading_tool_comes_near_is_not_called_done() -> None:
+    talk = Talk()
+    answer = await talk.say("delete all overdue loans")
+    assert {name for name, _ in talk.calls} <= {"list_loans"}
+    assert "no tool that does this" in answer or "None of the tools" in answer
+
+
+@pytest.mark.anyio
 async def test_somebody_who_is_not_there_is_not_found_and_nothing_is_changed() -> None:
     talk = Talk()
     answer = await talk.say("suspend Peregrine's card")
@@ -303,6 +356,7 @@ def _with_meta(*definitions: Any) -> list[Any]:
     return [wire_definition(definition) for definition in definitions]
 
 
+@pytest.mark.anyio
 async def test_a_tool_that_was_left_out_is_asked_for_once_and_then_called() -> None:
     offered = _with_meta(meta.request_more_tools(["cards", "loans"])) + LIBRARY[-3:]
 
@@ -318,6 +372,7 @@ async def test_a_tool_that_was_left_out_is_asked_for_once_and_then_called() -> N
     assert [name for name, _ in talk.calls] == [meta.REQUEST_MORE_TOOLS, "list_borrowers", "suspend_card"]
 
 
+@pytest.mark.anyio
 async def test_more_tools_are_asked_for_by_category_where_that_is_what_the_definition_takes() -> None:
     offered = _with_meta(meta.request_more_tools_by_category(["cards", "loans", "rooms"]))
     reply = await ask(one_message("suspend Nora's card", offered))
@@ -326,6 +381,7 @@ async def test_more_tools_are_asked_for_by_category_where_that_is_what_the_defin
     assert json.loads(call.arguments)["categories"] == ["cards"]
 
 
+@pytest.mark.anyio
 async def test_it_says_so_when_asking_for_more_tools_brings_none() -> None:
     talk = Talk(
         _with_meta(meta.request_more_tools([])) + LIBRARY[-3:],
@@ -349,6 +405,7 @@ def _compact(name: str, arguments: dict[str, Any]) -> Any:
     return "Delivered."
 
 
+@pytest.mark.anyio
 async def test_with_only_the_compact_tools_it_searches_reads_the_schema_executes_and_responds() -> None:
     offered = _with_meta(
         meta.execute_tool(), meta.list_tools(), meta.search_tools(), meta.get_tool_schema(), meta.respond()
@@ -372,6 +429,7 @@ async def test_with_only_the_compact_tools_it_searches_reads_the_schema_executes
 # When things go wrong
 
 
+@pytest.mark.anyio
 async def test_an_argument_the_tool_refuses_is_mended_once() -> None:
     """The schema says nothing of a minimum or a pattern here; the tool's own error names the field."""
 
@@ -404,6 +462,7 @@ async def test_an_argument_the_tool_refuses_is_mended_once() -> None:
     ],
 )
 @pytest.mark.parametrize("words", ["suspend Nora's card", "list all borrowers", "reserve Dune for Nora"])
+@pytest.mark.anyio
 async def test_it_stops_and_tells_whatever_the_tools_answer(words: str, result: Any) -> None:
     talk = Talk(run=lambda name, arguments: result)
     assert "practice model" in await talk.say(words)
@@ -412,6 +471,7 @@ async def test_it_stops_and_tells_whatever_the_tools_answer(words: str, result: 
     assert len(calls) <= 12
 
 
+@pytest.mark.anyio
 async def test_a_failure_is_reported_as_one() -> None:
     talk = Talk(
         run=lambda name, arguments: library(name, arguments) if name == "list_borrowers" else "Error: card is lost"
@@ -419,6 +479,7 @@ async def test_a_failure_is_reported_as_one() -> None:
     assert "did not work: Error: card is lost" in await talk.say("suspend Nora's card")
 
 
+@pytest.mark.anyio
 async def test_definitions_of_unknown_kinds_and_schemas_without_properties_do_no_harm() -> None:
     odd = [{"type": "web_search"}, {"type": "function", "function": {"name": "ping", "description": "Ping the server"}}]
     reply = await ask(one_message("ping the server", odd))
@@ -428,12 +489,14 @@ async def test_definitions_of_unknown_kinds_and_schemas_without_properties_do_no
 # Being a provider
 
 
+@pytest.mark.anyio
 async def test_definitions_may_be_raw_json() -> None:
     raw = [msgspec.Raw(json.dumps(one).encode()) for one in LIBRARY]
     reply = await ask(one_message("when is the library open?", raw))
     assert reply.message.tool_calls[0].name == "get_opening_hours"
 
 
+@pytest.mark.anyio
 async def test_tool_choice_none_gets_words_only() -> None:
     reply = await ask(one_message("when is the library open?", tool_choice="none"))
     assert reply.message.tool_calls == ()
@@ -441,6 +504,7 @@ async def test_tool_choice_none_gets_words_only() -> None:
 
 
 @pytest.mark.parametrize("words", ["hello", "tell me a joke", "suspend the card"])
+@pytest.mark.anyio
 async def test_tool_choice_required_always_calls_a_tool_with_valid_arguments(words: str) -> None:
     reply = await ask(one_message(words, tool_choice="required"))
     call = reply.message.tool_calls[0]
@@ -448,12 +512,14 @@ async def test_tool_choice_required_always_calls_a_tool_with_valid_arguments(wor
     assert argument_errors(schema, json.loads(call.arguments)) == []
 
 
+@pytest.mark.anyio
 async def test_a_named_tool_is_called_whatever_the_words_say() -> None:
     choice = {"type": "function", "function": {"name": "list_loans"}}
     reply = await ask(one_message("hello", tool_choice=choice))
     assert [call.name for call in reply.message.tool_calls] == ["list_loans"]
 
 
+@pytest.mark.anyio
 async def test_only_allowed_tools_are_called() -> None:
     allowed = {"mode": "required", "tools": [{"type": "function", "function": {"name": "get_opening_hours"}}]}
     reply = await ask(
@@ -470,6 +536,7 @@ async def _streamed(request: ModelRequest) -> tuple[list[ModelDelta], ModelReply
     return deltas, items[-1]
 
 
+@pytest.mark.anyio
 async def test_a_streamed_answer_comes_in_several_pieces_that_add_up_to_the_whole() -> None:
     request = one_message("hello")
     deltas, reply = await _streamed(request)
@@ -478,6 +545,7 @@ async def test_a_streamed_answer_comes_in_several_pieces_that_add_up_to_the_whol
     assert reply == await ask(request)
 
 
+@pytest.mark.anyio
 async def test_a_streamed_call_comes_in_fragments_with_id_and_name_on_the_first() -> None:
     deltas, reply = await _streamed(one_message("suspend the card of borrower 311 for 14 days"))
     pieces = [piece for delta in deltas for piece in delta.calls]
@@ -491,11 +559,13 @@ async def test_a_streamed_call_comes_in_fragments_with_id_and_name_on_the_first(
     assert "".join(piece.arguments for piece in pieces) == reply.message.tool_calls[0].arguments
 
 
+@pytest.mark.anyio
 async def test_the_same_request_gets_the_same_reply() -> None:
     request = one_message("reserve Dune for Nora")
     assert await ask(request) == await ask(request)
 
 
+@pytest.mark.anyio
 async def test_calls_of_one_conversation_have_ids_of_their_own() -> None:
     talk = Talk()
     await talk.say("list all borrowers")
@@ -504,6 +574,7 @@ async def test_calls_of_one_conversation_have_ids_of_their_own() -> None:
     assert len(ids) == len(set(ids)) == 2
 
 
+@pytest.mark.anyio
 async def test_usage_and_finish_reason_are_those_of_a_model() -> None:
     called = await ask(one_message("when is the library open?"))
     said = await ask(one_message("hello"))
@@ -512,8 +583,77 @@ async def test_usage_and_finish_reason_are_those_of_a_model() -> None:
     assert 0 < called.usage.output_tokens < said.usage.output_tokens
 
 
+@pytest.mark.anyio
 async def test_the_factory_gives_a_provider_with_one_model_and_nothing_to_close() -> None:
     provider = from_settings(base_url="http://127.0.0.1:1", api_key="x", timeout=3)
     assert provider.name == "practice"
     assert [model["id"] for model in await provider.models()] == ["practice"]
     await provider.close()
+
+
+# Whatever is sent
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.sampled_from(["string", "object", "array"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+_PROPERTY = _JSON | st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.sampled_from(["string", "integer", "number", "boolean", "array", "object", "null", "odd"]) | _JSON,
+        "enum": st.lists(st.text(max_size=5) | st.integers(), max_size=3) | _JSON,
+        "description": st.text(max_size=30) | _JSON,
+        "pattern": st.sampled_from(["^a+$", "(", "(a+)+$"]) | _JSON,
+        "maxLength": st.integers() | _JSON,
+        "items": _JSON,
+        "$ref": st.sampled_from(["#/$defs/a", "#", "#/properties/x", "nowhere"]) | _JSON,
+        "anyOf": _JSON,
+        "default": _JSON,
+    },
+)
+_NAMES = st.sampled_from(["id", "order_id", "name", "days", "due_on", "_", "", "from", "currency", "search", "名前"])
+_SCHEMA = _JSON | st.fixed_dictionaries(
+    {"properties": st.dictionaries(_NAMES, _PROPERTY, max_size=4)},
+    optional={"required": st.lists(_NAMES, max_size=3) | _JSON, "$defs": _JSON},
+)
+_FUNCTION = st.fixed_dictionaries(
+    {"name": st.sampled_from(["list_orders", "pay_order", "_", "x", "getOrderStats", *sorted(meta.META_TOOLS)])},
+    optional={"description": st.text(max_size=40) | _JSON, "parameters": _SCHEMA},
+)
+_HARD_WORDS = (
+    "pay order 17 Eva's for 99999 weeks in 9999 months list all orders of 31.02.2025 0000-00-00 €1,2 called "
+    '"x y" : , . ? 1e999 next month last 3 please USD EUR the first one'
+)
+_WORDS = st.lists(
+    st.sampled_from(_HARD_WORDS.split()) | st.text(max_size=10),
+    max_size=12,
+).map(" ".join)
+
+
+@given(
+    words=_WORDS,
+    functions=st.lists(_FUNCTION, max_size=4),
+    result=st.text(max_size=30) | _JSON.map(json.dumps),
+    choice=st.none() | st.sampled_from(["auto", "none", "required"]) | _JSON,
+)
+@settings(max_examples=200, deadline=None)
+def test_any_request_is_answered(words: str, functions: list[Any], result: str, choice: Any) -> None:
+    messages = [Message(role="user", content=words)]
+    tools = [{"type": "function", "function": function} for function in functions]
+    for _ in range(3):
+        request = ModelRequest(model="practice", messages=messages, tools=tools, tool_choice=choice)
+        message = asyncio.run(ask(request)).message
+        assert bool(message.tool_calls) != bool(message.text)
+        messages.append(message)
+        for call in message.tool_calls:
+            assert isinstance(json.loads(call.arguments), dict)
+            messages.append(Message(role="tool", tool_call_id=call.id, content=result))
+
+
+@pytest.mark.parametrize("piece", ["a", "suspend card ", "1-", "1,", "called ", "'s ", "\"' ", "list all of ", "e@e."])
+@pytest.mark.anyio
+async def test_a_message_of_any_length_is_answered_at_once(piece: str) -> None:
+    started = time.perf_counter()
+    await ask(one_message(piece * (200_000 // len(piece))))
+    assert time.perf_counter() - started < 2

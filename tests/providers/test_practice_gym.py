@@ -22,7 +22,7 @@ from toolcaddie.samples.gym.names import first_names, last_names
 pytestmark = pytest.mark.anyio
 
 DAY = date(2026, 3, 18)
-ROOM = Path(__file__).parents[2] / "toolcaddie" / "providers"
+ROOM = Path(__file__).parents[2] / "toolcaddie" / "providers" / "practice"
 
 
 def _runtime(gym: Gym, preset: str = "default") -> Runtime:
@@ -89,6 +89,6 @@ def test_its_source_names_no_tool_category_or_person_of_the_gym() -> None:
     words = {tool.name for tool in gym.tools()}
     words |= {category.name for category in gym.categories()}
     words |= {name for name, _ in first_names()} | set(last_names())
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOM.glob("practice*.py")))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOM.glob("*.py")))
     found = [word for word in words if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
     assert found == []

@@ -7,6 +7,7 @@ import pytest
 
 from tests.storage.conftest import Clock
 from toolcaddie.storage.database import Database
+from toolcaddie.storage.memory import MemoryDocuments
 
 pytestmark = pytest.mark.anyio
 
@@ -61,3 +62,27 @@ async def test_many_puts_at_once_all_count(database: Database) -> None:
     await asyncio.gather(*(database.documents.put("run", str(number), b"%d" % number) for number in range(300)))
     found = await asyncio.gather(*(database.documents.get("run", str(number)) for number in range(300)))
     assert found == [b"%d" % number for number in range(300)]
+
+
+async def test_many_are_read_at_once_and_only_the_live_ones_of_their_kind(database: Database, clock: Clock) -> None:
+    await database.documents.put("run", "a", b"1")
+    await database.documents.put("run", "b", b"2", ttl=10)
+    await database.documents.put("conversation", "c", b"3")
+    assert await database.documents.get_many("run", ["a", "b", "c", "a"]) == {"a": b"1", "b": b"2"}
+    clock.now += 10
+    assert await database.documents.get_many("run", ["a", "b"]) == {"a": b"1"}
+    assert await database.documents.get_many("run", []) == {}
+
+
+async def test_more_keys_than_a_statement_takes_are_read_too(database: Database) -> None:
+    for number in (0, 700, 2_999):
+        await database.documents.put("run", str(number), b"%d" % number)
+    found = await database.documents.get_many("run", (str(number) for number in range(3_000)))
+    assert found == {"0": b"0", "700": b"700", "2999": b"2999"}
+
+
+async def test_documents_in_memory_are_read_many_at_once_too() -> None:
+    documents = MemoryDocuments()
+    await documents.put("run", "a", b"1")
+    await documents.put("run", "b", b"2", ttl=0)
+    assert await documents.get_many("run", ["a", "b", "c", "a"]) == {"a": b"1"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from itertools import pairwise
+from functools import lru_cache
+from itertools import pairwise, product
 from typing import Any
 
 import msgspec
@@ -19,10 +20,23 @@ _MAX_DEPTH = 32
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = frozenset(
     {"password", "passwords", "passwd", "pwd", "passphrase", "passcode", "secret", "secrets"}
-    | {"authorization", "cookie", "credential", "credentials", "apikey"}
+    | {"authorization", "cookie", "cookies", "credential", "credentials", "apikey", "bearer", "jwt", "otp"}
 )
-_SECRET_ENDINGS = ("token", "password", "passwd", "secret", "apikey")
-_SECRET_PAIRS = frozenset((word, "key") for word in ("api", "access", "private", "signing", "auth"))
+_SECRET_ENDINGS = ("token", "password", "passwd", "secret", "apikey", "sessionid", "sessid")
+_SECRET_LAST = frozenset({"pin", "sig"})
+_SECRET_PAIRS = frozenset(
+    {
+        *product(
+            ("api", "access", "private", "signing", "auth", "account", "encryption", "master", "session"), ("key",)
+        ),
+        *product(("access", "auth", "bearer", "refresh", "session"), ("tokens",)),  # alone they are mostly a number
+        *product(("amz", "goog", "access"), ("signature",)),
+        *(("session", "id"), ("pin", "code")),
+    }
+)
+_NAMES = (("name", "value"), ("key", "value"), ("Name", "Value"), ("Key", "Value"))
+"""How lists of headers, variables and tags say what a value is."""
+_MAX_NAME = 100
 
 _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (mark, re.compile(pattern))
@@ -36,7 +50,7 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("AKIA", r"\bAKIA[0-9A-Z]{16}\b"),
         ("ASIA", r"\bASIA[0-9A-Z]{16}\b"),
         ("AIza", r"\bAIza[0-9A-Za-z_-]{30,}"),
-        ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),  # a JSON web token
+        ("eyJ", r"\beyJ[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"),  # a JSON web token
         (
             "PRIVATE KEY-----",
             r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
@@ -46,15 +60,43 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 """What a key begins with, and its whole shape. Texts without the mark, nearly all, cost a substring search only."""
 
 _SCHEMES = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_USER_INFO = re.compile(r"(://[^/\s:@]{0,200}:)[^/\s@]{1,200}@")
-_ASSIGNED_WORDS = ("passw", "passphrase", "secret", "token", "api", "authorization")
-_ASSIGNED = re.compile(
+_USER_INFO = re.compile(r"""(://[^/\s:@]{0,200}:)(?:[^/\s"'<>]{1,200}|[^/\s@]{1,200})@""")  # a password may hold an @
+_HEADERS = re.compile(
     r"""
-    ((?:passw(?:or)?d|passphrase|secret|token|api[-_]?key|authorization)["']?\s{0,8}[:=]\s{0,8})
-    ("[^"\n]{1,500}"?|'[^'\n]{1,500}'?|[^\s"',;&}\]]{1,500})
+    ((?:authorization|cookie)\s{0,8}[:=]\s{0,8}(?:(?:bearer|basic|digest|negotiate|token|aws4-hmac-sha256)\s{1,8})?)
+    [^\s"'\\](?:[^\r\n"'=]|=(?:"[^"\r\n]*+"?)?)*+
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+"""Values of several words, to the end of the line or of the quotes around it all."""
+
+_ASSIGNED = re.compile(r"""(?<![\w.-])([\w.-]++)\\{0,8}["']?\s{0,8}[:=]{1,2}>?\s{0,8}""")
+"""A name and what stands before its value. Names are read from their beginning on, so that no text is read twice."""
+
+_VALUE = re.compile(
+    r"""
+    \\{1,8}"[^"\n]*+"?               # quoted within quotes: JSON in JSON
+    | "(?:[^"\\\n]|\\.)++"?
+    | '(?:[^'\\\n]|\\.)++'?
+    | [\[{][^\]}]*+[\]}]?
+    | [^\s"',;&}\]]++
+    """,
+    re.VERBOSE,
+)
+_ASSIGNED_WORDS = (
+    *("pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
+    *("jwt", "bearer", "otp", "pin", "sess", "sig"),
+)
+"""One of these stands in every secret name."""
+
+_PAIRED = re.compile(
+    r"""
+    (["'](?:name|key)["']\s{0,8}:\s{0,8}["']([^"'\\]{1,100})["']\s{0,8},\s{0,8}["']value["']\s{0,8}:\s{0,8})
+    ("(?:[^"\\]|\\.)*+"?|'(?:[^'\\]|\\.)*+'?)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""`{"name": "Authorization", "value": "..."}` where it is not read as JSON."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -66,8 +108,9 @@ def redact(value: Any, *, _depth: int = 0) -> Any:
     if _depth >= _MAX_DEPTH:
         return REDACTED if isinstance(value, Mapping | list | tuple) else value
     if isinstance(value, Mapping):
+        held = _held_secret(value)
         return {
-            key: _hidden(item) if is_secret_name(str(key)) else redact(item, _depth=_depth + 1)
+            key: _hidden(item) if key == held or is_secret_name(str(key)) else redact(item, _depth=_depth + 1)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
@@ -83,10 +126,14 @@ def redact_text(text: str) -> str:
     if "://" in text:
         text = _USER_INFO.sub(rf"\1{REDACTED}@", text)
     lower = text.lower()
+    if "authorization" in lower or "cookie" in lower:
+        text = _HEADERS.sub(rf"\1{REDACTED}", text)
     if "bearer" in lower or "basic" in lower:
         text = _SCHEMES.sub(rf"\1 {REDACTED}", text)
-    if any(word in lower for word in _ASSIGNED_WORDS):
-        text = _ASSIGNED.sub(_keep_name, text)
+    if (":" in text or "=" in text) and any(word in lower for word in _ASSIGNED_WORDS):
+        text = _without_assigned(text)
+        if "value" in lower:
+            text = _PAIRED.sub(_without_paired_value, text)
     return text
 
 
@@ -104,12 +151,26 @@ def redact_json(text: str) -> str:
 
 def is_secret_name(name: str) -> bool:
     """Whether a field of that name holds a secret: `password`, `apiKey`, `X-Auth-Token`; not `tokens`, `token_count`."""
-    words = [word.lower() for word in _WORDS.findall(name[:100])]
-    return (
+    return _is_secret(name[-_MAX_NAME:])
+
+
+@lru_cache(maxsize=4096)
+def _is_secret(name: str) -> bool:
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return bool(words) and (
         not _SECRET_WORDS.isdisjoint(words)
+        or words[-1].endswith(_SECRET_ENDINGS)
+        or words[-1] in _SECRET_LAST
         or any(pair in _SECRET_PAIRS for pair in pairwise(words))
-        or (bool(words) and words[-1].endswith(_SECRET_ENDINGS))
     )
+
+
+def _held_secret(value: Mapping[Any, Any]) -> str | None:
+    """The field that holds a secret because another one says so: 'value' of `{"name": "Authorization", "value": ...}`."""
+    for label, holder in _NAMES:
+        if holder in value and isinstance(name := value.get(label), str) and is_secret_name(name):
+            return holder
+    return None
 
 
 def _hidden(value: Any) -> Any:
@@ -117,7 +178,28 @@ def _hidden(value: Any) -> Any:
     return value if value is None or isinstance(value, bool) or value == "" else REDACTED
 
 
-def _keep_name(match: re.Match[str]) -> str:
-    if match[2].startswith(REDACTED[:-1]) or match[2].lower() in ("bearer", "basic"):
-        return match[0]
-    return match[1] + REDACTED
+def _without_assigned(text: str) -> str:
+    """What is assigned to a secret name goes. Other values are read on: they may hold names themselves."""
+    kept, done = [], 0
+    for match in _ASSIGNED.finditer(text):
+        if match.start() < done or not is_secret_name(match[1]):
+            continue
+        value = _VALUE.match(text, match.end())
+        if value is None or _stays(match[1], value[0]):
+            continue
+        kept += [text[done : match.end()], REDACTED]
+        done = value.end()
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def _stays(name: str, value: str) -> bool:
+    """What is redacted already, tells something, or is for `_HEADERS` to treat."""
+    return (
+        value.startswith(REDACTED[:-1])
+        or value.lower() in ("null", "none", "true", "false")
+        or (name.lower().endswith(("authorization", "cookie")) and value[0] not in "\"'\\")
+    )
+
+
+def _without_paired_value(match: re.Match[str]) -> str:
+    return match[1] + REDACTED if is_secret_name(match[2]) else match[0]

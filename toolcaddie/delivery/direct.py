@@ -28,15 +28,17 @@ class Definition:
 
     tool: Tool
     wire: dict[str, Any]
-    encoded: bytes
+    digest: bytes
     tokens: int
 
 
 class Definitions:
-    """Encodes each tool once. Kept by identity (a tool holds dicts, so it has no hash), the ones used last."""
+    """Encodes each tool once. Kept by identity (a tool holds dicts, so it has no hash), the ones used last: up to `size` of
+    them and of `tokens` together."""
 
-    def __init__(self, size: int = 50_000) -> None:
+    def __init__(self, size: int = 50_000, *, tokens: int = 16_000_000) -> None:
         self._size = size
+        self._tokens_left = tokens
         self._made: OrderedDict[tuple[int, bool], Definition] = OrderedDict()
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
@@ -47,9 +49,11 @@ class Definitions:
             return found
         wire = wire_definition(tool, slim=slim)
         encoded = msgspec.json.encode(wire)
-        made = self._made[key] = Definition(tool, wire, encoded, estimate_tokens(encoded))
-        if len(self._made) > self._size:
-            self._made.popitem(last=False)
+        digest = hashlib.sha256(encoded).digest()
+        made = self._made[key] = Definition(tool, wire, digest, estimate_tokens(encoded))
+        self._tokens_left -= made.tokens
+        while len(self._made) > 1 and (len(self._made) > self._size or self._tokens_left < 0):
+            self._tokens_left += self._made.popitem(last=False)[1].tokens
         return made
 
 
@@ -115,8 +119,8 @@ def delivery_of(
         definitions=tuple(one.wire for one in made),
         meta=tuple(meta.name for meta in plan.meta),
         tools=tuple(tools),
-        prefix_digest=hashlib.sha256(b",".join(one.encoded for one in made)).hexdigest(),
-        tokens=sum(one.tokens for one in made),
+        prefix_digest=hashlib.sha256(b"".join([one.digest for one in made])).hexdigest(),
+        tokens=sum([one.tokens for one in made]),
         tokens_all=plan.selection.tokens_all,
         reused=reused,
         note=note,

@@ -10,7 +10,7 @@ before anything starts and the outcome never depends on timing.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,9 +18,10 @@ from typing import Any
 import msgspec
 import structlog
 
-from toolcaddie.engine.meta import unknown_tool
+from toolcaddie.catalog import View
+from toolcaddie.engine.meta import is_meta, unknown_tool
 from toolcaddie.events import CallDecided, CallFinished, CallIntended, RunEvent
-from toolcaddie.meta import EXECUTE_TOOL, META_TOOLS, execute_tool
+from toolcaddie.meta import EXECUTE_TOOL, execute_tool
 from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
 from toolcaddie.run import Limits, PendingCall, RunContext
 from toolcaddie.schema import argument_errors, canonical_json
@@ -59,16 +60,22 @@ class Executor:
         self._approver = approver
         self._invoke = _around(self._call_source, middleware, source)
 
-    async def admit(self, pending: PendingCall, context: RunContext, emit: Emit) -> Admitted | PendingCall:
-        """Bring a call up to its turn: admitted, or the pending call with a result or what it waits for."""
-        call = unwrap(pending.call)
+    async def admit(
+        self, pending: PendingCall, context: RunContext, emit: Emit, *, meta: Collection[str] = ()
+    ) -> Admitted | PendingCall:
+        """Bring a call up to its turn: admitted, or the pending call with a result or what it waits for.
+
+        `meta`: the meta tools that were offered. A call that waits for the caller is the unwrapped one: the caller knows
+        its tools by their own names.
+        """
+        call = unwrap(pending.call, context.view, meta)
         if isinstance(call, ToolResult):
             return replace(pending, result=call)
         tool = context.view.get(call.name)
         if tool is None:
             return replace(pending, result=unknown_tool(call.name, context.view))
         if tool.source == CLIENT_SOURCE:
-            return replace(pending, waiting="client")
+            return replace(pending, call=call, waiting="client")
         arguments = checked_arguments(call, tool)
         if isinstance(arguments, ToolResult):
             return replace(pending, result=arguments)
@@ -133,15 +140,15 @@ def _around(
     return call
 
 
-def unwrap(call: ToolCall) -> ToolCall | ToolResult:
+def unwrap(call: ToolCall, view: View, meta: Collection[str] = ()) -> ToolCall | ToolResult:
     """The call inside an `execute_tool`, once; other calls as they are; a result says what is wrong with the wrapping."""
-    if call.name != EXECUTE_TOOL:
+    if call.name != EXECUTE_TOOL or not is_meta(call.name, view, meta):
         return call
     arguments = checked_arguments(call, _EXECUTE)
     if isinstance(arguments, ToolResult):
         return arguments
     inner = arguments["tool_name"]
-    if inner in META_TOOLS:
+    if is_meta(inner, view, meta):
         return failed(f"{inner} cannot be run through {EXECUTE_TOOL}; call it directly.", "unknown_tool")
     return replace(call, name=inner, arguments=canonical_json(arguments.get("arguments", {})).decode())
 

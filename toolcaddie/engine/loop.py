@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcaddie.capabilities import Capabilities
-from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments, unwrap
-from toolcaddie.engine.meta import MetaScene, answer
+from toolcaddie.engine.batch import Batch
+from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
+from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
+from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
+from toolcaddie.engine.meta import MetaScene, answer, is_meta
 from toolcaddie.errors import LimitExceededError, ToolNotCalledError
 from toolcaddie.events import (
     ClientCallDelta,
@@ -27,12 +29,12 @@ from toolcaddie.events import (
     TextDelta,
     ToolsDelivered,
 )
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
-from toolcaddie.meta import EXECUTE_TOOL, META_TOOLS
+from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.meta import EXECUTE_TOOL
 from toolcaddie.ports import DeliveryPlan, Planner, Provider, Selector
 from toolcaddie.presets import Preset
 from toolcaddie.run import DeliveredTool, Delivery, PendingCall, RunContext, RunResult, RunState, Selection
-from toolcaddie.schema import canonical_json
+from toolcaddie.schema import canonical_json, definition_tokens
 from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
@@ -42,6 +44,16 @@ CAPABILITY_NOTE = (
 )
 _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
 _FORCED_NOTE = "\n\nAnswer this by calling one of the tools you were given. Do not answer from general knowledge."
+
+MAX_CALLS = 256
+"""Calls of one answer that are looked at; a model that has lost its way may write thousands."""
+
+Checkpoint = Callable[[RunState], Awaitable[None]]
+"""Told how a run stands after each turn, and what is known of a turn that broke off."""
+
+
+async def _not_kept(state: RunState) -> None:
+    """The checkpoint of a run that nobody resumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,18 +70,26 @@ class Engine:
     """The meta tools offered, by name, in the order sent."""
 
     async def run(
-        self, state: RunState, context: RunContext, selection: Selection, emit: Emit, *, live: bool
+        self,
+        state: RunState,
+        context: RunContext,
+        selection: Selection,
+        emit: Emit,
+        *,
+        live: bool,
+        delivery: Delivery | None = None,
+        checkpoint: Checkpoint = _not_kept,
     ) -> RunResult:
         """Carry `state` on until it is completed, pending, or waits for the caller's own tools.
 
-        `live`: stream from the provider. Raises `RunError` and `ProviderError`; `state` before the failure is lost, what
-        was done is in the events.
+        `live`: stream from the provider. `delivery`: the one `state` was made of, where there is one. Raises `RunError` and
+        `ProviderError`; the state up to the failure is what `checkpoint` was told last.
         """
         seconds = self.preset.limits.seconds
         left = None if seconds is None else max(0.0, seconds - state.seconds)
         try:
             async with asyncio.timeout(left) as clock:
-                return await _Run(self, context, selection, emit, live).drive(state)
+                return await _Run(self, context, selection, emit, live, delivery, checkpoint).drive(state)
         except TimeoutError:
             if not clock.expired():
                 raise
@@ -80,8 +100,18 @@ class Engine:
 class _Run:
     """One run's walk through the engine. Holds what does not change, and the last reply for doors that want it raw."""
 
-    def __init__(self, engine: Engine, context: RunContext, selection: Selection, emit: Emit, live: bool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        context: RunContext,
+        selection: Selection,
+        emit: Emit,
+        live: bool,
+        delivery: Delivery | None,
+        checkpoint: Checkpoint,
+    ) -> None:
         self.engine = engine
+        self.checkpoint = checkpoint
         self.preset = engine.preset
         self.limits = engine.preset.limits
         self.context = context
@@ -91,7 +121,7 @@ class _Run:
         self.raw: Any = None
         self.started = time.monotonic()
         self.last_prefix = ""
-        self.last_delivery: Delivery | None = None
+        self.last_delivery = delivery
 
     async def drive(self, state: RunState) -> RunResult:
         before = state.seconds
@@ -132,7 +162,7 @@ class _Run:
         )
         if not offer:
             return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
-        if forced and not any(satisfies_force(call) for call in reply.message.tool_calls):
+        if forced and not any(self.satisfies_force(call, state) for call in reply.message.tool_calls):
             state, again = await self.not_called(state, reply)
             if again:
                 return state
@@ -144,8 +174,18 @@ class _Run:
             state,
             delivered=delivery.tools,
             messages=(*state.messages, message),
-            pending=tuple(PendingCall(call=call) for call in message.tool_calls),
+            pending=tuple(self.pending_calls(message)),
         )
+
+    def pending_calls(self, message: Message) -> Iterator[PendingCall]:
+        for number, call in enumerate(message.tool_calls):
+            over = number >= MAX_CALLS and not self.is_the_callers(call.name)
+            refusal = f"Not run: an answer may hold {MAX_CALLS} calls; make the others in the next one."
+            yield PendingCall(call=call, result=failed(refusal, "limit") if over else None)
+
+    def is_the_callers(self, name: str) -> bool:
+        tool = self.context.view.get(name)
+        return tool is not None and tool.source == CLIENT_SOURCE
 
     def deliver(self, state: RunState) -> Delivery:
         """The tool array of the next round: what stands in the state, in the form it was sent in."""
@@ -164,15 +204,23 @@ class _Run:
         )
         return self.last_delivery
 
-    async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelReply:
-        request = ModelRequest(
-            model=self.context.model,
-            messages=self.prompt(state, offer=offer, had_tools=bool(delivery.definitions), forced=forced),
+    def request(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelRequest:
+        """What the model is asked. A choice of tools holds until the first call."""
+        context, had_tools = self.context, bool(delivery.definitions)
+        choice = context.tool_choice if offer and not state.called else None
+        if isinstance(choice, Mapping):
+            choice = sendable_choice(choice, {tool.name for tool in delivery.tools}, context.view)
+        return ModelRequest(
+            model=context.model,
+            messages=self.prompt(state, offer=offer, had_tools=had_tools, forced=forced),
             tools=delivery.definitions if offer else (),
-            tool_choice=self.context.tool_choice if offer and not state.called else None,
-            params=self.context.params,
-            headers=self.context.headers,
+            tool_choice=choice,
+            params=sendable_params(context.params, tools=offer, closing=had_tools and not offer),
+            headers=context.headers,
         )
+
+    async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelReply:
+        request = self.request(state, delivery, offer=offer, forced=forced)
         provider = self.engine.provider
         await self.emit(
             ModelAsked(
@@ -184,7 +232,7 @@ class _Run:
             )
         )
         started = time.perf_counter()
-        reply = await (self.listen(request, offer, forced) if self.live else provider.complete(request))
+        reply = await (self.listen(request, state, offer, forced) if self.live else provider.complete(request))
         self.raw = reply.raw
         await self.emit(
             ModelAnswered(
@@ -200,12 +248,12 @@ class _Run:
         )
         return reply
 
-    async def listen(self, request: ModelRequest, offer: bool, forced: bool) -> ModelReply:
+    async def listen(self, request: ModelRequest, state: RunState, offer: bool, forced: bool) -> ModelReply:
         """Stream an answer. Text goes out as it comes, and so do calls of the caller's tools; ours stay inside.
 
         A forced attempt may be thrown away, so its text is held until it counts.
         """
-        calls = _StreamedCalls(self.context, request.messages)
+        calls = StreamedCalls(self.context.view, state.meta, request.messages)
         held: list[ModelDelta] = []
         reply: ModelReply | None = None
         async for item in self.engine.provider.stream(request):
@@ -238,6 +286,10 @@ class _Run:
     def must_call(self, state: RunState, delivery: Delivery) -> bool:
         return self.preset.force and not state.called and bool(delivery.tools)
 
+    def satisfies_force(self, call: ToolCall, state: RunState) -> bool:
+        """Looking for tools is not using one; running one through `execute_tool` is."""
+        return call.name == EXECUTE_TOOL or not is_meta(call.name, self.context.view, state.meta)
+
     async def not_called(self, state: RunState, reply: ModelReply) -> tuple[RunState, bool]:
         """A forced attempt without a real call. True: ask again from the original message; False: the reply counts."""
         state = replace(state, forced=state.forced + 1)
@@ -269,7 +321,7 @@ class _Run:
         admitted: dict[int, Admitted] = {}
         for index, pending in enumerate(outcomes):
             if pending.result is None and pending.waiting != "client":
-                gated = await self.engine.executor.admit(pending, self.context, self.emit)
+                gated = await self.engine.executor.admit(pending, self.context, self.emit, meta=state.meta)
                 if isinstance(gated, Admitted):
                     admitted[index] = gated
                 else:
@@ -279,16 +331,16 @@ class _Run:
             detail = f"the limit of {self.limits.turns} tool calls in one request is reached"
             outcomes[index] = replace(outcomes[index], result=failed(f"Not run: {detail}.", "limit"))
             del admitted[index]
-        results = await self.carry_out(admitted, state.turns)
-        for index, result in results.items():
-            outcomes[index] = replace(outcomes[index], result=result, waiting="")
-        called = tuple(admitted[index].tool.name for index in admitted)
+        outcomes = await self.carry_out(state, admitted, outcomes)
+        called = tuple(call.tool.name for call in admitted.values())
         state = replace(state, turns=state.turns + len(admitted), called=(*state.called, *called))
         if refused:
+            await self.checkpoint(replace(state, pending=tuple(outcomes)))
             await self.emit(LimitReached(run_id=state.run_id, limit="turns", detail=f"{self.limits.turns} turns"))
             raise LimitExceededError(f"the request asked for more than {self.limits.turns} tool calls", limit="turns")
         state, warned = self.watch_repeats(state, admitted, outcomes)
         state = apply(state, warned)
+        await self.checkpoint(state)
         if state.status == "completed" and self.live:  # a meta tool gave the answer: nobody has streamed it yet
             await self.emit(TextDelta(run_id=state.run_id, text=state.text))
         return state
@@ -315,6 +367,8 @@ class _Run:
             delivered=state.delivered,
             fixed_tokens=self.deliver(state).tokens,
             fixed_meta=len(state.meta),
+            meta_tokens=definition_tokens(self.engine.meta[name] for name in state.meta),
+            pinned=forced_names(self.context.tool_choice),
             exact_categories=self.preset.expand_by == "categories",
         )
 
@@ -323,23 +377,19 @@ class _Run:
             return []
         return list(admitted)[max(0, self.limits.turns - taken) :]
 
-    async def carry_out(self, admitted: dict[int, Admitted], taken: int) -> dict[int, ToolResult]:
-        """Run the admitted calls, together or in order; turns are numbered in call order either way."""
-        numbered = {index: taken + number for number, index in enumerate(admitted, start=1)}
-        if len(admitted) < 2 or not self.together(admitted):
-            return {index: await self.carry_out_one(call, numbered[index]) for index, call in admitted.items()}
+    async def carry_out(
+        self, state: RunState, admitted: dict[int, Admitted], outcomes: list[PendingCall]
+    ) -> list[PendingCall]:
+        """Run the admitted calls; the outcomes with theirs entered. Nothing that has run may run again after a failure."""
+        if not admitted:
+            return outcomes
+        batch = Batch(self.engine.executor, self.context, self.limits, self.emit, admitted=admitted, taken=state.turns)
         try:
-            async with asyncio.TaskGroup() as group:
-                tasks = {
-                    index: group.create_task(self.carry_out_one(call, numbered[index]))
-                    for index, call in admitted.items()
-                }
-        except BaseExceptionGroup as failures:  # only the trail can fail here, and it says all there is to say
-            raise failures.exceptions[0] from None
-        return {index: task.result() for index, task in tasks.items()}
-
-    async def carry_out_one(self, call: Admitted, turn: int) -> ToolResult:
-        return await self.engine.executor.carry_out(call, self.context, self.limits, turn, self.emit)
+            await batch.run(together=self.together(admitted))
+        except BaseException:
+            await self.checkpoint(replace(state, pending=tuple(batch.entered(outcomes))))
+            raise
+        return batch.entered(outcomes)
 
     def together(self, admitted: dict[int, Admitted]) -> bool:
         if self.preset.batch == "auto":
@@ -367,43 +417,6 @@ class _Run:
         return replace(state, repeats=tuple(counts.items()), closing=state.closing or closing), outcomes
 
 
-class _StreamedCalls:
-    """The calls of a streamed answer: each gets an id nobody used before, and the caller's own are counted apart, as
-    the caller will see them."""
-
-    def __init__(self, context: RunContext, earlier: Sequence[Message]) -> None:
-        self._context = context
-        self._used = used_ids(earlier)
-        self._ids: dict[int, str] = {}
-        self._shown: dict[int, int] = {}
-
-    def of_the_caller(self, deltas: Sequence[CallDelta]) -> list[CallDelta]:
-        found = []
-        for delta in deltas:
-            if delta.index not in self._ids:
-                self._ids[delta.index] = fresh_id(delta.id or "", self._used)
-                tool = self._context.view.get(delta.name or "")
-                if tool is not None and tool.source == CLIENT_SOURCE:
-                    self._shown[delta.index] = len(self._shown)
-                delta = replace(delta, id=self._ids[delta.index])
-            if delta.index in self._shown:
-                found.append(replace(delta, index=self._shown[delta.index]))
-        return found
-
-    def with_ids(self, message: Message) -> Message:
-        """The whole message with the ids that were streamed."""
-        ids = [self._ids[index] for index in sorted(self._ids)]
-        if len(ids) != len(message.tool_calls):
-            return message
-        pairs = zip(message.tool_calls, ids, strict=True)
-        return replace(message, tool_calls=tuple(replace(call, id=given) for call, given in pairs))
-
-
-def satisfies_force(call: ToolCall) -> bool:
-    """Looking for tools is not using one; running one through `execute_tool` is."""
-    return call.name not in META_TOOLS or call.name == EXECUTE_TOOL
-
-
 def completed(state: RunState, message: Message) -> RunState:
     return replace(
         state, status="completed", text=message.text, messages=(*state.messages, message), pending=(), repeats=()
@@ -419,8 +432,7 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
     if any(item.waiting == "approval" for item in outcomes):
         return replace(state, status="pending", pending=tuple(outcomes))
     if any(item.waiting == "client" for item in outcomes):
-        calls = tuple(_as_client_call(item) for item in outcomes)
-        return replace(state, status="client_calls", pending=calls, text=state.messages[-1].text)
+        return replace(state, status="client_calls", pending=tuple(outcomes), text=state.messages[-1].text)
     results = tuple(
         Message(role="tool", tool_call_id=item.call.id, content=item.result.content)
         for item in outcomes
@@ -433,12 +445,6 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
     return state if finish is None else completed(state, Message(role="assistant", content=finish.text))
 
 
-def _as_client_call(item: PendingCall) -> PendingCall:
-    """The caller knows its tools by their own names: an `execute_tool` around one is taken off."""
-    call = unwrap(item.call)
-    return item if item.waiting != "client" or isinstance(call, ToolResult) else replace(item, call=call)
-
-
 def with_effect(state: RunState, result: ToolResult) -> RunState:
     """What a meta tool changes in a run: tools appended at the end, or, when the reserve is spent, the whole array."""
     if not isinstance(result.effect, Reveal):
@@ -446,24 +452,6 @@ def with_effect(state: RunState, result: ToolResult) -> RunState:
     reveal = result.effect
     added = tuple(DeliveredTool(name=name, slim=name in reveal.slim) for name in reveal.names)
     return replace(state, delivered=added if reveal.replace else (*state.delivered, *added))
-
-
-def with_unique_ids(message: Message, earlier: Sequence[Message]) -> Message:
-    """Results must find their call: one without an id, or with one used before, gets a fresh one."""
-    used = used_ids(earlier)
-    calls = tuple(replace(call, id=fresh_id(call.id, used)) for call in message.tool_calls)
-    return replace(message, tool_calls=calls)
-
-
-def used_ids(messages: Sequence[Message]) -> set[str]:
-    return {call.id for message in messages for call in message.tool_calls}
-
-
-def fresh_id(wanted: str, used: set[str]) -> str:
-    """`wanted` if it is new, else an id that is; taken note of in `used`."""
-    given = wanted if wanted and wanted not in used else f"call_{uuid.uuid4().hex}"
-    used.add(given)
-    return given
 
 
 def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:

@@ -5,17 +5,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import msgspec
 
-from toolcaddie.catalog import View
+from toolcaddie.catalog import Catalog, View
 from toolcaddie.meta import (
     GET_TOOL_SCHEMA,
     LIST_TOOLS,
+    META_TOOLS,
     PAGE_SIZE,
     REQUEST_MORE_TOOLS,
     RESPOND,
@@ -24,10 +26,14 @@ from toolcaddie.meta import (
 from toolcaddie.ports import SelectionQuery, Selector
 from toolcaddie.run import Budget, DeliveredTool, Selection
 from toolcaddie.schema import wire_definition
-from toolcaddie.suggest import close_names
+from toolcaddie.suggest import Names
 from toolcaddie.tool_types import Finish, Reveal, Tool, ToolResult, failed
 
 _MAX_HITS = 50
+_QUERY_LOOKED_AT = 500
+"""Characters of a search: a model may write a megabyte."""
+_CATALOGS = 8
+"""Catalogs whose names are kept ready for suggestions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +47,17 @@ class MetaScene:
     fixed_tokens: int
     """Tokens of all that is sent already."""
     fixed_meta: int
+    meta_tokens: int
+    """Of these tokens, the meta tools': what is sent even when everything else is taken anew."""
+    pinned: Sequence[str]
+    """Tools that the caller's choice names: they stay when everything else is taken anew."""
     exact_categories: bool
     """`request_more_tools` as in source 000: by categories, the same selection again, new names appended."""
+
+
+def is_meta(name: str, view: View, offered: Collection[str]) -> bool:
+    """Whether a name means a meta tool: it was offered as one, or nobody else has it. A caller's own tool comes first."""
+    return name in offered or (name in META_TOOLS and view.get(name) is None)
 
 
 def answer(name: str, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
@@ -90,7 +105,14 @@ def _reveal_new(text: str | None, categories: Sequence[str], scene: MetaScene) -
     new = _new_tools(selection, query.exclude)
     if new or not any(drop.stage in ("provider_cap", "max_tokens") for drop in selection.dropped):
         return _reveal(new)
-    fresh = SelectionQuery(text=query.text, categories=query.categories, fixed_count=scene.fixed_meta, expandable=True)
+    fresh = SelectionQuery(
+        text=query.text,
+        categories=query.categories,
+        pinned=scene.pinned,
+        fixed_count=scene.fixed_meta,
+        fixed_tokens=scene.meta_tokens,
+        expandable=True,
+    )
     return _reveal(_new_tools(scene.selector.select(scene.view, fresh, scene.budget), frozenset()), replace=True)
 
 
@@ -141,16 +163,16 @@ def _search(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
     query = arguments["query"]
     ranked = [hit.tool for hit in scene.selector.search(scene.view, query, limit)]
     names = {tool.name for tool in ranked}
-    plain = [tool for tool in scene.view if tool.name not in names and _contains_all(tool, query)]
-    hits = [*ranked, *plain][:limit]
+    words = query[:_QUERY_LOOKED_AT].lower().split()
+    plain = (tool for tool in scene.view if words and tool.name not in names and _contains_all(tool, words))
+    hits = [*ranked, *islice(plain, max(0, limit - len(ranked)))]
     return _json({"total": len(hits), "tools": [_summary(tool) for tool in hits]})
 
 
-def _contains_all(tool: Tool, query: str) -> bool:
+def _contains_all(tool: Tool, words: Sequence[str]) -> bool:
     """Plain search as in source 004: every word somewhere in name, description or category, in any case."""
     text = f"{tool.name} {tool.description} {tool.category or ''}".lower()
-    words = re.findall(r"\S+", query.lower()[:500])
-    return bool(words) and all(word in text for word in words)
+    return all(word in text for word in words)
 
 
 def _schema(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
@@ -176,9 +198,14 @@ _ANSWERS = {
 
 def unknown_tool(name: str, view: View) -> ToolResult:
     """The result for a name that is not visible: close visible names are suggested, hidden ones never confirmed."""
-    close = close_names(name, (tool.name for tool in view))
+    close = _names_of(view.catalog).close(name, view.mask)
     hint = f"Did you mean {', '.join(close)}?" if close else "Look for one with search_tools or request_more_tools."
     return failed(f"There is no tool {name[:64]!r}. {hint}", "unknown_tool")
+
+
+@lru_cache(maxsize=_CATALOGS)
+def _names_of(catalog: Catalog) -> Names:
+    return Names([tool.name for tool in catalog.tools])
 
 
 def _summary(tool: Tool) -> dict[str, Any]:

@@ -115,10 +115,10 @@ class FunctionSource:
 def _callables(given: Any) -> Iterator[Callable[..., Any]]:
     """The functions in what a caller handed over."""
     if isinstance(given, ModuleType):
-        found = [value for value in vars(given).values() if options_of(value) is not None and callable(value)]
-        if not found:
+        marked = [value for value in vars(given).values() if options_of(value) is not None and callable(value)]
+        if not marked:
             raise CatalogError(f"module {given.__name__!r} has no function marked @tool")
-        yield from found
+        yield from {id(value): value for value in marked}.values()  # one function may have two names in its module
     elif isinstance(given, type):
         raise CatalogError(f"{place_of(given)} is a class; hand over an instance of it, {given.__name__}(...)")
     elif inspect.isroutine(given) or options_of(given) is not None:

@@ -1,6 +1,9 @@
 """The chat-completions format and our words, translated both ways. Pure: no I/O, and wire names stand nowhere else.
 
 What is not known goes through: unknown fields of messages and calls ride in `extra`, content parts stay as they are.
+
+A call of another kind than a function (OpenAI's custom tools) rides in `extra` whole, with its `type`. Its `arguments` are for
+readers only: the input as the model wrote it.
 """
 
 from __future__ import annotations
@@ -29,7 +32,10 @@ _DECODER = msgspec.json.Decoder()
 _MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 _FUNCTION_FIELDS = frozenset({"name", "arguments"})
+_FUNCTION, _CUSTOM = "function", "custom"
 _DONE = b"[DONE]"
+_WHOLE = frozenset({"id", "type", "name"})
+"""Texts that never come in pieces, but may come again with each."""
 _QUOTED = 300
 """So much of an answer we cannot read is shown in the error."""
 
@@ -75,6 +81,8 @@ def message_to_wire(message: Message) -> dict[str, Any]:
 
 
 def call_to_wire(call: ToolCall) -> dict[str, Any]:
+    if call.extra and "type" in call.extra:
+        return {"id": call.id, **call.extra}
     function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
     wire: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
     if call.extra:
@@ -92,7 +100,7 @@ class _Function(msgspec.Struct):
 
 
 class _Call(msgspec.Struct):
-    function: _Function
+    function: _Function | None = None
     id: str | None = None
 
 
@@ -125,6 +133,9 @@ class _Completion(msgspec.Struct):
 class _FunctionPiece(msgspec.Struct):
     name: str | None = None
     arguments: str | None = None
+
+
+_NOTHING = _FunctionPiece()
 
 
 class _CallPiece(msgspec.Struct):
@@ -202,12 +213,7 @@ def reply_from_wire(body: bytes, *, who: str) -> ModelReply:
     choice = answer.choices[0]
     wire = raw["choices"][0]["message"]
     calls = tuple(
-        ToolCall(
-            id=call.id or _new_call_id(),
-            name=call.function.name,
-            arguments=call.function.arguments or "{}",
-            extra=_call_extra(wire["tool_calls"][position]),
-        )
+        _whole_call(call, wire["tool_calls"][position], who)
         for position, call in enumerate(choice.message.tool_calls or ())
     )
     return ModelReply(
@@ -221,30 +227,42 @@ def reply_from_wire(body: bytes, *, who: str) -> ModelReply:
     )
 
 
-def message_from_wire(wire: Mapping[str, Any]) -> Message:
-    """A message as a client sends it, already checked to have a role; calls that are not functions stay in `extra`."""
-    found = wire.get("tool_calls") or ()
-    functions = all(isinstance(call.get("function"), Mapping) for call in found)
-    extra = {name: value for name, value in wire.items() if name not in _MESSAGE_FIELDS}
-    if not functions:
-        extra["tool_calls"] = found
-    return Message(
-        role=wire["role"],
-        content=_content(wire.get("content")),
-        tool_calls=tuple(_call_from_wire(call) for call in found) if functions else (),
-        tool_call_id=wire.get("tool_call_id"),
-        extra=extra or None,
-    )
+def _whole_call(call: _Call, wire: JsonObject, who: str) -> ToolCall:
+    call_id = call.id or _new_call_id()
+    if call.function is not None:
+        return ToolCall(
+            id=call_id,
+            name=call.function.name,
+            arguments=call.function.arguments or "{}",
+            extra=_call_extra(wire),
+        )
+    kind = _kind_of(wire)
+    if kind == _FUNCTION:
+        raise ProviderProtocolError(
+            f"{who} answered in an unknown shape: a tool call without a function", body=_ENCODER.encode(wire)
+        )
+    name, text = _named(wire, kind)
+    extra = {name: value for name, value in wire.items() if value is not None and name not in ("id", "index")}
+    return ToolCall(id=call_id, name=name or kind, arguments=text, extra={**extra, "type": kind})
 
 
-def _call_from_wire(wire: Mapping[str, Any]) -> ToolCall:
-    function = wire["function"]
-    return ToolCall(
-        id=wire.get("id") or _new_call_id(),
-        name=function.get("name", ""),
-        arguments=function.get("arguments") or "{}",
-        extra=_call_extra(wire),
-    )
+def _kind_of(wire: JsonObject) -> str:
+    """What is called: a function, or whatever the call (or this piece of it) says; later pieces often leave `type` out."""
+    if wire.get(_FUNCTION) is not None:
+        return _FUNCTION
+    said = wire.get("type")
+    if said and isinstance(said, str):
+        return said
+    return _CUSTOM if isinstance(wire.get(_CUSTOM), dict) else _FUNCTION
+
+
+def _named(wire: JsonObject, kind: str) -> tuple[str, str]:
+    """Name and input of a call that is no function, as far as they are there."""
+    inside = wire.get(kind)
+    if not isinstance(inside, dict):
+        return "", ""
+    name, text = inside.get("name"), inside.get("input")
+    return name if isinstance(name, str) else "", text if isinstance(text, str) else ""
 
 
 def _content(content: Any) -> str | tuple[JsonObject, ...] | None:
@@ -258,8 +276,9 @@ def _message_extra(wire: Mapping[str, Any]) -> JsonObject | None:
 
 def _call_extra(wire: Mapping[str, Any]) -> JsonObject | None:
     extra = {name: value for name, value in wire.items() if name not in _CALL_FIELDS}
-    if len(wire["function"]) > len(_FUNCTION_FIELDS):
-        extra["function"] = {k: v for k, v in wire["function"].items() if k not in _FUNCTION_FIELDS}
+    nested = {k: v for k, v in (wire.get(_FUNCTION) or {}).items() if k not in _FUNCTION_FIELDS}
+    if nested:
+        extra[_FUNCTION] = nested
     return extra or None
 
 
@@ -288,7 +307,43 @@ def _new_call_id() -> str:
 class _GatheredCall:
     id: str
     name: str
-    arguments: list[str] = field(default_factory=list)
+    kind: str
+    texts: list[str] = field(default_factory=list)
+    """Pieces of the arguments, or of a custom tool's input."""
+    extra: JsonObject = field(default_factory=dict)
+
+    def take(self, text: str, kind: str, extra: JsonObject | None) -> None:
+        self.texts.append(text)
+        if extra is None:
+            return
+        if text and kind != _FUNCTION:  # the input stands in `texts`: it may be long, and is joined once
+            extra = {**extra, kind: {**extra[kind], "input": ""}}
+        self.extra = _grown(self.extra, extra)
+
+    def whole(self) -> ToolCall:
+        text = "".join(self.texts)
+        if self.kind == _FUNCTION:
+            return ToolCall(id=self.id, name=self.name, arguments=text or "{}", extra=self.extra or None)
+        inside = self.extra.get(self.kind)
+        extra = {"type": self.kind, **self.extra}
+        if isinstance(inside, dict) and "input" in inside:
+            extra[self.kind] = {**inside, "input": text}
+        return ToolCall(id=self.id, name=self.name, arguments=text, extra=extra)
+
+
+def _grown(earlier: JsonObject, new: JsonObject) -> JsonObject:
+    """What came before with a piece more: texts and lists are joined, objects grow by field, anything else is last-wins."""
+    grown = dict(earlier)
+    for name, value in new.items():
+        before = grown.get(name)
+        texts = isinstance(value, str) and isinstance(before, str) and name not in _WHOLE
+        if texts or (isinstance(value, list) and isinstance(before, list)):
+            grown[name] = before + value
+        elif isinstance(value, dict) and isinstance(before, dict):
+            grown[name] = _grown(before, value)
+        elif value is not None:
+            grown[name] = value
+    return grown
 
 
 class Gathering:
@@ -304,7 +359,7 @@ class Gathering:
         self._who = who
         self._show_usage = show_usage
         self._head: dict[str, Any] = {}
-        self._message: dict[str, Any] = {}
+        self._message: JsonObject = {}
         self._text: list[str] = []
         self._parts: list[JsonObject] = []
         self._calls: list[_GatheredCall] = []
@@ -357,32 +412,35 @@ class Gathering:
             self._text.append(delta.content)
         elif delta.content:
             self._parts.extend(delta.content)
-        calls.extend(self._piece(piece) for piece in delta.tool_calls or ())
-        self._keep_unknown(wire["delta"])
+        for position, piece in enumerate(delta.tool_calls or ()):
+            found = self._piece(piece, wire["delta"]["tool_calls"][position])
+            if found is not None:
+                calls.append(found)
+        unknown = _message_extra(wire["delta"])
+        if unknown is not None:  # reasoning, refusals
+            self._message = _grown(self._message, unknown)
 
-    def _keep_unknown(self, delta: Mapping[str, Any]) -> None:
-        """Unknown fields of the message (reasoning, refusals): texts come in pieces, lists grow, anything else is last-wins."""
-        for name, value in delta.items():
-            if value is None or name in _MESSAGE_FIELDS:
-                continue
-            earlier = self._message.get(name)
-            joins = (isinstance(value, str) and isinstance(earlier, str)) or (
-                isinstance(value, list) and isinstance(earlier, list)
-            )
-            self._message[name] = earlier + value if joins else value
-
-    def _piece(self, piece: _CallPiece) -> CallDelta:
-        name = piece.function.name if piece.function else None
-        arguments = (piece.function.arguments if piece.function else None) or ""
+    def _piece(self, piece: _CallPiece, wire: JsonObject) -> CallDelta | None:
+        """None: of a call that is no function. Such a one is known when it is whole, and comes with the reply."""
+        kind = _kind_of(wire)
+        function = piece.function or _NOTHING
+        name, text = (function.name, function.arguments or "") if kind == _FUNCTION else _named(wire, kind)
         index = self._index_of(piece, name)
-        if index < len(self._calls):
-            self._calls[index].arguments.append(arguments)
-            return CallDelta(index=index, arguments=arguments)
-        if not name:
+        opens = index == len(self._calls)
+        if opens:
+            self._calls.append(self._opened(piece, kind, name))
+        call = self._calls[index]
+        call.take(text, kind, _call_extra(wire))
+        if call.kind != _FUNCTION:
+            return None
+        if opens:
+            return CallDelta(index=index, id=call.id, name=name, arguments=text)
+        return CallDelta(index=index, arguments=text)
+
+    def _opened(self, piece: _CallPiece, kind: str, name: str | None) -> _GatheredCall:
+        if not name and kind == _FUNCTION:
             raise ProviderProtocolError(f"{self._who} began a tool call without saying which tool")
-        call = _GatheredCall(id=piece.id or _new_call_id(), name=name, arguments=[arguments])
-        self._calls.append(call)
-        return CallDelta(index=index, id=call.id, name=name, arguments=arguments)
+        return _GatheredCall(id=piece.id or _new_call_id(), name=name or kind, kind=kind)
 
     def _index_of(self, piece: _CallPiece, name: str | None) -> int:
         """Our number of the call this piece belongs to; the next free one: it opens a call."""
@@ -411,12 +469,8 @@ class Gathering:
         """The whole answer. Raises `ProviderProtocolError` if none came."""
         if not self._answered:
             raise ProviderProtocolError(f"{self._who} streamed no choice")
-        calls = tuple(
-            ToolCall(id=call.id, name=call.name, arguments="".join(call.arguments) or "{}") for call in self._calls
-        )
-        message = Message(
-            role="assistant", content=self._content(), tool_calls=calls, extra=dict(self._message) or None
-        )
+        calls = tuple(call.whole() for call in self._calls)
+        message = Message(role="assistant", content=self._content(), tool_calls=calls, extra=self._message or None)
         finish = self._finish_reason or _finish_of(calls)
         return ModelReply(
             message=message,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -62,6 +63,7 @@ _KEPT_URLS = 64
 _ERROR_SECONDS = 10.0
 _DRAIN_SECONDS = 0.2
 _DRAIN_BYTES = 4096
+_LONGEST_WAIT = 86_400.0
 _MIN_SECRET = 8
 """Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
 
@@ -336,18 +338,20 @@ def _kind_of(status: int) -> type[ProviderError]:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, from either spelling of the header; None: not said, or not understood."""
+    """Seconds to wait, a day at most, from either spelling of the header; None: not said, or not understood."""
     said = headers.get("Retry-After", "").strip()
-    if not said:
-        return None
     try:
-        return max(0.0, float(said))
+        seconds = float(said)
     except ValueError:
-        pass
+        seconds = _seconds_until(said)
+    return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
+
+
+def _seconds_until(date: str) -> float:
     try:
-        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
-    except ValueError:
-        return None
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return math.nan
 
 
 async def _beginning(response: aiohttp.ClientResponse) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from toolcaddie.schema.check import argument_errors, check_schema, compile_schema
 from toolcaddie.schema.encoding import BYTES_PER_TOKEN, canonical_json, digest, estimate_tokens
 from toolcaddie.schema.slim import slim_schema
-from toolcaddie.schema.wire import wire_definition
+from toolcaddie.schema.wire import definition_tokens, wire_definition
 
 __all__ = [
     "BYTES_PER_TOKEN",
@@ -13,6 +13,7 @@ __all__ = [
     "canonical_json",
     "check_schema",
     "compile_schema",
+    "definition_tokens",
     "digest",
     "estimate_tokens",
     "slim_schema",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ LONG_DESCRIPTION = 160
 
 _NOISE = frozenset({"title", "examples", "example", "$comment", "$schema", "$id", "deprecated", "discriminator"})
 _DEFINITIONS = ("$defs", "definitions")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._$-]+")
 
 
 def slim_schema(schema: Any) -> Any:
@@ -83,7 +85,7 @@ def _fold(schema: dict[str, Any]) -> dict[str, Any]:
     while renames := _equal_definitions(schema):
         folded = _renamed(schema, renames)
         for old in renames:
-            keyword, name = steps(old) or ("", "")
+            _, keyword, name = old.split("/")
             # A pointer into the middle of it still needs it; otherwise it goes with the unused ones below.
             if not any(reference.startswith(old + "/") for reference in _all_references(folded)):
                 del folded[keyword][name]
@@ -99,8 +101,8 @@ def _equal_definitions(schema: Mapping[str, Any]) -> dict[str, str]:
     for keyword in _DEFINITIONS:
         bodies = schema.get(keyword)
         for name, body in bodies.items() if isinstance(bodies, dict) else ():
-            reference = f"#/{keyword}/{name.replace('~', '~0').replace('/', '~1')}"
-            equal.setdefault(canonical_json(body), []).append(reference)
+            if _PLAIN_NAME.fullmatch(name):  # others can be written in several ways, so a reference to them is not seen
+                equal.setdefault(canonical_json(body), []).append(f"#/{keyword}/{name}")
     shortest = {reference: min(group, key=len) for group in equal.values() for reference in group}
     return {reference: kept for reference, kept in shortest.items() if kept != reference}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolcaddie.schema.encoding import shorten
+import msgspec
+
+from toolcaddie.schema.encoding import estimate_tokens, shorten
 from toolcaddie.schema.slim import LONG_DESCRIPTION, slim_schema
 from toolcaddie.tool_types import Tool
 
@@ -19,6 +21,11 @@ def wire_definition(tool: Tool, *, slim: bool = False) -> dict[str, Any]:
     if not slim or not isinstance(theirs, Mapping):  # a kind we do not know: nothing in it is ours to cut
         return dict(tool.definition)
     return {**tool.definition, "function": _slim_function(theirs)}
+
+
+def definition_tokens(tools: Iterable[Tool]) -> int:
+    """What these tools cost together, each rounded up by itself as the allotment counts them."""
+    return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in tools)
 
 
 def _slim_function(function: Mapping[str, Any]) -> dict[str, Any]:

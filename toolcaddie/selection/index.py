@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.ports import Ranker, RankerFactory
+from toolcaddie.run import Selection
 from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.categories import Categories
 from toolcaddie.tool_types import Tool
 
 _MOST_CATALOGS = 64
 _MOST_TOOLS = 100_000
+_MOST_TOKENS = 10_000_000
 
 
 class CatalogIndex:
@@ -36,6 +38,9 @@ class CatalogIndex:
             self.place[members] = np.arange(len(members))
         self.defaults: tuple[int, ...] = tuple(i for i, category in enumerate(catalog.categories) if category.default)
         self.full: npt.NDArray[np.int64] = np.array([_tokens(tool) for tool in catalog.tools], dtype=np.int64)
+        self.tokens = int(self.full.sum())
+        self.settled: dict[Hashable, Selection] = {}
+        """Selections that do not depend on what is asked: everything fits. By what they do depend on."""
         self._slim = np.full(self.size, -1, dtype=np.int64)
         self._catalog = catalog
         self._factories = factories
@@ -62,7 +67,7 @@ class CatalogIndex:
 
 
 class IndexCache:
-    """The indexes used last, by catalog version; bounded by catalogs and by their tools together."""
+    """The indexes used last, by catalog version; bounded by catalogs, by their tools together and by those tools' sizes."""
 
     def __init__(self, make: Callable[[Catalog], CatalogIndex]) -> None:
         self._make = make
@@ -89,11 +94,17 @@ class IndexCache:
                 self._building.pop(catalog.version, None)
         with self._lock:
             self._kept[catalog.version] = index
-            while len(self._kept) > 1 and (
-                len(self._kept) > _MOST_CATALOGS or sum(kept.size for kept in self._kept.values()) > _MOST_TOOLS
-            ):
+            while len(self._kept) > 1 and self._over():
                 self._kept.popitem(last=False)
         return index
+
+    def _over(self) -> bool:
+        kept = self._kept.values()
+        return (
+            len(kept) > _MOST_CATALOGS
+            or sum(index.size for index in kept) > _MOST_TOOLS
+            or sum(index.tokens for index in kept) > _MOST_TOKENS
+        )
 
 
 def _tokens(tool: Tool, *, slim: bool = False) -> int:

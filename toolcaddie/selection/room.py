@@ -35,6 +35,25 @@ def room_for(
     return Room(count=count, places=places, tokens=left - full, tokens_slim=left - slim)
 
 
+def pins_that_fit(
+    index: CatalogIndex,
+    query: SelectionQuery,
+    budget: Budget,
+    core: Ints,
+    pinned: Ints,
+    scores: npt.NDArray[np.float32],
+) -> Ints:
+    """The pinned tools, or of a list too long the best, at least one: a caller may allow hundreds where few can be sent."""
+    order = np.argsort(-scores[pinned], kind="stable")
+    most = len(pinned)
+    if budget.provider_cap is not None:
+        most = min(most, budget.provider_cap - query.fixed_count - len(core))
+    if budget.max_tokens is not None:
+        left = budget.max_tokens - query.fixed_tokens - int(index.slim(core).sum())
+        most = min(most, int((np.cumsum(index.slim(pinned[order])) <= left).sum()))
+    return pinned if most == len(pinned) else np.sort(pinned[order[: max(1, most)]])
+
+
 def _check_places(view: View, query: SelectionQuery, budget: Budget, must: Ints) -> None:
     needed = len(must) + query.fixed_count
     if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:

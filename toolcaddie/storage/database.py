@@ -24,7 +24,7 @@ from toolcaddie.storage.writer import Writer
 
 _BUSY_MILLISECONDS = 5_000
 _WRITES = "toolcaddie_writes"
-_EXAMPLES = "write sqlite:///folder/file.sqlite, sqlite:////absolute/path/file.sqlite or postgresql://user@host/name"
+_EXAMPLES = "write sqlite:///folder/file.sqlite or sqlite:////absolute/path/file.sqlite"
 
 
 class Database:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
 from sqlalchemy import Connection, bindparam, delete, or_, select
 
@@ -13,13 +13,16 @@ from toolcaddie.storage.upsert import upsert
 from toolcaddie.storage.writer import Writer, outcome
 
 _SWEEP_SECONDS = 60.0
+_AT_ONCE = 500
+"""Keys of one statement: below every database's limit of parameters (older SQLite: 999)."""
 
 # Built once: making a statement costs more than running it.
-_LIVE = select(documents.c.value).where(
+_LIVE = select(documents.c.key, documents.c.value).where(
     documents.c.kind == bindparam("kind"),
-    documents.c.key == bindparam("key"),
     or_(documents.c.expires.is_(None), documents.c.expires > bindparam("now")),
 )
+_ONE = _LIVE.where(documents.c.key == bindparam("key"))
+_MANY = _LIVE.where(documents.c.key.in_(bindparam("keys", expanding=True)))
 
 
 class DocumentStore:
@@ -32,8 +35,16 @@ class DocumentStore:
         self._swept = 0.0
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        found = await self._reader.all(_LIVE, kind=kind, key=key, now=self._clock())
+        found = await self._reader.all(_ONE, kind=kind, key=key, now=self._clock())
         return bytes(found[0].value) if found else None
+
+    async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        wanted, now = list(dict.fromkeys(keys)), self._clock()
+        found: dict[str, bytes] = {}
+        for start in range(0, len(wanted), _AT_ONCE):
+            rows = await self._reader.all(_MANY, kind=kind, keys=wanted[start : start + _AT_ONCE], now=now)
+            found.update((row.key, bytes(row.value)) for row in rows)
+        return found
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
         expires = None if ttl is None else self._clock() + ttl

@@ -29,7 +29,7 @@ _CACHED = 10_000
 _USED_SECONDS = 60.0
 
 _BY_DIGEST = select(api_keys).where(api_keys.c.digest == bindparam("digest"), api_keys.c.revoked.is_(None))
-_ANY_LIVE = select(api_keys.c.id).where(api_keys.c.revoked.is_(None)).limit(1)
+_ANY = select(api_keys.c.id).limit(1)
 
 
 class ApiKeys:
@@ -89,7 +89,7 @@ class ApiKeys:
     async def any(self) -> bool:
         now = self._clock()
         if self._exist is None or now - self._exist[0] >= _FRESH_SECONDS:
-            self._exist = now, bool(await self._reader.all(_ANY_LIVE))
+            self._exist = now, bool(await self._reader.all(_ANY))
         return self._exist[1]
 
     async def _read(self, digest: str) -> ApiKey | None:

@@ -22,7 +22,8 @@ from toolcaddie.errors import StorageError
 T = TypeVar("T")
 
 _GROUP = 256
-_LINGER = 0.05
+_LINGER = 0.01
+"""Longer makes bigger groups, and while one is written no request moves: 50 ms put 1 to 2 ms on their slowest percent."""
 
 Tell = Callable[[], None]
 """Says an outcome to whoever waits for it."""

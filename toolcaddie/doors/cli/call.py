@@ -10,21 +10,22 @@ import click
 import msgspec
 
 from toolcaddie.doors.assemble import assembled
-from toolcaddie.doors.cli.failure import FAILED, WRONG_USE
+from toolcaddie.doors.cli.failure import FAILED, CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.tools import meant
+from toolcaddie.errors import RequestError
+from toolcaddie.schema import argument_errors
 from toolcaddie.settings import Settings
 from toolcaddie.tool_types import JsonObject, ToolResult
-
-_CALLERS_FAULT = frozenset({"invalid_arguments", "unknown_tool"})
 
 
 @click.command(
     name="call",
     epilog="\b\nExamples:\n"
     "  toolcaddie call get_clients_list --catalog gym search=John\n"
-    '  toolcaddie call convert_currency --catalog gym --args \'{"amount": 20, "from_currency": "EUR", "to_currency": "USD"}\'',
+    '  toolcaddie call get_clients_list --catalog gym --args \'{"search": "John"}\'',
 )
 @click.argument("tool")
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
@@ -48,8 +49,7 @@ def command(
     rest as text.
     """
     settings = settings_of(common, catalogs=catalogs, database_url=database_url)
-    given = _arguments(arguments)
-    result = asyncio.run(_call(settings, tool, given, pairs))
+    result = asyncio.run(_call(settings, tool, _arguments(arguments), pairs))
     if as_json:
         print_json(
             {
@@ -60,17 +60,31 @@ def command(
                 "error": result.error,
             }
         )
+    elif result.is_error:
+        raise CommandFailed(result.content)
     else:
-        click.echo(result.content, err=result.is_error)
+        click.echo(result.content)
     if result.is_error:
-        raise click.exceptions.Exit(WRONG_USE if result.error in _CALLERS_FAULT else FAILED)
+        raise click.exceptions.Exit(FAILED)
 
 
 async def _call(settings: Settings, name: str, given: Mapping[str, Any], pairs: Sequence[str]) -> ToolResult:
+    """What came of the call. Raises `RequestError` where the caller got the name or the arguments wrong: said for a person,
+    because the words of the result are for a model, with the whole schema in them."""
     async with assembled(settings, needs_catalog=True) as parts:
-        tool = parts.runtime.source.snapshot().get(name)
+        catalog = parts.runtime.source.snapshot()
+        tool = catalog.get(name)
         schema: JsonObject = {} if tool is None else tool.input_schema
-        return await parts.runtime.call(name, {**given, **_pairs(pairs, schema)})
+        arguments = {**given, **_pairs(pairs, schema)}
+        result = await parts.runtime.call(name, arguments)
+    match result.error:
+        case "unknown_tool":
+            raise RequestError(f"no tool {name!r}; {meant(name, [known.name for known in catalog])}", param="tool")
+        case "invalid_arguments":
+            wrong = "; ".join(argument_errors(schema, arguments)) or result.content
+            raise RequestError(f"{wrong}; see `toolcaddie tools show {name}`", param="arguments")
+        case _:
+            return result
 
 
 def _arguments(text: str | None) -> dict[str, Any]:

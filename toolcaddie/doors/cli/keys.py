@@ -33,7 +33,13 @@ def command() -> None:
     """
 
 
-@command.command("add", epilog='\b\nExample:\n  curl -H "Authorization: Bearer tc_..." http://127.0.0.1:8321/v1/models')
+@command.command(
+    "add",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie keys add laptop\n"
+    "  toolcaddie keys add reception --role staff --bot reception\n"
+    '  curl -H "Authorization: Bearer tc_..." http://127.0.0.1:8321/v1/models',
+)
 @click.argument("name")
 @click.option("--role", help="The role that requests with this key have.")
 @click.option("--bot", help="The bot that requests with this key belong to.")
@@ -76,7 +82,8 @@ def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
             )
             for key in keys
         ]
-        print_table(("id", "name", "secret", "role", "bot", "made", "used", "state"), rows)
+        columns = ("id", "name", "secret", "role", "bot", "made", "used", "state")
+        print_table(columns, rows, spare=("made", "secret", "used", "bot"))
 
 
 @command.command("revoke", epilog="\b\nExample:\n  toolcaddie keys revoke laptop")
@@ -85,7 +92,7 @@ def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def revoke(common: Common, key: str, database_url: str | None, as_json: bool) -> None:
-    """Take a key back; a running gateway refuses it within two seconds."""
+    """Take a key back; a running gateway refuses it within a second."""
     revoked = _with_keys(common, database_url, lambda keys: keys.revoke(key))
     if as_json:
         print_json(_key_json(revoked))

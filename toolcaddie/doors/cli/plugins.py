@@ -24,4 +24,4 @@ def command(as_json: bool) -> None:
         for group, plugins in found.items()
         for plugin in plugins
     ]
-    print_table(("group", "name", "from", "state"), rows)
+    print_table(("group", "name", "from", "state"), rows, spare=("from",))

@@ -92,7 +92,7 @@ def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
 def _print_selection(selection: Selection, delivery: Delivery) -> None:
     rows = [(chosen.tool.name, chosen.tool.category, f"{chosen.score:.3f}", _why(chosen)) for chosen in selection.tools]
     if rows:
-        print_table(("tool", "category", "score", "why"), rows, right=("score",))
+        print_table(("tool", "category", "score", "why"), rows, right=("score",), spare=("category",))
         click.echo()
     meta = f", with {', '.join(delivery.meta)}" if delivery.meta else ""
     click.echo(

@@ -1,4 +1,4 @@
-"""`toolcaddie serve`: the gateway as a process: its socket, its signals, and its ten lines for whoever started it."""
+"""`toolcaddie serve`: the gateway as a process: its socket and its signals."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -18,8 +20,9 @@ import uvicorn
 from toolcaddie.doors.assemble import Assembled, assembled
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of, upstream_options
-from toolcaddie.doors.cli.output import json_option, print_json
+from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.gateway.access import is_loopback
 from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
 from toolcaddie.errors import ConfigError
@@ -57,6 +60,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
     With the --upstream of a real model it selects tools for it; without one, the practice model answers, offline.
     """
     settings = settings_of(common, quiet=False, **flags)
+    announce = partial(_announce, config=common.config, as_json=as_json)
     config = uvicorn.Config(
         _no_app,
         loop="auto",
@@ -72,17 +76,22 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
         closing(_listen(settings.server.host, settings.server.port)) as listener,
         asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
     ):
-        runner.run(_serve(settings, config, listener, as_json=as_json))
+        runner.run(_serve(settings, config, listener, announce))
+    if not as_json:
+        note("stopped")
 
 
-async def _serve(settings: Settings, config: uvicorn.Config, listener: socket.socket, *, as_json: bool) -> None:
+async def _serve(
+    settings: Settings, config: uvicorn.Config, listener: socket.socket, announce: Callable[..., None]
+) -> None:
     async with assembled(settings) as parts:
-        await _refuse_open_door(parts)
+        needs_key = await parts.keys.any()
+        _refuse_open_door(settings.server.host, needs_key=needs_key)
         config.app = _until_cut(create_app(parts))
         # What was loaded stays: looking through it for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
-        server = _Server(config, started=lambda: _announce(parts, listener, as_json=as_json))
+        server = _Server(config, started=lambda: announce(parts, _url(listener), needs_key=needs_key))
         await server.serve(sockets=[listener])
 
 
@@ -148,46 +157,22 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-async def _refuse_open_door(parts: Assembled) -> None:
-    host = parts.settings.server.host
-    if not is_loopback(host) and not await parts.keys.any():
+def _refuse_open_door(host: str, *, needs_key: bool) -> None:
+    if not is_loopback(host) and not needs_key:
         raise ConfigError(
             f"--host {host} can be reached from other machines and there is no API key yet; make one with "
             "`toolcaddie keys add NAME`, or listen on 127.0.0.1"
         )
 
 
-def _announce(parts: Assembled, listener: socket.socket, *, as_json: bool) -> None:
+def _url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    tools = len(parts.runtime.source.snapshot())
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _announce(parts: Assembled, url: str, *, needs_key: bool, config: Path | None, as_json: bool) -> None:
     if as_json:
+        tools = len(parts.runtime.source.snapshot())
         print_json({"url": url, "base_url": f"{url}/v1", "provider": parts.provider.name, "tools": tools})
     else:
-        click.echo(_welcome(parts, url, tools))
-
-
-def _welcome(parts: Assembled, url: str, tools: int) -> str:
-    """Ten lines."""
-    catalogs = " ".join(f"--catalog {spec}" for spec in parts.settings.catalogs)
-    model = parts.runtime.model or "gpt-5-mini"
-    who = (
-        "The practice model answers: rules, offline. For a real one: export OPENAI_API_KEY=... or --upstream URL"
-        if parts.practice
-        else f"Answers come from {parts.settings.upstream.url or parts.provider.name}"
-    )
-    body = f'{{"model": "{model}", "messages": [{{"role": "user", "content": "freeze membership of John"}}]}}'
-    return "\n".join(
-        (
-            f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
-            who,
-            "Try next, in another terminal:",
-            f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\",
-            f"    -d '{body}'",
-            f'  python: openai.OpenAI(base_url="{url}/v1", api_key="none")',
-            f"  toolcaddie chat {catalogs}".rstrip(),
-            f'  toolcaddie select "freeze John\'s membership" {catalogs}'.rstrip(),
-            "  toolcaddie trail        what was selected, called and answered",
-            f"  {url}/metrics, and docs/ for everything else",
-        )
-    )
+        click.echo(welcome(parts, url, needs_key=needs_key, config=config))

@@ -45,12 +45,12 @@ def command(
     found = [tool for tool in _found(catalog, search) if category is None or tool.category == category]
     if category is not None and catalog.category(category) is None:
         names = [known.name for known in catalog.categories]
-        raise RequestError(f"no category {category!r}; {_meant(category, names)}", param="category")
+        raise RequestError(f"no category {category!r}; {meant(category, names)}", param="category")
     if as_json:
         print_json({"tools": [_tool_json(tool) for tool in found], "count": len(found)})
         return
     rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in found]
-    print_table(("tool", "category", "", "what it does"), rows)
+    print_table(("tool", "category", "flags", "what it does"), rows, spare=("category",))
     click.echo(f"{len(found)} of {len(catalog)} tools")
 
 
@@ -67,7 +67,7 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
     tool = catalog.get(name)
     if tool is None:
         names = [known.name for known in catalog]
-        raise RequestError(f"no tool {name!r}; {_meant(name, names)}", param="name")
+        raise RequestError(f"no tool {name!r}; {meant(name, names)}", param="name")
     if as_json:
         print_json({**_tool_json(tool), "definition": wire_definition(tool)})
         return
@@ -109,6 +109,7 @@ def _line(tool: Tool) -> str:
     return shortened(tool.description, _DESCRIPTION_SHOWN)
 
 
-def _meant(name: str, names: Sequence[str]) -> str:
+def meant(name: str, names: Sequence[str]) -> str:
+    """What to do about a name that is not there: the close ones, or where to look."""
     close = close_names(name, names)
     return f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists what there is"

@@ -91,6 +91,7 @@ def _print_runs(runs: Sequence[RunSummary]) -> None:
         ("run", "started", "status", "rounds", "calls", "seconds", "message"),
         rows,
         right=("rounds", "calls", "seconds"),
+        spare=("seconds", "rounds", "started", "calls"),
     )
 
 
@@ -99,7 +100,7 @@ def _print_events(events: Sequence[EventRecord]) -> None:
         (event.seq, local_time(event.at)[11:], event.kind, shortened(_sentence(event), _SENTENCE_SHOWN))
         for event in events
     ]
-    print_table(("#", "time", "event", "what"), rows, right=("#",))
+    print_table(("#", "time", "event", "what"), rows, right=("#",), spare=("time",))
 
 
 # --- one sentence an event ------------------------------------------------------------------------------------------------

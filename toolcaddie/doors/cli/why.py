@@ -142,4 +142,4 @@ def _print_run(selected: Mapping[str, Any]) -> None:
         (tool["name"], "", f"{tool['score']:.3f}", f"out: {tool['stage']}; {tool['detail']}")
         for tool in selected["dropped"]
     ]
-    print_table(("tool", "category", "score", "why"), rows, right=("score",))
+    print_table(("tool", "category", "score", "why"), rows, right=("score",), spare=("category",))

@@ -1,18 +1,17 @@
 """Who may use the gateway.
 
-With keys: a live one in `Authorization: Bearer`. Without: only a client on this machine, and only one that is not a web
-page somewhere else. A browser would send a page's requests to a loopback server too; so the Host must be a loopback name
-(against rebound DNS names), an Origin, if there is one, as well (against foreign pages), and a body must be JSON (which a
-page cannot send across origins without asking first).
+With keys: a live one in `Authorization: Bearer`. A server that ever had keys stays so: revoking the last one must not open
+the door. Without: only a client on this machine, and only one that is not a web page somewhere else. A browser would send a
+page's requests to a loopback server too; so the Host must be a loopback name (against rebound DNS names), an Origin, if
+there is one, as well (against foreign pages), and a body must be JSON (which a page cannot send across origins without
+asking first).
 """
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
-import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -20,12 +19,9 @@ from toolcaddie.doors.gateway.problems import Problem, problem
 from toolcaddie.ports import KeyStore
 from toolcaddie.run import Principal
 
-_FRESH = 1.0
-"""Seconds a look-up of keys is believed: a revoked key works at most this much longer."""
-_REMEMBERED = 1_000
+_NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")
 
 
-@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether a host name or literal means this machine."""
     name = host.strip("[]").rstrip(".").lower()
@@ -38,70 +34,57 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Decides for each request; looks keys up at most once a second each."""
+    """Decides for each request. The key store remembers what it looked up, for a second at most."""
 
-    def __init__(self, keys: KeyStore, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, keys: KeyStore) -> None:
         self._keys = keys
-        self._clock = clock
-        self._any: tuple[float, bool] | None = None
-        self._seen: OrderedDict[bytes, tuple[float, Principal | None]] = OrderedDict()
 
     async def check(self, headers: Mapping[bytes, bytes], *, client: str | None, has_body: bool) -> Principal | Problem:
         """The principal, or the answer that refuses."""
         if await self.has_keys():
             return await self._by_key(headers.get(b"authorization", b""))
-        return _local(headers, client, has_body)
+        kind = headers.get(b"content-type", b"") if has_body else None
+        return _local(client, headers.get(b"host", b""), headers.get(b"origin"), kind)
 
     async def has_keys(self) -> bool:
-        now = self._clock()
-        if self._any is None or now - self._any[0] > _FRESH:
-            self._any = (now, await self._keys.any())
-        return self._any[1]
+        return await self._keys.any()
 
     async def _by_key(self, header: bytes) -> Principal | Problem:
         scheme, _, secret = header.decode("latin-1").partition(" ")
         if scheme.lower() != "bearer" or not secret.strip():
             return _unauthorized("no API key was given; send 'Authorization: Bearer tc_...'")
-        principal = await self._principal(secret.strip())
-        if principal is None:
-            return _unauthorized("the API key is unknown or revoked")
-        return principal
-
-    async def _principal(self, secret: str) -> Principal | None:
-        now, known = self._clock(), hashlib.sha256(secret.encode()).digest()
-        at, principal = self._seen.get(known, (float("-inf"), None))
-        if now - at <= _FRESH:
-            return principal
-        key = await self._keys.check(secret)
-        principal = None if key is None else key.principal
-        self._seen[known] = (now, principal)
-        if len(self._seen) > _REMEMBERED:
-            self._seen.popitem(last=False)
-        return principal
+        key = await self._keys.check(secret.strip())
+        return _unauthorized("the API key is unknown or revoked") if key is None else key.principal
 
 
-def _local(headers: Mapping[bytes, bytes], client: str | None, has_body: bool) -> Principal | Problem:
+@lru_cache(maxsize=64)  # a client asks again and again with the same four
+def _local(client: str | None, host: bytes, origin: bytes | None, kind: bytes | None) -> Principal | Problem:
+    """`kind`: the content type of the body, if there is one."""
     if client is not None and not is_loopback(client):
         return _forbidden(
             "this server has no API keys and answers only its own machine; make one: toolcaddie keys add NAME"
         )
-    host = _host(headers.get(b"host", b"").decode("latin-1"))
-    if not is_loopback(host):
-        return _forbidden(f"the Host {host[:100]!r} is not this machine; use 127.0.0.1 or make an API key")
-    origin = headers.get(b"origin")
-    if origin is not None and not is_loopback(_host(urlsplit(origin.decode("latin-1")).netloc)):
+    name = _host(host.decode("latin-1"))
+    if not is_loopback(name):
+        return _forbidden(f"the Host {name[:100]!r} is not this machine; use 127.0.0.1 or make an API key")
+    if origin is not None and not is_loopback(_origin_host(origin.decode("latin-1"))):
         return _forbidden("a page from another origin may not use this server without an API key")
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
-    if has_body and kind != b"application/json":
+    if kind is not None and kind.partition(b";")[0].strip().lower() != b"application/json":
         return _forbidden("send the body as Content-Type: application/json")
     return Principal()
 
 
+def _origin_host(origin: str) -> str:
+    try:
+        return _host(urlsplit(origin).netloc)
+    except ValueError:
+        return ""
+
+
 def _host(netloc: str) -> str:
-    """The host of 'name:port', '[::1]:port' or 'name'."""
-    if netloc.startswith("["):
-        return netloc.partition("]")[0][1:]
-    return netloc.rpartition("@")[2].partition(":")[0]
+    """The host of 'name:port', '[::1]:port' or 'name'; empty for anything else, which is nobody's loopback."""
+    found = _NETLOC.match(netloc)
+    return (found["literal"] or found["name"]) if found else ""
 
 
 def _unauthorized(message: str) -> Problem:

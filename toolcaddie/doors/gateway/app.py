@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
 
 import msgspec
+import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -15,15 +16,18 @@ from starlette.routing import Route
 from toolcaddie.doors.gateway.access import Access
 from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
 from toolcaddie.errors import ToolcaddieError
-from toolcaddie.ports import Documents, KeyStore
+from toolcaddie.ports import Documents, Forwarder, KeyStore
 from toolcaddie.runtime import Runtime
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = structlog.get_logger(__name__)
 
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -49,8 +53,9 @@ class Parts(Protocol):
 def create_app(parts: Parts) -> App:
     """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path."""
     access = Access(parts.keys)
-    chat = Chat(parts.runtime, parts.documents, own_upstream_key=parts.own_upstream_key, registry=parts.registry)
-    pages = _pages(parts, access)
+    onward = Onward(own_key=parts.own_upstream_key)
+    chat = Chat(parts.runtime, parts.documents, onward=onward, registry=parts.registry)
+    pages = _pages(parts, access, onward)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] != CHAT_PATH:
@@ -64,16 +69,22 @@ def create_app(parts: Parts) -> App:
         if isinstance(principal, Problem):
             await exchange.refuse(principal)
             return
-        await chat.handle(exchange, principal, keyed=await access.has_keys())
+        try:
+            await chat.handle(exchange, principal, keyed=await access.has_keys())
+        except Exception:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
+            log.exception("chat_failed")
+            await exchange.fail(
+                problem(500, "the gateway failed on this request; its log says why", kind="server_error")
+            )
 
     return app
 
 
 def _not_allowed(method: str) -> Problem:
-    return problem(405, f"{method} is not allowed here; POST a chat request", kind="invalid_request_error")
+    return problem(405, f"{method} is not allowed here", kind="invalid_request_error")
 
 
-def _pages(parts: Parts, access: Access) -> Starlette:
+def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
     async def guarded(request: Request) -> Problem | None:
         client = request.client.host if request.client else None
         found = await access.check(dict(request.headers.raw), client=client, has_body=False)
@@ -82,10 +93,14 @@ def _pages(parts: Parts, access: Access) -> Starlette:
     async def models(request: Request) -> Response:
         if refused := await guarded(request):
             return _refusal(refused)
+        headers = onward.headers(dict(request.headers.raw), keyed=await access.has_keys(), once=True)
+        provider = parts.runtime.provider
         try:
-            listed = await parts.runtime.provider.models()
+            if "authorization" in headers and isinstance(provider, Forwarder):
+                return await _forwarded(provider, headers)
+            listed = await provider.models()
         except ToolcaddieError as error:
-            return _refusal(problem_of(error, own_upstream_key=parts.own_upstream_key))
+            return _refusal(problem_of(error, own_upstream_key=onward.own_key))
         return _json({"object": "list", "data": list(listed)})
 
     async def metrics(request: Request) -> Response:
@@ -108,6 +123,9 @@ def _pages(parts: Parts, access: Access) -> Starlette:
         told = problem(404, f"there is nothing at {request.url.path}", kind="invalid_request_error", code="unknown_url")
         return _refusal(told)
 
+    async def wrong_method(request: Request, error: Exception) -> Response:
+        return _refusal(_not_allowed(request.method))
+
     return Starlette(
         routes=[
             Route("/v1/models", models),
@@ -115,8 +133,18 @@ def _pages(parts: Parts, access: Access) -> Starlette:
             Route("/readyz", readyz),
             Route("/metrics", metrics),
         ],
-        exception_handlers={404: missing},
+        exception_handlers={404: missing, 405: wrong_method},
     )
+
+
+async def _forwarded(provider: Forwarder, headers: Mapping[str, str]) -> Response:
+    """The upstream's own list for a client that brings its own key."""
+    response = await provider.forward("GET", "/models", None, headers)
+    try:
+        body = b"".join([piece async for piece in response.content.iter_any()])
+    finally:
+        response.close()
+    return Response(body, status_code=response.status, media_type=response.headers.get("content-type"))
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

@@ -8,37 +8,35 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
+import aiohttp
+import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
+from toolcaddie.doors.gateway.onward import Onward, answered_headers
 from toolcaddie.doors.gateway.problems import Problem, problem_of
-from toolcaddie.doors.gateway.stream import ChatStream, error_event
+from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
 from toolcaddie.errors import ToolcaddieError
 from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
-from toolcaddie.ports import Documents, Forwarder, RawResponse
+from toolcaddie.ports import Documents, Forwarder
 from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
 
+log = structlog.get_logger(__name__)
+
 _UPSTREAM_PATH = "/chat/completions"
-_HOP_BY_HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade "
-    b"content-encoding date server".split()
-)
-_SENT_ON = ("openai-organization", "openai-project", "openai-beta", "idempotency-key", "x-request-id")
 
 
 class Chat:
     """Handles chat requests. Holds what is worth keeping between them: read tool lists and hidden parts."""
 
-    def __init__(
-        self, runtime: Runtime, documents: Documents, *, own_upstream_key: bool, registry: CollectorRegistry
-    ) -> None:
+    def __init__(self, runtime: Runtime, documents: Documents, *, onward: Onward, registry: CollectorRegistry) -> None:
         self._runtime = runtime
         self._hidden = HiddenParts(documents)
         self._lists = ToolLists()
-        self._own_key = own_upstream_key
+        self._onward = onward
         self._forwarder = runtime.provider if isinstance(runtime.provider, Forwarder) else None
         ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
         self._forwarded, self._ran = ways.labels("forwarded"), ways.labels("run")
@@ -53,16 +51,17 @@ class Chat:
             return
         try:
             peeked = peek(body)
-            headers = self._headers(exchange, keyed)
             if self._forwarder is not None and self._passes_through(exchange, peeked):
                 self._forwarded.inc()
+                headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
                 await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
             else:
                 self._ran.inc()
                 request = read_chat(peeked, self._lists)
+                headers = self._onward.headers(exchange.headers, keyed=keyed)
                 await exchange.while_there(self._run(exchange, request, principal, headers))
         except ToolcaddieError as error:
-            await self._tell(exchange, error)
+            await exchange.fail(problem_of(error, own_upstream_key=self._onward.own_key))
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
         return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))
@@ -73,21 +72,6 @@ class Chat:
             return False
         return len(self._runtime.source.snapshot()) > 0
 
-    def _headers(self, exchange: Exchange, keyed: bool) -> dict[str, str]:
-        """Of the client's headers only those the upstream should know; its key only if the server has none of its own."""
-        found = exchange.headers
-        sent = {name: found[name.encode()].decode("latin-1") for name in _SENT_ON if name.encode() in found}
-        if not keyed and not self._own_key and b"authorization" in found:
-            sent["authorization"] = found[b"authorization"].decode("latin-1")
-        return sent
-
-    async def _tell(self, exchange: Exchange, error: ToolcaddieError) -> None:
-        told = problem_of(error, own_upstream_key=self._own_key)
-        if exchange.started:
-            await exchange.write(error_event(told.body), more=False)
-        else:
-            await exchange.refuse(told)
-
     # --- nothing to choose -------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -95,14 +79,18 @@ class Chat:
         path = f"{_UPSTREAM_PATH}?{exchange.query.decode('latin-1')}" if exchange.query else _UPSTREAM_PATH
         response = await provider.forward("POST", path, body, headers)
         try:
-            await exchange.start(response.status, _headers_of(response))
-            async for piece in response.content.iter_any():
+            await exchange.start(response.status, answered_headers(response))
+            while piece := await response.content.readany():
                 await exchange.write(piece)
             await exchange.write(b"", more=False)
+        except aiohttp.ClientError as error:
+            response.close()
+            log.warning("upstream_cut_its_answer", error=str(error))  # the client sees its own answer cut as well
         except BaseException:
             response.close()  # a half-read answer must not go back to the pool
             raise
-        response.release()
+        else:
+            response.release()
 
     # --- a run -------------------------------------------------------------------------------------------------------
 
@@ -119,7 +107,7 @@ class Chat:
             tool_choice=chat.tool_choice,
             params=chat.params,
             headers=headers,
-            conversation=_conversation(exchange, chat, restored),
+            conversation=_named_conversation(exchange, chat, restored) or restored.answered,
             remember=False,
             run_id=f"run_{uuid.uuid4().hex}",
         )
@@ -171,7 +159,7 @@ class Chat:
         digest = await self._hidden.keep(
             result, visible_answer(result, answer_text(result)), restored, request.principal
         )
-        name = _named_conversation(exchange, chat) or digest
+        name = _named_conversation(exchange, chat, restored) or digest
         self._runtime.remember(request, result.state, conversation=name)
 
     def _told(self, request: RunRequest, seen: int, sent: int) -> dict[str, str]:
@@ -198,21 +186,11 @@ def _sent(result: RunResult) -> int:
     return len(result.state.delivered) + len(result.state.meta)
 
 
-def _conversation(exchange: Exchange, chat: ChatRequest, restored: Restored) -> str | None:
-    """The client's own name for the conversation, or what it has said so far; None for a first message."""
-    return _named_conversation(exchange, chat) or restored.answered
-
-
-def _named_conversation(exchange: Exchange, chat: ChatRequest) -> str | None:
+def _named_conversation(exchange: Exchange, chat: ChatRequest, restored: Restored) -> str | None:
+    """The client's own name for the conversation. A `prompt_cache_key` may serve a whole application, so that it names a
+    conversation only together with how that began."""
     named = exchange.headers.get(b"x-toolcaddie-conversation")
     if named:
         return named.decode("latin-1")[:200]
     key = chat.params.get("prompt_cache_key")
-    return key[:200] if isinstance(key, str) and key else None
-
-
-def _headers_of(response: RawResponse) -> list[tuple[bytes, bytes]]:
-    pairs = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
-    # An encoded body has been decoded on its way in, so that its length is another.
-    dropped = _HOP_BY_HOP if b"content-encoding" not in dict(pairs) else {*_HOP_BY_HOP, b"content-length"}
-    return [pair for pair in pairs if pair[0] not in dropped]
+    return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else None

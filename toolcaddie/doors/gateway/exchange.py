@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any
 
-from toolcaddie.doors.gateway.problems import Problem, problem
+from toolcaddie.doors.gateway.problems import Problem, error_event, problem
 
 MAX_BODY = 64 * 1024 * 1024
 _UNWATCHED = 0.05
@@ -60,6 +60,13 @@ class Exchange:
 
     async def refuse(self, found: Problem) -> None:
         await self.answer(found.status, found.body, found.headers)
+
+    async def fail(self, found: Problem) -> None:
+        """Refuse, or where the answer has begun, end its stream with the error."""
+        if self.started:
+            await self.write(error_event(found.body), more=False)
+        else:
+            await self.refuse(found)
 
     async def while_there(self, job: Awaitable[None]) -> None:
         """Do the job; cancel it as soon as the client goes away. What the job raises is raised here."""

@@ -5,16 +5,17 @@ know only their own part. The hidden part (inner calls, their results) is kept w
 into every later request that carries that answer. So the model finds what it did, and the provider finds the prefix it
 has cached.
 
-An answer is found again by what the client sends back of it: by the ids of its calls, or, for an answer of text, by a
-digest of the conversation up to it. All keys begin with the principal, so nobody can reach another's.
+An answer is found again by what a client sends back of it: each of its calls by its id, whatever became of the arguments'
+spelling; an answer of text by a digest of the conversation up to it. Some upstreams use ids like `call_0` again and again,
+so a short id counts only behind the same conversation. All keys begin with the principal: nobody can reach another's.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -24,12 +25,16 @@ from toolcaddie.run import Principal, RunResult
 
 _KIND = "hidden"
 _TTL = 30 * 86_400.0
+_UNIQUE_ID = 20
+"""Providers that make unique ids make them at least this long."""
+_REWRITTEN = ("system", "developer")
+"""Roles whose text clients change from request to request (the time, the user's name): no part of a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenPart:
-    """What stands for one visible assistant message: the messages as the model knows them, the last of them with its
-    calls, and the results of those calls that were ours."""
+    """What stands for one visible answer: the messages as the model knows them, the last of them with its calls, and the
+    results of those calls that were ours."""
 
     messages: tuple[Message, ...]
     results: dict[str, str]
@@ -37,53 +42,53 @@ class HiddenPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """A conversation with its hidden parts, and the digest of the visible one."""
+    """A conversation with its hidden parts, and what it is known by."""
 
     messages: tuple[Message, ...]
     digest: str
+    """Of all that is visible."""
     answered: str | None
-    """The digest up to the last answer in it, if there is one: the name of the conversation so far."""
+    """Up to the last answer in it, if there is one: the conversation so far."""
+    opening: str
+    """Up to the first message of the user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A visible message, the digest before it and with it, and the keys its hidden part would have."""
+
+    message: Message
+    digest: str
+    keys: tuple[str, ...]
 
 
 class HiddenParts:
-    """Keeps and restores. Answers without a hidden part are remembered too (`size` of both), so they cost one look-up."""
+    """Keeps and restores. What was looked up is remembered, answers without a hidden part too: the last `size` keys, and
+    at most `weight` bytes of parts."""
 
-    def __init__(self, documents: Documents, *, size: int = 20_000) -> None:
+    def __init__(self, documents: Documents, *, size: int = 20_000, weight: int = 32 * 1024 * 1024) -> None:
         self._documents = documents
         self._size = size
+        self._weight = weight
         self._known: OrderedDict[str, bytes | None] = OrderedDict()
 
     async def restore(self, messages: Sequence[Message], principal: Principal) -> Restored:
         """The conversation as the model knows it."""
-        whole: list[Message] = []
-        running = _owner(principal)
-        answered: str | None = None
-        waiting: HiddenPart | None = None
-        results: dict[str, Message] = {}
-        for message in messages:
-            if waiting is not None and message.role == "tool":
-                results[message.tool_call_id or ""] = message
-                running = _extended(running, message)
-                continue
-            if waiting is not None:
-                whole += _results_in_call_order(waiting, results)
-                waiting, results = None, {}
-            running = _extended(running, message)
-            if message.role != "assistant":
-                whole.append(message)
-                continue
-            answered = running
-            part = await self._part(_key(message, running, principal))
-            if part is None:
-                whole.append(message)
-            elif message.tool_calls:
-                whole += part.messages
-                waiting = part
-            else:
-                whole += (*part.messages[:-1], message)
-        if waiting is not None:
-            whole += _results_in_call_order(waiting, results)
-        return Restored(messages=tuple(whole), digest=running, answered=answered)
+        seen = list(_seen(messages, principal))
+        stored = await self._stored({key for item in seen for key in item.keys})
+        whole = _Whole()
+        for item in seen:
+            found = next((stored[key] for key in item.keys if stored.get(key) is not None), None)
+            whole.add(item.message, None if found is None else msgspec.json.decode(found, type=HiddenPart))
+        answers = [item.digest for item in seen if item.message.role == "assistant"]
+        openings = [item.digest for item in seen if item.message.role == "user"]
+        digest = seen[-1].digest if seen else _owner(principal)
+        return Restored(
+            messages=whole.done(),
+            digest=digest,
+            answered=answers[-1] if answers else None,
+            opening=openings[0] if openings else digest,
+        )
 
     async def keep(self, result: RunResult, visible: Message, before: Restored, principal: Principal) -> str:
         """Keep the hidden part of an answer, durably, and give the conversation's digest with it.
@@ -91,29 +96,42 @@ class HiddenParts:
         To be awaited before the answer ends: a client may come back at once, and to another process.
         """
         digest = _extended(before.digest, visible)
-        new = result.messages
-        own = {item.call.id: item.result.content for item in result.state.pending if item.result is not None}
-        if own or len(new) > 1 or (visible.tool_calls and new and new[-1].tool_calls != visible.tool_calls):
-            part = HiddenPart(messages=new, results=own)
-            value = msgspec.json.encode(part)
-            key = _key(visible, digest, principal)
-            await self._documents.put(_KIND, key, value, ttl=_TTL)
-            self._note(key, value)
+        keys = _keys(visible, before.digest, digest, principal)
+        part = _hidden_part(result, visible)
+        for key in keys:
+            if part is not None:
+                value = msgspec.json.encode(part)
+                await self._documents.put(_KIND, key, value, ttl=_TTL)
+                self._note(key, value)
+            elif self._known.get(key) is not None:  # the same words once more, and this time nothing behind them
+                await self._documents.delete(_KIND, key)
+                self._note(key, None)
         return digest
 
-    async def _part(self, key: str) -> HiddenPart | None:
-        if key in self._known:
-            self._known.move_to_end(key)
-            stored = self._known[key]
-        else:
-            stored = await self._documents.get(_KIND, key)
-            self._note(key, stored)
-        return None if stored is None else msgspec.json.decode(stored, type=HiddenPart)
+    async def _stored(self, keys: Iterable[str]) -> dict[str, bytes | None]:
+        """The parts under these keys: what is remembered, and the rest in one look."""
+        found: dict[str, bytes | None] = {}
+        missing: list[str] = []
+        for key in keys:
+            if key in self._known:
+                self._known.move_to_end(key)
+                found[key] = self._known[key]
+            else:
+                missing.append(key)
+        if missing:
+            stored = await self._documents.get_many(_KIND, missing)
+            for key in missing:
+                found[key] = stored.get(key)
+                self._note(key, found[key])
+        return found
 
     def _note(self, key: str, value: bytes | None) -> None:
+        self._weight += len(self._known.pop(key, None) or b"")
         self._known[key] = value
-        if len(self._known) > self._size:
-            self._known.popitem(last=False)
+        self._weight -= len(value or b"")
+        while len(self._known) > 1 and (len(self._known) > self._size or self._weight < 0):
+            _, forgotten = self._known.popitem(last=False)
+            self._weight += len(forgotten or b"")
 
 
 def visible_answer(result: RunResult, text: str | None) -> Message:
@@ -121,31 +139,91 @@ def visible_answer(result: RunResult, text: str | None) -> Message:
     return Message(role="assistant", content=text, tool_calls=result.client_calls)
 
 
-def _results_in_call_order(part: HiddenPart, theirs: dict[str, Message]) -> list[Message]:
-    found = []
-    for call in part.messages[-1].tool_calls:
-        if call.id in theirs:
-            found.append(theirs.pop(call.id))
-        elif call.id in part.results:
-            found.append(Message(role="tool", tool_call_id=call.id, content=part.results[call.id]))
-    return [*found, *theirs.values()]
+class _Whole:
+    """Puts a conversation together message by message. An answer with hidden calls waits for the client's results, so
+    that all results can stand in call order behind it."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._part: HiddenPart | None = None
+        self._shown: set[str] = set()
+        self._results: dict[str, Message] = {}
+
+    def add(self, message: Message, part: HiddenPart | None) -> None:
+        ids = {call.id for call in message.tool_calls}
+        if self._part is not None:
+            if message.role == "tool":
+                self._results[message.tool_call_id or ""] = message
+                return
+            if ids and ids <= {call.id for call in self._part.messages[-1].tool_calls}:
+                self._shown |= ids  # one answer that the client has split into several
+                return
+            self._settle()
+        if part is None:
+            self._messages.append(message)
+        elif ids:
+            self._part, self._shown = part, ids
+        else:
+            self._messages += part.messages
+
+    def done(self) -> tuple[Message, ...]:
+        if self._part is not None:
+            self._settle()
+        return tuple(self._messages)
+
+    def _settle(self) -> None:
+        """The waiting answer with the calls that are answered or still shown; a provider refuses a call without either."""
+        assert self._part is not None
+        *before, answer = self._part.messages
+        own = self._part.results
+        kept = tuple(call for call in answer.tool_calls if call.id in own or call.id in self._shown)
+        self._messages += (*before, replace(answer, tool_calls=kept))
+        for call in kept:
+            if call.id in own:
+                self._messages.append(Message(role="tool", tool_call_id=call.id, content=own[call.id]))
+            elif call.id in self._results:
+                self._messages.append(self._results.pop(call.id))
+        self._messages += self._results.values()
+        self._part, self._shown, self._results = None, set(), {}
 
 
-def _key(message: Message, digest: str, principal: Principal) -> str:
+def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
+    """None where the client has seen all there was."""
+    new = result.messages
+    own = {item.call.id: item.result.content for item in result.state.pending if item.result is not None}
+    unwrapped = bool(visible.tool_calls) and new[-1].tool_calls != visible.tool_calls
+    return HiddenPart(messages=new, results=own) if own or len(new) > 1 or unwrapped else None
+
+
+def _seen(messages: Sequence[Message], principal: Principal) -> Iterator[_Seen]:
+    running = _owner(principal)
+    for message in messages:
+        before, running = running, _extended(running, message)
+        keys = _keys(message, before, running, principal) if message.role == "assistant" else ()
+        yield _Seen(message=message, digest=running, keys=keys)
+
+
+def _keys(message: Message, before: str, digest: str, principal: Principal) -> tuple[str, ...]:
     if not message.tool_calls:
-        return f"text-{digest}"
-    seen = hashlib.blake2b(_owner(principal).encode(), digest_size=16)
-    for call in message.tool_calls:
-        seen.update(f"\n{call.id}\n{call.name}\n{call.arguments}".encode(errors="surrogatepass"))
-    return f"calls-{seen.hexdigest()}"
+        return (f"text-{digest}",)
+    owner = _owner(principal)
+    return tuple(
+        f"call-{_hash(owner, call.id) if len(call.id) >= _UNIQUE_ID else _hash(before, call.id)}"
+        for call in message.tool_calls
+    )
 
 
 def _owner(principal: Principal) -> str:
-    return hashlib.blake2b(f"{principal.tenant}\n{principal.id}".encode(), digest_size=16).hexdigest()
+    return _hash(principal.tenant, principal.id)
 
 
 def _extended(digest: str, message: Message) -> str:
     """The digest of a conversation with one more message: roles, words, calls; not what clients like to rewrite."""
-    calls = "\n".join(f"{call.id} {call.name}" for call in message.tool_calls)
-    text = f"{digest}\n{message.role}\n{message.text.strip()}\n{message.tool_call_id or ''}\n{calls}"
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()
+    if message.role in _REWRITTEN:
+        return digest
+    calls = [f"{call.id} {call.name}" for call in message.tool_calls]
+    return _hash(digest, message.role, message.text.strip(), message.tool_call_id or "", *calls)
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.blake2b("\n".join(parts).encode(errors="surrogatepass"), digest_size=16).hexdigest()

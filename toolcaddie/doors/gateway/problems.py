@@ -84,6 +84,11 @@ def problem_of(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
             return problem(422, str(error), kind="run_failed", code="run_failed", headers=_NO_RETRY)
 
 
+def error_event(body: bytes) -> bytes:
+    """An error in the middle of a stream: the status has been sent, so the body of the error is the last event."""
+    return b"data: " + body + b"\n\n"
+
+
 def _rate_limited(error: ProviderError) -> Problem:
     headers = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
     if _is_json(error.body):

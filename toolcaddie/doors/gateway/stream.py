@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.doors.gateway.wire import answer_text, call_on_wire, finish_reason, usage_of
+from toolcaddie.doors.gateway.wire import BETWEEN_ROUNDS, approval_text, call_on_wire, finish_reason, usage_of
 from toolcaddie.events import ClientCallDelta, ModelAsked, RunEvent, TextDelta
 from toolcaddie.run import RunResult
 
@@ -49,7 +49,7 @@ class ChatStream:
         """What was not streamed yet, the reason to stop, usage if asked for, and the end."""
         out = bytearray()
         if result.status == "pending":
-            out += self._chunk({"content": answer_text(result)})
+            out += self._chunk({"content": (BETWEEN_ROUNDS if self._wrote_text else "") + approval_text(result)})
         unseen = [call for call in result.client_calls if call.id not in self._shown]
         for index, call in enumerate(unseen, start=len(self._shown)):
             out += self._chunk({"tool_calls": [{"index": index, **call_on_wire(call)}]})
@@ -63,8 +63,8 @@ class ChatStream:
         if not delta and not extra:
             return b""
         if self._new_round and delta.get("content"):
-            self._new_round = False  # words of two model calls must not run into each other
-            delta = {**delta, "content": "\n\n" + delta["content"]}
+            self._new_round = False
+            delta = {**delta, "content": BETWEEN_ROUNDS + delta["content"]}
         self._wrote_text = self._wrote_text or bool(delta.get("content"))
         return self._chunk(delta, logprobs=logprobs, extra=extra) if delta else b""
 
@@ -111,11 +111,6 @@ def _ours(event: TextDelta) -> tuple[dict[str, Any], dict[str, Any], Any]:
         name: value for name, value in said.items() if name not in ("tool_calls", "role") and value not in (None, "")
     }
     return delta, extra, choice.get("logprobs")
-
-
-def error_event(body: bytes) -> bytes:
-    """An error in the middle of a stream: the status has been sent, so the body of the error is the last event."""
-    return b"data: " + body + b"\n\n"
 
 
 def _event(chunk: Mapping[str, Any]) -> bytes:

@@ -14,7 +14,9 @@ from toolcaddie.message import Message, Usage
 from toolcaddie.run import RunResult
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
 
-_ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
+_ROLES = ("assistant", "developer", "function", "system", "tool", "user")
+BETWEEN_ROUNDS = "\n\n"
+"""Words of two model calls must not run into each other."""
 _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
 
 
@@ -76,10 +78,10 @@ def _not_json(error: Exception) -> RequestError:
 class ToolLists:
     """Clients send the same tools with every request: each different list is read once.
 
-    Keeps up to `size` lists and `weight` bytes of JSON, the ones used last.
+    Keeps up to `size` lists and `weight` bytes of JSON, the ones used last (read, they weigh some eight times as much).
     """
 
-    def __init__(self, size: int = 256, weight: int = 64 * 1024 * 1024) -> None:
+    def __init__(self, size: int = 256, weight: int = 16 * 1024 * 1024) -> None:
         self._size = size
         self._weight = weight
         self._read: OrderedDict[bytes, Sequence[Tool]] = OrderedDict()
@@ -130,7 +132,7 @@ def _message(item: Any, index: int) -> Message:
     rest = dict(item)
     role, content = rest.pop("role", None), rest.pop("content", None)
     if role not in _ROLES:
-        raise RequestError(f"'{where}.role' must be one of {', '.join(sorted(_ROLES))}", param=f"{where}.role")
+        raise RequestError(f"'{where}.role' must be one of {', '.join(_ROLES)}", param=f"{where}.role")
     if isinstance(content, list):
         if not all(isinstance(part, dict) for part in content):
             raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
@@ -140,11 +142,13 @@ def _message(item: Any, index: int) -> Message:
     call_id = rest.pop("tool_call_id", None)
     if role == "tool" and not isinstance(call_id, str):
         raise RequestError(f"'{where}.tool_call_id' must name the call it answers", param=f"{where}.tool_call_id")
-    calls = rest.pop("tool_calls", None)
+    calls = rest.pop("tool_calls", None) or ()
+    if not isinstance(calls, list | tuple):
+        raise RequestError(f"'{where}.tool_calls' must be an array", param=f"{where}.tool_calls")
     return Message(
         role=role,
         content=content,
-        tool_calls=tuple(_call(call, f"{where}.tool_calls[{number}]") for number, call in enumerate(calls or ())),
+        tool_calls=tuple(_call(call, f"{where}.tool_calls[{number}]") for number, call in enumerate(calls)),
         tool_call_id=call_id,
         extra=rest or None,
     )
@@ -172,7 +176,15 @@ def _call(item: Any, where: str) -> ToolCall:
 def _client_tools(items: Any) -> Sequence[Tool]:
     if not isinstance(items, list):
         raise RequestError("'tools' must be an array", param="tools")
-    return tuple(_client_tool(item, f"tools[{index}]") for index, item in enumerate(items))
+    tools = tuple(_client_tool(item, f"tools[{index}]") for index, item in enumerate(items))
+    first: dict[str, int] = {}
+    for index, tool in enumerate(tools):
+        if first.setdefault(tool.name, index) != index:
+            told = (
+                f"'tools[{index}]' repeats the name {tool.name!r} of 'tools[{first[tool.name]}]'; names must be unique"
+            )
+            raise RequestError(told, param="tools", code="duplicate_tool")
+    return tools
 
 
 def _client_tool(item: Any, where: str) -> Tool:
@@ -188,8 +200,9 @@ def _client_tool(item: Any, where: str) -> Tool:
             )
         case {"type": str(kind), **rest} if kind != "function":
             inside = rest.get(kind)
-            name = inside.get("name", kind) if isinstance(inside, dict) else kind
-            return Tool(name=str(name), source=CLIENT_SOURCE, core=True, definition=item)
+            given = inside.get("name") if isinstance(inside, dict) else None
+            # Kinds without a name (a server's own tools) get one nobody can call, so that two of them do not collide.
+            return Tool(name=str(given or f"{where} {kind}"), source=CLIENT_SOURCE, core=True, definition=item)
     raise RequestError(f"'{where}' must have a type, and a function with a name", param=where)
 
 
@@ -225,9 +238,11 @@ def usage_of(result: RunResult) -> dict[str, Any]:
 
 
 def finish_reason(result: RunResult) -> str:
-    if result.client_calls:
-        return "tool_calls"
-    return "stop" if result.state.finish_reason in ("", "tool_calls") else result.state.finish_reason
+    """The provider's own where it says that the answer was cut short; else what the client has before it."""
+    said = result.state.finish_reason
+    if said not in ("", "stop", "tool_calls", "function_call"):
+        return said
+    return "tool_calls" if result.client_calls else "stop"
 
 
 def write_chat(result: RunResult, *, created: int, model: str) -> bytes:
@@ -256,8 +271,14 @@ def write_chat(result: RunResult, *, created: int, model: str) -> bytes:
 
 
 def answer_text(result: RunResult) -> str | None:
-    """What the caller reads. A run that waits for a person says so; it cannot ask over plain HTTP."""
+    """What the caller reads: all the model said in its rounds, as a stream shows it. A run that waits for a
+    person says so; it cannot ask over plain HTTP."""
+    said = [message.text for message in result.messages if message.role == "assistant" and message.text]
     if result.status == "pending":
-        waiting = ", ".join(item.call.name for item in result.state.pending if item.waiting == "approval")
-        return f"This needs a person's approval before it goes on: {waiting} (run {result.run_id})."
-    return result.text or (None if result.client_calls else "")
+        said.append(approval_text(result))
+    return BETWEEN_ROUNDS.join(said) or (None if result.client_calls else "")
+
+
+def approval_text(result: RunResult) -> str:
+    waiting = ", ".join(item.call.name for item in result.state.pending if item.waiting == "approval")
+    return f"This needs a person's approval before it goes on: {waiting} (run {result.run_id})."

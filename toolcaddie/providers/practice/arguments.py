@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolcaddie.providers.practice_facts import NAME_KINDS, Facts, allot
-from toolcaddie.providers.practice_kinds import (
+from toolcaddie.providers.practice.facts import NAME_KINDS, Facts, allot
+from toolcaddie.providers.practice.kinds import (
     FROM_WORDS,
     NOTHING,
     PAGING_WORDS,
@@ -25,9 +25,9 @@ from toolcaddie.providers.practice_kinds import (
     takes_currency,
     written_day,
 )
-from toolcaddie.providers.practice_mentions import Mention, currency_codes
-from toolcaddie.providers.practice_toolbox import KnownTool, Slot
-from toolcaddie.providers.practice_words import STOP_WORDS, VERBS, fold, split_words, stem, stems, stems_of, words_of
+from toolcaddie.providers.practice.mentions import Mention, currency_codes
+from toolcaddie.providers.practice.toolbox import KnownTool, Slot
+from toolcaddie.providers.practice.words import STOP_WORDS, VERBS, fold, split_words, stem, stems, stems_of, words_of
 
 _NEGATIONS = words_of("not no without never un inactive except dont don")
 _ID_LINKS = words_of("id number no nr")
@@ -246,9 +246,9 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 
 
 _SAYING = re.compile(
-    r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\"”']?\W*$", re.IGNORECASE
+    r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\s.\"”']*$", re.IGNORECASE
 )
-_BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)\W*$")
+_BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)[\s.]*$")
 _BECAUSE = re.compile(r"\b(?:because(?: of)?|due to|reason(?: is)?:?|since)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE)
 _ABOUT = re.compile(
     r"\b(?:about|regarding|concerning|interested in|on the subject of)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE

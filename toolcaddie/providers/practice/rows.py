@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.providers.practice_toolbox import Slot
-from toolcaddie.providers.practice_words import fold, split_words, stem, stems, words_of
+from toolcaddie.providers.practice.toolbox import Slot
+from toolcaddie.providers.practice.words import fold, split_words, stem, stems, words_of
 
 Row = Mapping[str, Any]
 
@@ -57,6 +57,14 @@ def rows_of(content: str) -> tuple[Row, ...]:
     return (value,) if isinstance(value, Mapping) else ()
 
 
+def is_something(content: str) -> bool:
+    """Whether a result holds anything: a row, a field with a value beside a count of nothing, or a text."""
+    value = decode(content)
+    if isinstance(value, Mapping):
+        return any(child not in (None, 0, "", [], {}) for child in value.values())
+    return bool(value)
+
+
 def _lists(value: Any, depth: int) -> list[list[Row]]:
     if isinstance(value, list):
         rows = [item for item in value if isinstance(item, Mapping)]
@@ -67,17 +75,21 @@ def _lists(value: Any, depth: int) -> list[list[Row]]:
 
 
 def naming(row: Row) -> list[str]:
-    """The values a person would call the row by, the likeliest first; first and last name are joined."""
+    """The values a person would call the row by, the likeliest first; first and last name are joined.
+
+    A row with a name of its own is called by that; the names of others in it ("trainer", "owner") are not its own.
+    """
     parts = [str(row[key]) for key in ("first_name", "last_name", "firstName", "lastName") if row.get(key)]
     ranked = sorted(
         (_naming_rank(key, value), number, value)
         for number, (key, value) in enumerate(row.items())
         if isinstance(value, str) and _naming_rank(key, value) < _NO_NAME
     )
-    return ([" ".join(parts)] if len(parts) > 1 else []) + [value for _, _, value in ranked]
+    own = [value for rank, _, value in ranked if rank < _OTHERS]
+    return ([" ".join(parts)] if len(parts) > 1 else []) + (own or [value for _, _, value in ranked])
 
 
-_NO_NAME = 9
+_OTHERS, _NO_NAME = 4, 9
 _NAMES = ("name", "title", "label", "code")
 _NOT_NAMING = words_of("id status state kind type day date time at on from until phone email method gender unit")
 
@@ -86,7 +98,7 @@ def _naming_rank(key: str, value: str) -> int:
     """`name` comes first, `client_name` and the like next, then any text that is no date, state or number."""
     words = split_words(key)
     if words and words[-1] in _NAMES:
-        return _NAMES.index(words[-1]) + 4 * (len(words) > 1)
+        return _NAMES.index(words[-1]) + _OTHERS * (len(words) > 1)
     described = not words or not _NOT_NAMING.isdisjoint(words) or not any(letter.isalpha() for letter in value)
     return _NO_NAME if described or len(value) > 80 else 8
 
@@ -108,7 +120,7 @@ class Match:
 
 
 def matches(rows: Sequence[Row], text: str) -> list[Match]:
-    """The rows some text may mean, best first: by the share of a naming value's words it has, then by other values."""
+    """The rows some text may mean, best first: by the share of a naming value's words that it has."""
     words = set(split_words(text)) | set(stems(text))
     found = []
     for row in rows:

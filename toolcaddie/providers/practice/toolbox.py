@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.meta import META_TOOLS
-from toolcaddie.providers.practice_words import (
+from toolcaddie.providers.practice.words import (
     READ,
     VERBS,
     content_stems,
@@ -23,6 +23,9 @@ from toolcaddie.providers.practice_words import (
     words_of,
 )
 from toolcaddie.tool_types import JsonObject
+
+_ANSWERING = frozenset({READ, "validate", "count", "convert"})
+"""Families of verbs that change nothing."""
 
 _PLAIN = stems_of("list all info details stats statistics count total summary overview data new")
 _SEARCHES = words_of("search query q name keyword term filter")
@@ -134,6 +137,15 @@ class KnownTool:
         _weigh(found, content_stems(self.description), 1.2)
         _weigh(found, self.name_stems, 3.0)
         return found
+
+    @property
+    def changes(self) -> bool:
+        """Its name has a verb, and not one of reading or reckoning; or one we do not know that its description opens with."""
+        if not self.families:
+            return self.opening == self.name_stems[0]
+        return self.families.isdisjoint(_ANSWERING) or (
+            "convert" in self.families and any(s.is_id for s in self.required)
+        )
 
     @property
     def does(self) -> frozenset[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Literal
 
-from toolcaddie.providers.practice_words import STOP_WORDS, VERBS, fold, split_words, stem, words_of
+from toolcaddie.providers.practice.words import STOP_WORDS, VERBS, fold, split_words, stem, words_of
 
 Kind = Literal[
     "quote", "email", "url", "date", "period", "time", "duration", "money", "percent", "phone", "ordinal", "code",
@@ -272,7 +272,7 @@ _FINDERS: tuple[Callable[[str, date], Iterator[Mention]], ...] = (
     _plain("quote", r"(?<!\w)[\"“”«']([^\"“”«»']{2,}?(?:['’]\w[^\"“”«»']*?)?)[\"“”»'](?!\w)"),
     _plain(
         "name",
-        r"\b(?:called|named|titled)\s+(?![\"“'])([^,.;:\"?!]+?)(?=\s+(?:for|with|at|on|in|and|by|that|who|from|to|of|"
+        r"\b(?:called|named|titled)\s+(?![\"“'])([^,.;:\"?!]+?)(?=\s+(?:for|with|at|on|in|and|by|asking|saying|that|who|from|to|of|"
         r"as|due|starting|which|is)\b|[,.;:?!]|\s*$)",
     ),
     _plain("email", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
@@ -291,6 +291,9 @@ _FINDERS: tuple[Callable[[str, date], Iterator[Mention]], ...] = (
 _CAPITAL = r"[^\W\d_a-z]\w*(?:['’](?!s\b)\w+)*"
 _PARTICLE = r"(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al)"
 _NAME = re.compile(rf"(?<![\w'’])({_CAPITAL}(?:[ -](?:{_PARTICLE} )?{_CAPITAL})*)")
+_SUBJECT = re.compile(r"['’]s\b| (?:has|have|had|is|was|will|just|wants?|needs?|\w+ed)\b")
+"""What follows a name that begins a sentence, and no other word with a capital there."""
+
 _LETTERS = re.compile(r"([^\W\d_]{2,})(['’]s\b)?")
 _CUES = words_of("for of named called about to with from")
 _NO_NAME = (
@@ -327,8 +330,7 @@ def _capitalised(text: str, known: Callable[[str], bool]) -> Iterator[Mention]:
         start, words = match.start(1), match[1]
         if _begins_sentence(text, start):
             first, _, rest = words.partition(" ")
-            possessive = text[match.end(1) : match.end(1) + 2] in ("'s", "’s")
-            if not _may_be_name(first, known) or (not rest and not possessive and stem(fold(first)) in VERBS):
+            if not _may_be_name(first, known) or not (rest or _SUBJECT.match(text, match.end(1))):
                 start, words = start + len(first) + 1, rest
         while words and (fold(words.split()[0]) in _NO_NAME or words[0].islower()):
             first, _, words = words.partition(" ")

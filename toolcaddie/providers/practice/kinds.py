@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from toolcaddie.providers.practice_mentions import Kind, Mention, number
-from toolcaddie.providers.practice_toolbox import Slot
-from toolcaddie.providers.practice_words import stems, stems_of
+from toolcaddie.providers.practice.mentions import Kind, Mention, number
+from toolcaddie.providers.practice.toolbox import Slot
+from toolcaddie.providers.practice.words import stems, stems_of
 from toolcaddie.schema import argument_errors
 
 NOTHING = object()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from toolcaddie.providers.practice_mentions import Kind, Mention
-from toolcaddie.providers.practice_toolbox import NAMING_WORDS, Slot
-from toolcaddie.providers.practice_words import split_words, stems, words_of
+from toolcaddie.providers.practice.mentions import Kind, Mention
+from toolcaddie.providers.practice.toolbox import NAMING_WORDS, Slot
+from toolcaddie.providers.practice.words import split_words, stems, words_of
 
 NAME_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email")
 """Kinds of mention that may be what something or somebody is called."""

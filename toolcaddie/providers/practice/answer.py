@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolcaddie.providers.practice_rows import Row, decode, label, rows_of
-from toolcaddie.providers.practice_toolbox import Slot
-from toolcaddie.providers.practice_words import split_words
+from toolcaddie.providers.practice.rows import Row, decode, label, rows_of
+from toolcaddie.providers.practice.toolbox import Slot
+from toolcaddie.providers.practice.words import split_words
 
 SIGNATURE = "This is the practice model, which follows plain rules and needs no key."
+
+CALLED_OFF = "Good, I leave it at that."
+
+_WHICH = "Which one do you mean?"
+_WHAT = "What should I take?"
 
 _SHOWN_ROWS = 3
 _SHOWN_FIELDS = 6
@@ -18,6 +23,11 @@ _SHOWN_TEXT = 300
 
 def signed(text: str) -> str:
     return f"{SIGNATURE} {text}"
+
+
+def is_question(text: str) -> bool:
+    """Whether a text is one of our own that asks for something."""
+    return text.startswith(SIGNATURE) and text.endswith((_WHICH, _WHAT))
 
 
 def greeting(tools: int) -> str:
@@ -35,20 +45,18 @@ def nothing_fits(text: str) -> str:
 def which(slot: Slot, rows: Sequence[Row]) -> str:
     """Asks which of several rows was meant."""
     listed = ", ".join(_described(row) for row in rows[:8])
-    return f"Which {_thing(slot)} do you mean: {listed}?"
+    return f"Several fit as the {_thing(slot)}: {listed}. {_WHICH}"
 
 
 def what_is(tool: str, missing: Sequence[Slot]) -> str:
     """Asks for what a tool needs and the message does not say."""
     names = [_slot_name(slot) for slot in missing]
     listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"For {tool} I still need: {listed}. What should I take?"
+    return f"For {tool} I still need: {listed}. {_WHAT}"
 
 
 def not_found(slot: Slot, sought: str) -> str:
-    return (
-        f"I looked for the {_thing(slot)} {sought!r} and did not find it, so I changed nothing. Which one do you mean?"
-    )
+    return f"I looked for the {_thing(slot)} {sought!r} and did not find it, so I changed nothing. {_WHICH}"
 
 
 def gave_up(reason: str) -> str:

@@ -42,10 +42,16 @@ SMALL_TALK = re.compile(
     re.IGNORECASE,
 )
 
+CALLED_OFF = re.compile(
+    r"^\W*(?:no|nope|none|nothing|never ?mind|stop|forget(?: about)?(?: it| that)?|cancel(?: it| that)?)\W*$",
+    re.IGNORECASE,
+)
+"""Instead of an answer to a question: let it be."""
+
 READ, CREATE, UPDATE, DELETE = "read", "create", "update", "delete"
 
 _FAMILIES: dict[str, str] = {
-    READ: "get list show find view see display fetch give search look lookup read tell browse retrieve query check pull",
+    READ: "get list show find view see display fetch give search look lookup read tell browse retrieve query check pull compare",
     CREATE: "add create new make register record log enter open issue generate insert write submit start set set-up put "
     "save hire",
     UPDATE: "update change set edit modify adjust rename move mark switch correct alter transfer put advance shift",
@@ -207,6 +213,13 @@ def _mood(core: str, verbs: Container[str]) -> tuple[Mood, str]:
         if verb in VERBS and not _only_reads(verb):
             return "orders", verb
     return ("states" if _STATEMENT.match(core) else "asks"), ""
+
+
+def is_wish(text: str) -> bool:
+    """Whether a text asks for something by itself, and is no mere answer: a question, or a verb with more than a name."""
+    core = _POLITE.sub("", joined(text))
+    words = stems(core)
+    return bool(_QUESTION.match(core)) or (len(words) > 2 and words[0] in VERBS)
 
 
 def _only_reads(verb: str) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from toolcaddie.providers.practice_arguments import fill
-from toolcaddie.providers.practice_scene import Scene
-from toolcaddie.providers.practice_toolbox import KnownTool
-from toolcaddie.providers.practice_words import CREATE, READ, UPDATE, VERBS, stems_of
+from toolcaddie.providers.practice.arguments import fill
+from toolcaddie.providers.practice.facts import NAME_KINDS
+from toolcaddie.providers.practice.scene import Scene
+from toolcaddie.providers.practice.toolbox import KnownTool
+from toolcaddie.providers.practice.words import CREATE, READ, UPDATE, VERBS, stems_of
 
 _FIGURES = stems_of("stats statistics count total summary overview dashboard report analytics metrics")
-_ANSWERING = frozenset({READ, "validate", "count", "convert"})
 _CHECKED = 8
 """How many of the best are looked at closely: filling arguments costs more than comparing words."""
 
@@ -66,6 +66,7 @@ def _by_words(tool: KnownTool, scene: Scene) -> Choice:
     choice = Choice(tool=tool, score=score, hits=frozenset(hits), named=frozenset(named), verb_fits=fitting)
     factors = (
         _name_factor(choice),
+        _wish_factor(choice, scene),
         _verb_factor(choice, scene),
         _figures_factor(tool, scene),
         _place_factor(tool, scene),
@@ -90,7 +91,7 @@ def _closest(word: str, tool: KnownTool, scene: Scene) -> tuple[str, float]:
 
 def _akin(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
-    return len(short) >= 4 and len(long) - len(short) <= 4 and long.startswith(short)
+    return len(short) >= 4 and len(long) - len(short) <= 5 and long.startswith(short)
 
 
 def _name_factor(choice: Choice) -> float:
@@ -98,10 +99,17 @@ def _name_factor(choice: Choice) -> float:
     return 0.5 + 0.5 * len(choice.named & set(choice.tool.topic)) / len(choice.tool.topic)
 
 
+def _wish_factor(choice: Choice, scene: Scene) -> float:
+    """The more of the wish a tool speaks of, the better."""
+    words = [word for word in scene.wish.content if word not in scene.naming_stems and READ not in VERBS.get(word, ())]
+    whole = sum(map(scene.box.rarity, words))
+    return 0.5 + 0.5 * sum(map(scene.box.rarity, choice.hits)) / whole if whole else 1.0
+
+
 def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
     wish = scene.wish
     if wish.mood == "asks":
-        return not tool.families or bool(tool.families & _ANSWERING)
+        return not tool.changes
     if wish.mood == "states":
         return bool(tool.families & {CREATE, UPDATE})
     if tool.reads and READ not in wish.families:
@@ -139,6 +147,13 @@ def _place_factor(tool: KnownTool, scene: Scene) -> float:
 
 
 def _completeness(tool: KnownTool, scene: Scene) -> float:
-    """A tool whose required values the message has not got is hardly what it asks for. Identifiers can be looked up."""
-    missing = [slot for slot in fill(tool, scene.facts()).missing if not slot.is_id]
-    return float(0.75 ** len(missing))
+    """A tool whose required values the message has not got, or that has no use for those it has, is hardly what it asks for.
+
+    Identifiers can be looked up, by names.
+    """
+    facts = scene.facts()
+    missing = [slot for slot in fill(tool, facts).missing if not slot.is_id]
+    has_ids = any(slot.is_id for slot in tool.slots)
+    used = [one for one in facts.mentions if not facts.is_free(*one.span) or (has_ids and one.kind in NAME_KINDS)]
+    said = len(facts.mentions)
+    return float(0.75 ** len(missing)) * (0.7 + 0.3 * (len(used) / said if said else 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -14,12 +14,12 @@ import msgspec
 
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
-from toolcaddie.providers.practice_answer import SIGNATURE
-from toolcaddie.providers.practice_facts import Facts, allot
-from toolcaddie.providers.practice_mentions import KNOWN_CURRENCIES, Mention, currency_codes, find_mentions
-from toolcaddie.providers.practice_rows import decode, is_error
-from toolcaddie.providers.practice_toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools
-from toolcaddie.providers.practice_words import Wish, read_wish, stem, stems
+from toolcaddie.providers.practice.answer import is_question
+from toolcaddie.providers.practice.facts import Facts, allot
+from toolcaddie.providers.practice.mentions import KNOWN_CURRENCIES, Mention, currency_codes, find_mentions
+from toolcaddie.providers.practice.rows import decode, is_error
+from toolcaddie.providers.practice.toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools
+from toolcaddie.providers.practice.words import CALLED_OFF, Wish, is_wish, read_wish, stem, stems
 from toolcaddie.schema import canonical_json
 
 LONGEST = 2_000
@@ -27,7 +27,10 @@ LONGEST = 2_000
 
 _TODAY = re.compile(r"\b(?:today(?:'s date)?|date|current date)(?: is|:) *(\d{4})-(\d{2})-(\d{2})", re.IGNORECASE)
 _NEXT = re.compile(r"\bnext\b", re.IGNORECASE)
-_POINTING = re.compile(r"\b(?:it|him|her|them|that|this|his|their|one|he|she|they|same)\b", re.IGNORECASE)
+_POINTING = re.compile(
+    r"\b(?:it|him|her|them|his|their|one|he|she|they|same|(?:that|this)(?! (?:day|week|month|year|morning|evening)))\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,8 @@ class Scene:
     """What was done for earlier wishes."""
     box: Toolbox
     today: date
-    given_up: frozenset[str] = field(default_factory=frozenset)
+    called_off: bool = False
+    """The user answered our question by wanting nothing any more."""
 
     @cached_property
     def wish(self) -> Wish:
@@ -128,6 +132,19 @@ class Scene:
     def facts(self) -> Facts:
         return Facts(text=self.text, mentions=self.mentions, today=self.today)
 
+    @property
+    def real_trail(self) -> list[Done]:
+        """What was done so far, without looking for tools."""
+        return [done for done in self.trail if done.name not in META_TOOLS]
+
+    @property
+    def real_history(self) -> list[Done]:
+        return [done for done in self.history if done.name not in META_TOOLS]
+
+    def tool_of(self, done: Done) -> KnownTool:
+        """The tool that was called, or what its name alone tells."""
+        return self.box.get(done.name) or KnownTool(name=done.name, offered=False)
+
     def has_done(self, name: str, arguments: Mapping[str, Any]) -> bool:
         key = call_key(name, arguments)
         return any(done.key == key for done in self.trail)
@@ -143,7 +160,7 @@ def read_scene(request: ModelRequest, *, today: date, only: frozenset[str] | Non
     start = asked[-1] if asked else len(messages)
     history, trail = _done(messages[:start]), _done(messages[start:])
     offered = [tool for tool in offered_tools(request.tools) if only is None or tool.name in only]
-    texts = _wishes(messages)
+    texts, called_off = _wishes(messages)
     return Scene(
         text=texts[-1] if texts else "",
         before=texts[-2] if len(texts) > 1 else "",
@@ -151,6 +168,7 @@ def read_scene(request: ModelRequest, *, today: date, only: frozenset[str] | Non
         history=history,
         box=Toolbox.of(offered, tuple(_found((*history, *trail))) if _may_execute(offered) else ()),
         today=_told_day(messages) or today,
+        called_off=called_off,
     )
 
 
@@ -158,18 +176,23 @@ def _may_execute(offered: Sequence[KnownTool]) -> bool:
     return any(tool.name == EXECUTE_TOOL for tool in offered)
 
 
-def _wishes(messages: Sequence[Message]) -> list[str]:
-    """What the user asked for, one text a wish: an answer to our own question joins the wish that the question is about."""
+def _wishes(messages: Sequence[Message]) -> tuple[list[str], bool]:
+    """The last two wishes, and whether the last one was called off.
+
+    An answer to a question of ours joins the wish that the question is about, unless it is a wish of its own.
+    """
     texts: list[str] = []
-    asked = False
+    asked = called_off = False
     for message in messages:
         if message.role == "user":
             text = message.text[:LONGEST]
-            texts[-1:] = [f"{texts[-1]}\n{text}"] if asked and texts else [*texts[-1:], text]
+            called_off = asked and bool(CALLED_OFF.match(text))
+            joins = asked and texts and not called_off and not is_wish(text)
+            texts[-1:] = [f"{texts[-1]}\n{text}"] if joins else [*texts[-1:], text]
             asked = False
         elif message.role == "assistant" and message.text:
-            asked = message.text.startswith(SIGNATURE) and message.text.rstrip().endswith("?")
-    return texts
+            asked = is_question(message.text)
+    return texts, called_off
 
 
 def _told_day(messages: Sequence[Message]) -> date | None:

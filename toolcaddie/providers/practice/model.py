@@ -1,9 +1,4 @@
-"""The practice model: a provider without a model behind it, so that everything can be tried without a key.
-
-Deterministic and offline. It sees what a model sees, messages and tool definitions, and answers as one does, with words or
-with tool calls; what it does with them are plain rules. `practice_plan` decides, the files it uses read and fill; this file
-is the wire: a request in, a reply out, whole or in pieces.
-"""
+"""The wire of the practice model: a request in, a reply out, whole or in pieces."""
 
 from __future__ import annotations
 
@@ -16,9 +11,10 @@ import msgspec
 
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
-from toolcaddie.providers.practice_answer import signed
-from toolcaddie.providers.practice_plan import Call, Say, Step, forced_step, next_step, only_words
-from toolcaddie.providers.practice_scene import read_scene
+from toolcaddie.providers.practice.answer import signed
+from toolcaddie.providers.practice.more import Call, Say, Step
+from toolcaddie.providers.practice.plan import forced_step, next_step, only_words
+from toolcaddie.providers.practice.scene import read_scene
 from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.tool_types import JsonObject, ToolCall
 
@@ -40,7 +36,7 @@ class PracticeModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         step = _decide(request, self._today())
         message = _message(request, step)
-        usage = Usage(input_tokens=_input_tokens(request), output_tokens=_output_tokens(message))
+        usage = Usage(input_tokens=_input_tokens(request), output_tokens=_tokens(message))
         finish = "tool_calls" if message.tool_calls else "stop"
         return ModelReply(message=message, finish_reason=finish, usage=usage, model=request.model or self._model)
 
@@ -113,10 +109,9 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _input_tokens(request: ModelRequest) -> int:
-    words = sum(estimate_tokens(message.text) + _output_tokens(message) for message in request.messages)
-    return words + sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
+    return sum(map(_tokens, request.messages)) + sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
 
 
-def _output_tokens(message: Message) -> int:
+def _tokens(message: Message) -> int:
     called = sum(estimate_tokens(call.name) + estimate_tokens(call.arguments) for call in message.tool_calls)
-    return called + (estimate_tokens(message.text) if message.role == "assistant" else 0)
+    return called + estimate_tokens(message.text)

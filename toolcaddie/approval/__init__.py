@@ -1,0 +1,1 @@
+"""Who answers when policy asks: each file one `ports.Approver`."""

@@ -1,0 +1,109 @@
+"""The ten lines of `toolcaddie serve`: what listens, who answers, and what to type next, fit to be typed as it stands."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from toolcaddie.doors.assemble import Assembled
+from toolcaddie.settings import DEFAULT_DATABASE, Upstream
+
+_OPENAI = "gpt-5-mini"
+_SAMPLE = "gym"
+
+
+def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None) -> str:
+    """`needs_key`: requests to the gateway need one of its keys. `config`: the settings file that was named."""
+    settings = parts.settings
+    tools = len(parts.runtime.source.snapshot())
+    program = _program() + ("" if config is None else f" --config {shlex.quote(str(config))}")
+    catalogs = settings.catalogs or (_SAMPLE,)
+    catalog = " ".join(f"--catalog {shlex.quote(spec)}" for spec in catalogs)
+    database = _database(settings.database_url)
+    model = parts.runtime.model or (_OPENAI if _is_openai(settings.upstream.url) else "NAME")
+    key = _key(parts, needs_key=needs_key)
+    said = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
+    wanted = "freeze John's membership" if _SAMPLE in catalogs else "what you want done"
+    return "\n".join(
+        (
+            f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
+            _who(parts, needs_key=needs_key),
+            *([f"Requests need a key where tc_... stands: {program} keys add NAME{database}"] * needs_key),
+            "Try next, in another terminal:",
+            f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\",
+            *([f'    -H "authorization: Bearer {key}" \\'] if key else []),
+            f"    -d {shlex.quote(_body(model, said))}",
+            f'  python: openai.OpenAI(base_url="{url}/v1", api_key={_in_python(key)})',
+            f"  {program} chat {catalog}{_upstream(parts, model)}{database}",
+            f'  {program} select "{wanted}" {catalog}',
+            f"  {program} trail{database}  # what was selected, called and answered",
+            f"  {url}/metrics, and docs/ for everything else",
+        )
+    )
+
+
+def _who(parts: Assembled, *, needs_key: bool) -> str:
+    if parts.practice:
+        return "The practice model answers: rules, offline. For a real one: export OPENAI_API_KEY=... or --upstream URL"
+    upstream = f"Answers come from {parts.settings.upstream.url or parts.provider.name}"
+    if parts.own_upstream_key:
+        return f"{upstream}, asked with the key of {parts.settings.upstream.key_env}"
+    if needs_key:
+        return f"{upstream}, asked without a key: {parts.settings.upstream.key_env} is not set"
+    return f"{upstream}; there is no key of ours for it, so clients' own keys are passed on"
+
+
+def _key(parts: Assembled, *, needs_key: bool) -> str:
+    """What a client puts into its Authorization; empty: nothing."""
+    if needs_key:
+        return "tc_..."
+    return "" if parts.own_upstream_key else f"${parts.settings.upstream.key_env}"
+
+
+def _in_python(key: str) -> str:
+    return f'os.environ["{key[1:]}"]' if key.startswith("$") else f'"{key or "none"}"'
+
+
+def _body(model: str, message: str) -> str:
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": message}]})
+
+
+def _upstream(parts: Assembled, model: str) -> str:
+    """The options that make another command ask the same model."""
+    if parts.practice:
+        return ""
+    upstream = parts.settings.upstream
+    url = "" if upstream.url is None else f" --upstream {shlex.quote(upstream.url)}"
+    variable = "" if upstream.key_env == Upstream().key_env else f" --upstream-key-env {shlex.quote(upstream.key_env)}"
+    return f"{url}{variable} --model {shlex.quote(model)}"
+
+
+def _is_openai(url: str | None) -> bool:
+    return url is None or urlsplit(url).hostname == "api.openai.com"
+
+
+def _database(url: str) -> str:
+    """The option that finds the same database; a password in it is not for the screen."""
+    if url == DEFAULT_DATABASE:
+        return ""
+    return " --database-url " + ("URL" if "@" in url else shlex.quote(url))
+
+
+def _program() -> str:
+    """How this program is called from here: by its name where the shell finds it, else by its path."""
+    if shutil.which("toolcaddie"):
+        return "toolcaddie"
+    script = shutil.which("toolcaddie", path=str(Path(sys.executable).parent))
+    return _path(script) if script else f"{_path(sys.executable)} -m toolcaddie"
+
+
+def _path(absolute: str) -> str:
+    relative = os.path.relpath(absolute)
+    if os.sep not in relative:
+        relative = os.path.join(os.curdir, relative)  # a shell looks for a bare name on its path only
+    return shlex.quote(min(relative, absolute, key=len))

@@ -1,0 +1,57 @@
+"""What a caller's `tool_choice` and other parameters ask of the tool array. They are a stranger's JSON: anything may be there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from toolcaddie.catalog import View
+
+_NEED_TOOLS = frozenset({"parallel_tool_calls", "functions", "function_call"})
+
+
+def forced_names(tool_choice: Any) -> tuple[str, ...]:
+    """Tools that the choice names: they are sent whatever they score."""
+    if not isinstance(tool_choice, Mapping):
+        return ()
+    names = (_name(item) for item in (tool_choice, *_allowed(tool_choice)))
+    return tuple(dict.fromkeys(name for name in names if name is not None))
+
+
+def sendable_choice(tool_choice: Any, sent: Collection[str], view: View) -> Any:
+    """The choice without allowed tools that had no place in the array: a provider refuses a name it was not sent.
+
+    A name that nobody has stays: that is the caller's mistake, and the provider's to tell.
+    """
+    cut = {name for name in forced_names(tool_choice) if name not in sent and view.get(name) is not None}
+    if not cut or not isinstance(tool_choice.get("allowed_tools"), Mapping):
+        return tool_choice
+    kept = [item for item in _allowed(tool_choice) if _name(item) not in cut]
+    return {**tool_choice, "allowed_tools": {**tool_choice["allowed_tools"], "tools": kept}}
+
+
+def sendable_params(params: Mapping[str, Any], *, tools: bool, closing: bool) -> Mapping[str, Any]:
+    """The caller's parameters without those that a provider refuses where no tools are sent.
+
+    `closing`: tools were offered before and no longer are, so the caller's old-style functions end as well.
+    """
+    if tools or not _NEED_TOOLS & params.keys():
+        return params
+    if not closing and "functions" in params:
+        return params
+    return {name: value for name, value in params.items() if name not in _NEED_TOOLS}
+
+
+def _allowed(tool_choice: Mapping[str, Any]) -> Iterator[Any]:
+    allowed = tool_choice.get("allowed_tools")
+    tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
+    return iter(tools if isinstance(tools, list | tuple) else ())
+
+
+def _name(item: Any) -> str | None:
+    """The tool that one choice names; None: it names none."""
+    if not isinstance(item, Mapping):
+        return None
+    inside = item.get("function") or item.get("custom")
+    name = inside.get("name") if isinstance(inside, Mapping) else None
+    return name if isinstance(name, str) else None

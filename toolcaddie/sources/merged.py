@@ -1,0 +1,69 @@
+"""Our tools joined with a caller's own, made once for as long as a caller keeps sending the same ones."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.schema import canonical_json
+from toolcaddie.tool_types import Tool
+
+_Key = tuple[tuple[int, ...], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    theirs: tuple[Tool, ...]
+    """Held, because the key is made of their identities."""
+    catalog: Catalog
+    size: int
+    """Bytes of the caller's tools."""
+
+
+class MergedCatalogs:
+    """The catalogs used last: up to `most` of them, with `tools` tools and `size` bytes of callers' definitions together.
+
+    The tools' identities are the key, not the list's: a list may change, a tool cannot. Safe for many threads.
+    """
+
+    def __init__(self, *, most: int = 256, tools: int = 100_000, size: int = 32 * 1024 * 1024) -> None:
+        self._most, self._most_tools, self._most_bytes = most, tools, size
+        self._kept: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._tools = self._bytes = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def of(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog:
+        """Both together; of two tools with one name the caller's is taken."""
+        theirs = tuple(theirs)
+        key = (tuple(map(id, theirs)), ours.version)
+        with self._lock:
+            if (entry := self._kept.get(key)) is not None:
+                self._kept.move_to_end(key)
+                return entry.catalog
+        taken = {tool.name for tool in theirs}
+        kept = (tool for tool in ours.tools if tool.name not in taken)
+        catalog = Catalog.of([*theirs, *kept], ours.categories, check_schemas=False)
+        self._keep(key, _Entry(theirs=theirs, catalog=catalog, size=len(canonical_json(theirs))))
+        return catalog
+
+    def _keep(self, key: _Key, entry: _Entry) -> None:
+        with self._lock:
+            if key in self._kept:  # another thread made it meanwhile
+                return
+            self._kept[key] = entry
+            self._count(entry, 1)
+            while len(self._kept) > 1 and self._over():
+                self._count(self._kept.popitem(last=False)[1], -1)
+
+    def _count(self, entry: _Entry, sign: int) -> None:
+        self._tools += sign * len(entry.catalog)
+        self._bytes += sign * entry.size
+
+    def _over(self) -> bool:
+        return len(self._kept) > self._most or self._tools > self._most_tools or self._bytes > self._most_bytes

@@ -1,0 +1,32 @@
+"""Documents that last as long as the process, for a runtime without a database."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+
+
+class MemoryDocuments:
+    """Implements `ports.Documents`. Bounded to `size` values: the oldest go first."""
+
+    def __init__(self, size: int = 10_000) -> None:
+        self._size = size
+        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        value, until = self._values.get((kind, key), (None, 0.0))
+        return value if until > time.monotonic() else None
+
+    async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        found = {key: await self.get(kind, key) for key in keys}
+        return {key: value for key, value in found.items() if value is not None}
+
+    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
+        self._values[kind, key] = (value, time.monotonic() + (ttl if ttl is not None else float("inf")))
+        self._values.move_to_end((kind, key))
+        if len(self._values) > self._size:
+            self._values.popitem(last=False)
+
+    async def delete(self, kind: str, key: str) -> bool:
+        return self._values.pop((kind, key), None) is not None
