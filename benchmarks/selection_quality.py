@@ -73,7 +73,11 @@ def main() -> None:
     print(f"{'recall@5':<16}" + "".join(f"{name:>16}" for name in columns) + f"{'best baseline':>16}")
     rows: dict[str, dict[str, Measured]] = {}
     for name in arguments.sets:
-        rows[name] = _row(bench / "sets" / name, baselines)
+        folder = bench / "sets" / name
+        requests = folder / f"queries.{arguments.split}.jsonl"
+        if not requests.exists():
+            continue  # only some sets have a train part
+        rows[name] = _row(folder / "tools.jsonl", requests, baselines)
         print(f"{name:<16}" + "".join(_cell(rows[name].get(column)) for column in columns) + _best(rows[name]))
     _print_means(rows, columns)
     _print_no_fit(rows)
@@ -91,6 +95,9 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Selection beside the baselines of the labelled sets.")
     parser.add_argument("--sets", type=names, default=list(SETS))
     parser.add_argument("--baselines", type=names, default=list(BASELINES))
+    parser.add_argument(
+        "--split", default="dev", help="dev, on which the weights were chosen, or train, which was not looked at"
+    )
     parser.add_argument("--quick", action="store_true", help="leave out the large catalogs")
     parser.add_argument("--json", help="also write every figure, with its interval, to this file")
     return parser.parse_args()
@@ -121,8 +128,8 @@ def _baselines(bench: Path, names: Sequence[str]) -> dict[str, Baseline]:
     return found
 
 
-def _row(folder: Path, baselines: Mapping[str, Baseline]) -> dict[str, Measured]:
-    tools, requests = read_tools(folder / "tools.jsonl"), read_requests(folder / "queries.dev.jsonl")
+def _row(catalog: Path, labelled: Path, baselines: Mapping[str, Baseline]) -> dict[str, Measured]:
+    tools, requests = read_tools(catalog), read_requests(labelled)
     row = {"toolcaddie": measure(_ours(tools), requests)}
     wire = [_wire(tool) for tool in tools]
     for name, make in baselines.items():
