@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench bench-selection clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -21,6 +21,10 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev  ## the figures of docs/performance.md
 	$(BIN)/python -m benchmarks
+
+bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of the labelled sets
+	$(PIP) install --quiet --constraint constraints.txt --group bench
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
 
 clean:
 	rm -rf $(VENV) .venv-* build dist

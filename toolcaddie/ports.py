@@ -117,12 +117,19 @@ class QueryWords:
     """A query as rankers read it: each message of the window by itself, newest first, with its weight."""
 
     messages: tuple[tuple[str, float], ...]
+    """What the user said."""
+    replies: tuple[tuple[str, float], ...] = ()
+    """What the assistant said in between."""
     called: tuple[str, ...] = ()
     """Names of tools called lately."""
 
 
 class Ranker(Protocol):
-    """Scores every tool of one catalog. Made once per catalog; asked once per request."""
+    """Scores every tool of one catalog. Made once per catalog; asked once per request.
+
+    A ranker with an attribute `calibrated = True` gives scores from 0 to 1 that mean the same in every request. The scores of
+    others are stretched so that their best tool has 1.
+    """
 
     @property
     def name(self) -> str: ...
@@ -130,7 +137,9 @@ class Ranker(Protocol):
         """float32 array, one score per catalog position; 0 means: nothing to say. Hidden positions are 0."""
         ...
 
-    def reasons(self, words: QueryWords, position: int) -> tuple[str, ...]: ...
+    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
+        """Why each of these tools was scored as it was, in words for a person; asked right after `scores`."""
+        ...
 
 
 RankerFactory = Callable[[Catalog], Ranker]

@@ -17,7 +17,7 @@ from toolcaddie.run import Budget, Limits
 class SelectionSettings:
     """How tools are found in a message."""
 
-    rankers: tuple[str, ...] = ("categories", "bm25")
+    rankers: tuple[str, ...] = ("categories", "bm25", "characters", "mentions")
     match: Literal["word", "substring"] = "word"
     """A keyword hits as a word with its forms, or anywhere in the text (source 001)."""
     related_depth: int | None = None

@@ -137,7 +137,8 @@ def _proportional(
 
 def _heads_first(candidates: Candidates, ranked: Ints) -> Ints:
     """Ranked order, but the best of every guaranteed group before all others."""
-    _, heads = np.unique(candidates.group[ranked], return_index=True)
+    heads = np.zeros(len(candidates.guaranteed), dtype=np.int64)
+    heads[candidates.group[ranked[::-1]]] = np.arange(len(ranked))[::-1]  # of equals the last is kept: the first served
     leads = np.zeros(len(ranked), dtype=np.bool_)
     leads[heads[candidates.guaranteed]] = True
     return np.concatenate([ranked[leads], ranked[~leads]])

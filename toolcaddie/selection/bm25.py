@@ -1,14 +1,8 @@
-"""Ranking by words: BM25 over weighted fields (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009).
-
-Postings are numpy arrays, so a query costs a few additions whatever the catalog's size. How rare a word is, is counted
-among the visible tools of the request alone: a score tells nothing about a tool that its reader may not see.
-"""
+"""Ranking by words: BM25 over weighted fields (Robertson and Zaragoza, "The Probabilistic Relevance Framework", 2009)."""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left
-from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,102 +10,79 @@ import numpy.typing as npt
 
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.document import FIELDS, catalog_languages, document
-from toolcaddie.selection.query import query_terms, stems_of
+from toolcaddie.selection.postings import Asked, Postings, Scope, best_terms, postings_of
 from toolcaddie.selection.remembered import Remembered
-from toolcaddie.selection.stopwords import Language
-from toolcaddie.tool_types import Tool
 
-K1 = 1.5
+Floats = npt.NDArray[np.float32]
 
 _SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Hit:
-    """A query term the catalog knows: where it stands, how strongly in each tool, and what it is worth."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Answer:
+    """What was asked, and what each content word was worth, by its term of the vocabulary."""
 
-    word: str
-    positions: npt.NDArray[np.int32]
-    strengths: npt.NDArray[np.float32]
-    worth: float
+    asked: Asked
+    worth: Floats
 
 
 class Bm25:
-    """Postings of one catalog."""
+    """Each tool by the words it shares with the request.
+
+    The best tool has the part of the request that the catalog knows words for: where half of the words are strange to it,
+    even the best hit is half a hit. Stop words count a little beside content words and nothing without them.
+    """
 
     name = "bm25"
+    calibrated = True
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._size = len(catalog)
-        self._languages = catalog_languages(catalog)
-        self._postings = _postings(catalog, self._languages)
-        self._last = Remembered[list[_Hit]]()
+    def __init__(self, postings: Postings) -> None:
+        self._postings = postings
+        self._last = Remembered[_Answer]()
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> npt.NDArray[np.float32]:
-        """BM25F of every tool, 0 where no word of the query stands or the tool is hidden."""
-        scores = np.zeros(self._size, dtype=np.float32)
-        for hit in self._last.keep(words, self._hits(words, mask)):
-            scores[hit.positions] += hit.strengths * np.float32(hit.worth)
+    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
+        """BM25F of every tool, scaled as said above; 0 where no word of the query stands or the tool is hidden."""
+        postings = self._postings
+        asked, scope = postings.asked(words), postings.scope(mask)
+        if not postings.speaks(asked, scope):
+            return np.zeros(postings.size, dtype=np.float32)
+        weights = _weights(asked, scope)
+        worth = _dense(asked, weights * asked.content, len(postings.vocabulary))
+        self._last.keep(words, _Answer(asked=asked, worth=worth))
+        scores = postings.by_term.summed(asked.ids, weights, postings.size)
         if mask is not None:
             scores[~mask] = 0.0
-        return scores
+        best = scores.max(initial=0.0)
+        return scores * np.float32(postings.known_share(asked, scope) / best) if best > 0 else scores
 
-    def reasons(self, words: QueryWords, position: int) -> tuple[str, ...]:
-        """The words of the query that stand in the tool, the weightiest first, as the scores just counted them."""
-        found = []
-        for hit in self._last.of(words) or ():
-            at = bisect_left(hit.positions.data, position)
-            if at < len(hit.positions) and hit.positions[at] == position:
-                found.append((-float(hit.strengths[at]) * hit.worth, hit.word))
-        if not found:
-            return ()
-        return (f"words: {', '.join(word for _, word in sorted(found)[:_SHOWN])}",)
-
-    def _hits(self, words: QueryWords, mask: Mask | None) -> list[_Hit]:
-        visible = self._size if mask is None else int(mask.sum())
-        hits = []
-        for term in query_terms(words, self._languages):
-            for stem in term.stems:
-                posting = self._postings.get(stem)
-                if posting is None:
-                    continue
-                positions, strengths = posting
-                having = len(positions) if mask is None else int(np.count_nonzero(mask[positions]))
-                worth = term.weight / len(term.stems) * math.log1p((visible - having + 0.5) / (having + 0.5))
-                hits.append(_Hit(word=term.word, positions=positions, strengths=strengths, worth=worth))
-        return hits
+    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
+        """The words of the query that stand in each tool, the weightiest first, as the scores just counted them."""
+        answer = self._last.of(words)
+        if answer is None:
+            return [()] * len(positions)
+        shown = best_terms(self._postings.by_tool, positions, answer.worth, _SHOWN, value=0)
+        word_of = answer.asked.words()
+        return [_said(dict.fromkeys(word_of[term] for term in terms)) for terms in shown]
 
 
 def factory(catalog: Catalog) -> Ranker:
-    return Bm25(catalog)
+    return Bm25(postings_of(catalog))
 
 
-Posting = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+def _said(words: Iterable[str]) -> tuple[str, ...]:
+    text = ", ".join(words)
+    return (f"words: {text}",) if text else ()
 
 
-def _postings(catalog: Catalog, languages: tuple[Language, ...]) -> dict[str, Posting]:
-    gathered: dict[str, tuple[list[int], list[float]]] = {}
-    for position, tool in enumerate(catalog.tools):
-        for stem, strength in _strengths(tool, catalog, languages).items():
-            positions, strengths = gathered.setdefault(stem, ([], []))
-            positions.append(position)
-            strengths.append(strength)
-    return {
-        stem: (np.array(positions, dtype=np.int32), np.array(strengths, dtype=np.float32))
-        for stem, (positions, strengths) in gathered.items()
-    }
+def _weights(asked: Asked, scope: Scope) -> Floats:
+    """What each entry is worth: how much it was said, times how rare it is."""
+    terms = asked.reading.terms
+    said = np.array([terms[place].weight for place in asked.term.tolist()], dtype=np.float32)
+    weights: Floats = said * asked.part * scope.rarity[asked.ids]
+    return weights
 
 
-def _strengths(tool: Tool, catalog: Catalog, languages: tuple[Language, ...]) -> dict[str, float]:
-    """Each stem of a tool with its saturated weight: fields added up first, saturation after (BM25F)."""
-    weights: dict[str, float] = {}
-    words = document(tool, catalog)
-    for field in FIELDS:
-        if not (found := words[field.name]):
-            continue
-        scale = field.weight / (1 - field.slope + field.slope * len(found) / field.pivot)
-        for stems, count in Counter(stems_of(found, languages)).items():
-            for stem in stems:
-                weights[stem] = weights.get(stem, 0.0) + scale * count
-    return {stem: weight * (K1 + 1) / (weight + K1) for stem, weight in weights.items()}
+def _dense(asked: Asked, weights: Floats, size: int) -> Floats:
+    dense = np.zeros(size, dtype=np.float32)
+    dense[asked.ids] = weights
+    return dense

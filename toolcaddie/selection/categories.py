@@ -110,8 +110,9 @@ class Categories:
             scores[~mask] = 0.0
         return scores
 
-    def reasons(self, words: QueryWords, position: int) -> tuple[str, ...]:
-        return self.reasons_of(self._last.of(words) or Found(), position)
+    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
+        found = self._last.of(words) or Found()
+        return [self.reasons_of(found, position) for position in positions]
 
     def reasons_of(self, found: Found, position: int) -> tuple[str, ...]:
         index = int(self._category_of[position])

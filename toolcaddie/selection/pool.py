@@ -78,10 +78,12 @@ def _grouped(
     total = len(index.members)
     order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category
     order[list(active)] = np.arange(len(active))
-    categories = index.categories.category_of[positions]
-    ranks, group = np.unique(order[categories], return_inverse=True)
-    of_rank = {int(order[category]): category for category in range(-1, total)}
-    group_categories = tuple(of_rank[rank] for rank in ranks.tolist())
+    ranks = order[index.categories.category_of[positions]]
+    present = np.bincount(ranks, minlength=2 * total + 1) > 0
+    group = (np.cumsum(present) - 1)[ranks]
+    of_rank = np.empty(2 * total + 1, dtype=np.int64)
+    of_rank[order] = (*range(total), -1)
+    group_categories = tuple(of_rank[present].tolist())
     asked = found.matched if kind != "defaults" else set(active)
     if priority is None:
         priority = np.zeros(len(positions), dtype=np.float32)
@@ -89,7 +91,7 @@ def _grouped(
         kind=kind,
         positions=positions,
         priority=priority,
-        group=group.astype(np.int64),
+        group=group,
         group_categories=group_categories,
         guaranteed=np.array([category in asked for category in group_categories], dtype=np.bool_),
         found=found,

@@ -22,6 +22,11 @@ DECAY = 0.8
 """An earlier message counts this much less for each message of the user after it."""
 SELF_SUFFICIENT = 10.0
 """A current message of this many content words halves what the earlier ones weigh: it says by itself what it wants."""
+UNANSWERED = 0.3
+"""What earlier messages weigh when the assistant has said nothing since the last of them: then the current message answers
+no question, and is more likely to begin something new."""
+SMALL_TALK = 0.3
+"""What a stop word counts beside a content word. Not nothing: "where are you from" is made of them alone."""
 CALLED_WEIGHT = 0.15
 """What a word in the name of a tool called lately adds, beside a word of the current message."""
 
@@ -34,19 +39,34 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A content word of a query: what to look up, how much it counts, and how it was written."""
+    """A word of a query: what to look up, how much it counts, and how it was written."""
 
     stems: tuple[str, ...]
-    weight: float
     word: str
+    weight: float
+    """Over all messages that say it."""
+    nearest: float
+    """The weight of the nearest message that says it."""
+    content: bool
+    """Not a stop word of its message's language."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A query as terms, and of each message its weight and which terms it has, by their index."""
+
+    terms: tuple[Term, ...]
+    messages: tuple[tuple[float, tuple[int, ...]], ...]
 
 
 def query_words(query: SelectionQuery, *, window: int, window_user: int) -> QueryWords:
     """The messages a query consists of, newest first, each by itself.
 
     The current message is the last one of the user and weighs 1. Of the `window` messages before it, of any role, the
-    last `window_user` of the user weigh g * DECAY ** age, where g = 10 / (10 + content words of the current message):
-    "yes, do it" leans on what was said before, a full sentence hardly does. Words are never joined across messages.
+    last `window_user` of the user and all of the assistant weigh g * DECAY ** age, where age counts what was said in
+    between and g = 10 / (10 + content words of the current message), times `UNANSWERED` where the assistant has not
+    spoken last: "yes, do it" leans on what was said before, a full sentence hardly does. Words are never joined across
+    messages.
     """
     if query.text is not None:
         return QueryWords(messages=tuple((part, 1.0) for part in _ends(query.text)))
@@ -56,26 +76,59 @@ def query_words(query: SelectionQuery, *, window: int, window_user: int) -> Quer
         return QueryWords(messages=(), called=_called(messages[-window:] if window else ()))
     before = messages[max(0, current - window) : current]
     spoken = list(_ends(messages[current].text))
-    found = [(part, 1.0) for part in spoken]
-    reliance = SELF_SUFFICIENT / (SELF_SUFFICIENT + sum(_content_size(part) for part in spoken))
-    earlier = [message for message in reversed(before) if message.role == "user"][:window_user]
-    for age, message in enumerate(earlier):
-        found.extend((part, reliance * DECAY**age) for part in _ends(message.text))
-    return QueryWords(messages=tuple(found), called=_called((*before, *messages[current + 1 :])))
+    said, replies = [(part, 1.0) for part in spoken], []
+    weight = SELF_SUFFICIENT / (SELF_SUFFICIENT + sum(_content_size(part) for part in spoken))
+    earlier = [message for message in reversed(before) if message.role in ("user", "assistant") and message.text]
+    if earlier and earlier[0].role == "user":
+        weight *= UNANSWERED
+    left = window_user
+    for message in earlier:
+        parts = [(part, weight) for part in _ends(message.text)]
+        weight *= DECAY
+        if message.role == "assistant":
+            replies.extend(parts)
+        elif left:
+            said.extend(parts)
+            left -= 1
+    called = _called((*before, *messages[current + 1 :]))
+    return QueryWords(messages=tuple(said), replies=tuple(replies), called=called)
 
 
-def query_terms(words: QueryWords, languages: Sequence[Language]) -> list[Term]:
-    """The content words of a query, each once, stemmed as the catalog's `languages` are.
+def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
+    """The terms of a query, each once, stemmed as the catalog's `languages` are.
 
-    A word said in several messages weighs the sum; said twice in one message it counts once.
+    A word said in several messages weighs the sum; said twice in one message it counts once. Names of tools called lately
+    add to the terms and are no message.
     """
-    weights: dict[tuple[str, ...], float] = {}
-    spelled: dict[tuple[str, ...], str] = {}
-    for text, weight in words.messages:
-        _weigh(content_words(text, languages[0]), weight, languages, weights, spelled)
-    for name in words.called:
-        _weigh(content_words(name, languages[0]), CALLED_WEIGHT, languages, weights, spelled)
-    return [Term(stems=stems, weight=weight, word=spelled[stems]) for stems, weight in weights.items()]
+    said = [(split_words(text), weight) for text, weight in (*words.messages, *words.replies)]
+    named = [(split_words(name), CALLED_WEIGHT) for name in words.called]
+    spelled = list(dict.fromkeys(word for part, _ in (*said, *named) for word in part))
+    stems = dict(zip(spelled, stems_of(spelled, languages), strict=True))
+    places: dict[tuple[str, ...], int] = {}
+    place_of = {word: places.setdefault(stem, len(places)) for word, stem in stems.items()}
+    spelling: dict[int, str] = {}
+    for word in spelled:
+        spelling.setdefault(place_of[word], word)
+    weights, nearest, content = [0.0] * len(places), [0.0] * len(places), [False] * len(places)
+    messages = []
+    for part, weight in (*said, *named):
+        stop = STOP_WORDS[language_of(part) or languages[0]]
+        members: dict[int, None] = {}
+        for word in part:
+            place = place_of[word]
+            if place in members:
+                continue
+            members[place] = None
+            says = word not in stop
+            weights[place] += weight if says else SMALL_TALK * weight
+            nearest[place] = max(nearest[place], weight)
+            content[place] = content[place] or says
+        messages.append((weight, tuple(members)))
+    terms = tuple(
+        Term(stems=stem, word=spelling[place], weight=weights[place], nearest=nearest[place], content=content[place])
+        for stem, place in places.items()
+    )
+    return Reading(terms=terms, messages=tuple(messages[: len(said)]))
 
 
 def content_words(text: str, usual: Language) -> list[str]:
@@ -93,6 +146,11 @@ def split_words(text: str) -> list[str]:
     return [part for word in words for part in (_pairs(word) if _IS_CJK.match(word) else (word,))]
 
 
+def is_pair(word: str) -> bool:
+    """Whether a word is a pair cut from a run of Han or kana."""
+    return _IS_CJK.match(word) is not None
+
+
 def fold(text: str) -> str:
     """Lower case without accents: 'Membresía' and 'membresia' are one word to whoever types in a hurry."""
     if text.isascii():
@@ -104,7 +162,7 @@ def fold(text: str) -> str:
 def language_of(words: Iterable[str]) -> Language | None:
     """The language whose stop words stand most often among folded words; None: none stands there, or two tie."""
     words = list(words)
-    counts = [sum(word in STOP_WORDS[language] for word in words) for language in LANGUAGES]
+    counts = [sum(map(STOP_WORDS[language].__contains__, words)) for language in LANGUAGES]
     best = max(counts)
     return LANGUAGES[counts.index(best)] if best and counts.count(best) == 1 else None
 
@@ -115,22 +173,6 @@ def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[
     if len(columns) == 1:
         return [(stem,) for stem in columns[0]]
     return [tuple(dict.fromkeys(row)) for row in zip(*columns, strict=True)]
-
-
-def _weigh(
-    words: Sequence[str],
-    weight: float,
-    languages: Sequence[Language],
-    weights: dict[tuple[str, ...], float],
-    spelled: dict[tuple[str, ...], str],
-) -> None:
-    unique = list(dict.fromkeys(words))
-    once: dict[tuple[str, ...], str] = {}
-    for word, stems in zip(unique, stems_of(unique, languages), strict=True):
-        once.setdefault(stems, word)
-    for stems, word in once.items():
-        weights[stems] = weights.get(stems, 0.0) + weight
-        spelled.setdefault(stems, word)
 
 
 def _ends(text: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from toolcaddie.errors import ConfigError
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
 from toolcaddie.presets import SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
-from toolcaddie.selection import bm25
+from toolcaddie.selection import bm25, characters, mentions
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.categories import Categories, Found, Hit
 from toolcaddie.selection.index import CatalogIndex, IndexCache
@@ -33,11 +33,17 @@ from toolcaddie.selection.scores import floor_of, scored
 _SETTLED = 16
 """Selections kept of a catalog that goes through whole."""
 
-DROPPED_LISTED = 64
+DROPPED_LISTED = 32
 """Losers that a `Selection` lists, the best first. `Selector.dropped` gives all of them, `explain` any one."""
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+
+_OWN: Mapping[str, RankerFactory] = {
+    "bm25": bm25.factory,
+    "characters": characters.factory,
+    "mentions": mentions.factory,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +62,16 @@ class Explanation:
     reasons: tuple[str, ...] = ()
     signals: Mapping[str, float] = field(default_factory=dict)
     """What each ranker said, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """Tools in the order they are preferred."""
+
+    tools: tuple[SelectedTool, ...]
+    """The best first."""
+    fit: float
+    """How well the best one serves the request, 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,8 +113,8 @@ class Selector:
     """Finds the tools of a view that fit. Make one per configuration and keep it: it remembers what it worked out of each
     catalog. Safe for many threads.
 
-    `rankers` maps names used in `settings.rankers` to what makes a ranker of a catalog; `categories` and `bm25` are
-    there already. Without any ranker everything is a candidate. `core=False` ignores core flags.
+    `rankers` maps names used in `settings.rankers` to what makes a ranker of a catalog; `categories`, `bm25`, `characters`
+    and `mentions` are there already. Without any ranker everything is a candidate. `core=False` ignores core flags.
     """
 
     def __init__(
@@ -112,7 +128,7 @@ class Selector:
         self.settings = settings or SelectionSettings()
         self._core = core
         self._clock = clock
-        self._factories: dict[str, RankerFactory] = {"bm25": bm25.factory, **(rankers or {})}
+        self._factories: dict[str, RankerFactory] = {**_OWN, **(rankers or {})}
         # Categories decide the allotment too and follow the settings, so the selector makes its own.
         self._scorers = tuple(name for name in self.settings.rankers if name != "categories")
         self._by_keyword = "categories" in self.settings.rankers
@@ -139,22 +155,28 @@ class Selector:
 
     def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
         """The best matches for some words, best first, core tools too; only tools that match at all."""
+        return self.ranked(view, SelectionQuery(text=text), limit).tools
+
+    def ranked(self, view: View, query: SelectionQuery, limit: int) -> Ranked:
+        """The best matches for a query whatever the budget, core tools too; only tools that match at all."""
         index = self._indexes.of(view.catalog)
-        words = query_words(SelectionQuery(text=text), window=0, window_user=0)
+        words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
         found = Found(matched=index.categories.found(words, view.mask).matched)  # a relation is no match
         names = self._scorers or ("bm25",)
         _, scores = scored(index, ("categories", *names), words, found, view.mask)
-        hits = np.flatnonzero(scores > floor_of(scores))
+        hits = np.flatnonzero(scores > floor_of(scores, found))
         best = hits[np.argsort(-scores[hits], kind="stable")][: max(0, limit)]
-        return [
+        why = _reasons(index, names, words, found, best.tolist())
+        tools = tuple(
             SelectedTool(
                 tool=view.catalog.tools[position],
-                score=round(float(scores[position]), 4),
-                reasons=_reasons(index, names, words, found, position),
+                score=score,
+                reasons=reasons,
                 core=bool(index.core[position]),
             )
-            for position in best.tolist()
-        ]
+            for position, score, reasons in zip(best.tolist(), _rounded(scores, best), why, strict=True)
+        )
+        return Ranked(tools=tools, fit=float(scores.max(initial=0.0)))
 
     def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
         """Every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
@@ -183,7 +205,7 @@ class Selector:
             rank=int(ranks[0]) + 1 if len(ranks) else None,
             candidates=len(plan.candidates),
             detail=detail,
-            reasons=self._why(view, plan, position),
+            reasons=self._why(view, plan, [position])[0],
             signals={name: round(float(signal[position]), 4) for name, signal in plan.ranking.signals.items()},
         )
 
@@ -241,7 +263,7 @@ class Selector:
         drawers = self._by_keyword or query.categories is not None
         names = ("categories", *self._scorers) if drawers else self._scorers
         signals, scores = scored(index, names, words, found, view.mask)
-        floor = floor_of(scores)
+        floor = floor_of(scores, found)
         pool = self._pool(index, query, found, scores, floor, eligible)
         return _Ranking(pool=pool, scores=scores, words=words, signals=signals, floor=floor)
 
@@ -260,7 +282,7 @@ class Selector:
         if query.categories is not None:
             kind: Kind = "scored" if self._scorers else "listed"
             return by_category(index, kind, found, found.matched, scores if self._scorers else None, eligible)
-        if not scores.any():
+        if not (scores > floor).any() and not found.matched:
             return self._without_match(index, query, eligible)
         if not self._scorers:
             return by_category(index, "listed", found, sorted((*found.matched, *found.related)), None, eligible)
@@ -289,12 +311,18 @@ class Selector:
             tools=tuple(
                 SelectedTool(
                     tool=view.catalog.tools[position],
-                    score=round(float(plan.scores[position]), 4),
-                    reasons=self._why(view, plan, position),
+                    score=score,
+                    reasons=reasons,
                     slim=position in slim,
-                    core=bool(plan.index.core[position]),
+                    core=core,
                 )
-                for position in positions
+                for position, score, reasons, core in zip(
+                    positions,
+                    _rounded(plan.scores, positions),
+                    self._why(view, plan, positions),
+                    plan.index.core[np.array(positions, dtype=np.int64)].tolist(),
+                    strict=True,
+                )
             ),
             dropped=tuple(_losers(view, plan, budget, DROPPED_LISTED)),
             categories=tuple(dict.fromkeys((*matched, *(categories[i].name for i in gave)))),
@@ -320,17 +348,24 @@ class Selector:
         array = np.array(positions, dtype=np.int64)
         return frozenset(array[plan.index.slim(array) < plan.index.full[array]].tolist())
 
-    def _why(self, view: View, plan: _Plan, position: int) -> tuple[str, ...]:
-        """Only what is true of this very tool, also of one that was left out."""
-        if position in plan.core:
-            return ("core: sent always",)
-        if position in plan.pinned:
-            return ("pinned: asked for by name",)
-        if plan.pool.kind == "whole":
-            return ("the whole catalog fits",)
-        if plan.pool.kind == "defaults" and position in plan.pool.positions:
-            return (f"default category {view.catalog.tools[position].category}: nothing matched",)
-        return _reasons(plan.index, self._scorers, plan.ranking.words, plan.pool.found, position)
+    def _why(self, view: View, plan: _Plan, positions: Sequence[int]) -> list[tuple[str, ...]]:
+        """Of each, only what is true of this very tool, also where it was left out."""
+        core, pinned, kind = frozenset(plan.core.tolist()), frozenset(plan.pinned.tolist()), plan.pool.kind
+        ranked = kind in ("scored", "listed")
+        said = _reasons(plan.index, self._scorers, plan.ranking.words, plan.pool.found, positions) if ranked else []
+        why: list[tuple[str, ...]] = []
+        for number, position in enumerate(positions):
+            if position in core:
+                why.append(("core: sent always",))
+            elif position in pinned:
+                why.append(("pinned: asked for by name",))
+            elif kind == "whole":
+                why.append(("the whole catalog fits",))
+            elif kind == "defaults" and position in plan.pool.positions:
+                why.append((f"default category {view.catalog.tools[position].category}: nothing matched",))
+            else:
+                why.append(said[number] if ranked else ())
+        return why
 
     def _stage(self, view: View, plan: _Plan, query: SelectionQuery, budget: Budget, position: int) -> tuple[str, str]:
         if position in plan.core:
@@ -345,8 +380,8 @@ class Selector:
             return drop.stage, drop.detail
         if OUTCOMES[plan.allotment.outcome[at[0]]] == "chosen":
             return "selected", ""
-        drop = _loser(view, plan, budget, int(at[0]))
-        return drop.stage, drop.detail
+        (lost,) = _lost(view, plan, budget, at[:1])
+        return lost.stage, lost.detail
 
     def _outsider(self, view: View, plan: _Plan, position: int) -> DroppedTool:
         """A visible tool that was no candidate."""
@@ -376,45 +411,62 @@ def _candidates(index: CatalogIndex, pool: Pool, sent: Mask, *, sized: bool) -> 
 
 
 def _reasons(
-    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, position: int
-) -> tuple[str, ...]:
-    reasons = index.categories.reasons_of(found, position)
+    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, positions: Sequence[int]
+) -> list[tuple[str, ...]]:
+    """What the rankers say of each of these tools, the categories first."""
+    reasons = [index.categories.reasons_of(found, position) for position in positions]
     for name in names:
-        reasons += tuple(index.ranker(name).reasons(words, position))
+        more = index.ranker(name).reasons(words, positions)
+        reasons = [(*said, *new) for said, new in zip(reasons, more, strict=True)]
     return reasons
 
 
 def _losers(view: View, plan: _Plan, budget: Budget, limit: int | None) -> list[DroppedTool]:
     """Candidates that were not chosen, the best first."""
     ranked = plan.allotment.ranked
-    lost = ranked[plan.allotment.outcome[ranked] >= OUTCOMES.index("quota")][:limit]
-    return [_loser(view, plan, budget, at) for at in lost.tolist()]
+    return _lost(view, plan, budget, ranked[plan.allotment.outcome[ranked] >= OUTCOMES.index("quota")][:limit])
 
 
-def _loser(view: View, plan: _Plan, budget: Budget, at: int) -> DroppedTool:
-    position = int(plan.pool.positions[at])
-    stage = cast(DropStage, OUTCOMES[plan.allotment.outcome[at]])
-    match stage:
-        case "quota":
-            detail = f"its category has {plan.allotment.quota} places"
-        case "max_tools":
-            detail = f"max_tools is {budget.max_tools}"
-        case "provider_cap":
-            detail = f"the provider takes {budget.provider_cap}"
-        case _:
-            detail = f"{plan.candidates.slim[at]} tokens did not fit into {budget.max_tokens}"
-    name = view.catalog.tools[position].name
-    return DroppedTool(name=name, stage=stage, detail=detail, score=round(float(plan.scores[position]), 4))
+def _lost(view: View, plan: _Plan, budget: Budget, numbers: Ints) -> list[DroppedTool]:
+    """These candidates as what was dropped, each with the stage and the number it lost by."""
+    details = {
+        "quota": f"its category has {plan.allotment.quota} places",
+        "max_tools": f"max_tools is {budget.max_tools}",
+        "provider_cap": f"the provider takes {budget.provider_cap}",
+    }
+    positions = plan.pool.positions[numbers]
+    stages = [cast(DropStage, OUTCOMES[code]) for code in plan.allotment.outcome[numbers].tolist()]
+    sizes = plan.candidates.slim[numbers].tolist()
+    tools = view.catalog.tools
+    return [
+        DroppedTool(
+            name=tools[position].name,
+            stage=stage,
+            detail=details.get(stage) or f"{size} tokens did not fit into {budget.max_tokens}",
+            score=score,
+        )
+        for position, stage, size, score in zip(
+            positions.tolist(), stages, sizes, _rounded(plan.scores, positions), strict=True
+        )
+    ]
+
+
+def _rounded(scores: Floats, positions: Ints | Sequence[int]) -> list[float]:
+    """The scores of some tools as they are shown."""
+    shown: list[float] = scores[np.array(positions, dtype=np.int64)].astype(np.float64).round(4).tolist()
+    return shown
 
 
 def _starved(view: View, plan: _Plan) -> tuple[str, ...]:
     """Categories that were asked for, have tools, and got none."""
-    served = plan.pool.group[plan.allotment.outcome <= OUTCOMES.index("sent")]
-    counts = np.bincount(served, minlength=len(plan.pool.group_categories))
+    matched, groups = plan.pool.found.matched, plan.pool.group_categories
+    if not matched:
+        return ()
+    counts = np.bincount(plan.pool.group[plan.allotment.outcome <= OUTCOMES.index("sent")], minlength=len(groups))
     return tuple(
         view.catalog.categories[category].name
-        for group, category in enumerate(plan.pool.group_categories)
-        if not counts[group] and category in plan.pool.found.matched
+        for category, count in zip(groups, counts.tolist(), strict=True)
+        if not count and category in matched
     )
 
 

@@ -1,0 +1,93 @@
+"""Labelled requests and their tools, one JSON object a line.
+
+Tools: `name`, `description`, `parameters`, `category`. Requests: `query`, the earlier messages as `history` ("user: ..." or
+"assistant: ..."), the names of the right tools as `gold` (none: no tool fits), and `group`, which is the same for requests
+that are not independent (turns of one conversation). More keys are allowed and not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from toolcaddie.errors import ConfigError
+from toolcaddie.message import Message, Role
+from toolcaddie.tool_types import Tool
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelledRequest:
+    """A request and the tools that serve it."""
+
+    messages: tuple[Message, ...]
+    gold: frozenset[str]
+    """Empty: no tool of the catalog fits."""
+    group: str
+    """Requests of one group are drawn together when uncertainty is estimated."""
+
+
+class _ToolLine(msgspec.Struct):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    category: str | None = None
+
+
+class _RequestLine(msgspec.Struct):
+    query: str
+    gold: list[str]
+    history: list[str] = []
+    group: str | None = None
+
+
+def read_tools(path: Path) -> list[Tool]:
+    """The tools of a file. Raises `ConfigError`, naming the line, for what is no tool."""
+    return [
+        Tool(
+            name=line.name,
+            description=line.description or "",
+            input_schema=line.parameters or {"type": "object", "properties": {}},
+            category=line.category or None,
+        )
+        for _, line in _lines(path, _ToolLine)
+    ]
+
+
+def read_requests(path: Path) -> list[LabelledRequest]:
+    """The labelled requests of a file. Raises `ConfigError`, naming the line, for what is none."""
+    return [
+        LabelledRequest(
+            messages=(*map(_said, line.history), Message(role="user", content=line.query)),
+            gold=frozenset(line.gold),
+            group=line.group if line.group is not None else str(number),
+        )
+        for number, line in _lines(path, _RequestLine)
+    ]
+
+
+def _lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
+    decoder = msgspec.json.Decoder(kind)
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, decoder.decode(line)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; name a file of one JSON object a line") from error
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path}, line {number}: {error}") from error
+
+
+def _said(text: str) -> Message:
+    """A line of history. Without a speaker's name before it, the user said it."""
+    role: Role
+    for role in ("user", "assistant"):
+        if text.startswith(f"{role}: "):
+            return Message(role=role, content=text[len(role) + 2 :])
+    return Message(role="user", content=text)

@@ -1,0 +1,107 @@
+"""One configuration on one set of labelled requests: what it finds, whether it knows when nothing fits, how long it takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolcaddie.catalog import View
+from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.evaluation.metrics import Estimate, auroc_of, complete, mean_of, ndcg, recall
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.run import Budget
+from toolcaddie.selection.selector import Selector
+
+DEPTH = 20
+"""Places of a ranking that are looked at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A ranking of tools, best first, and how well the request is served at all: any number that grows with it."""
+
+    names: Sequence[str]
+    fit: float = 0.0
+
+
+Rank = Callable[[LabelledRequest], Answer]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The figures of one configuration."""
+
+    requests: int
+    metrics: Mapping[str, Estimate]
+    """`recall@5`, `complete@5`, `ndcg@10` and more, over the requests that some tool fits."""
+    no_fit: Estimate | None
+    """AUROC of `Answer.fit`; None: some tool fits every request."""
+    latency_ms: Mapping[str, float]
+    """`p50`, `p99`, by the clock on the wall."""
+
+
+def measure(rank: Rank, requests: Sequence[LabelledRequest]) -> Measured:
+    """Ask for every request once. Raises `ValueError` where no request has a right tool: there is nothing to find."""
+    answers, seconds = [], []
+    for request in requests:
+        started = time.perf_counter()
+        answers.append(rank(request))
+        seconds.append(time.perf_counter() - started)
+    fitting = [(answer, request) for answer, request in zip(answers, requests, strict=True) if request.gold]
+    if not fitting:
+        raise ValueError("no request has a right tool; label some before measuring")
+    fits = [bool(request.gold) for request in requests]
+    return Measured(
+        requests=len(requests),
+        metrics={name: _over(fitting, figure) for name, figure in _FIGURES.items()},
+        no_fit=None if all(fits) else auroc_of([answer.fit for answer in answers], fits),
+        latency_ms=percentiles([1e3 * each for each in seconds]),
+    )
+
+
+def ranking_of(selector: Selector, view: View) -> Rank:
+    """The order in which a selector prefers the tools of a view."""
+
+    def rank(request: LabelledRequest) -> Answer:
+        ranked = selector.ranked(view, SelectionQuery(messages=request.messages), DEPTH)
+        return Answer(names=[found.tool.name for found in ranked.tools], fit=ranked.fit)
+
+    return rank
+
+
+def selection_of(selector: Selector, view: View, budget: Budget) -> Rank:
+    """What a request carries under a budget, for timing: the names in the order they are sent."""
+
+    def rank(request: LabelledRequest) -> Answer:
+        selection = selector.select(view, SelectionQuery(messages=request.messages, expandable=True), budget)
+        return Answer(names=selection.names, fit=float(not selection.no_match))
+
+    return rank
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """The median and the value that one in a hundred is above."""
+    ordered = sorted(values)
+    return {"p50": ordered[len(ordered) // 2], "p99": ordered[int(len(ordered) * 0.99)]}
+
+
+_Figure = Callable[[Sequence[str], frozenset[str], int], float]
+
+
+def _at(figure: _Figure, k: int) -> Callable[[Sequence[str], frozenset[str]], float]:
+    return lambda names, gold: figure(names, gold, k)
+
+
+_FIGURES = {
+    **{f"recall@{k}": _at(recall, k) for k in (1, 3, 5, 10, 20)},
+    **{f"complete@{k}": _at(complete, k) for k in (5, 10)},
+    "ndcg@10": _at(ndcg, 10),
+}
+
+
+def _over(
+    answered: Sequence[tuple[Answer, LabelledRequest]], figure: Callable[[Sequence[str], frozenset[str]], float]
+) -> Estimate:
+    values = [figure(answer.names, request.gold) for answer, request in answered]
+    return mean_of(values, [request.group for _, request in answered])
