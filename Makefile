@@ -34,6 +34,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable .
 	@touch $@
 
+# Groups of dependencies need a newer pip than some Pythons bring.
 $(VENV)/.dev: $(VENV)/.installed
+	$(PIP) install --quiet --upgrade 'pip>=25.1'
 	$(PIP) install --quiet --constraint constraints.txt --group dev
 	@touch $@
