@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from toolcaddie.capabilities import Capabilities
@@ -300,11 +300,3 @@ class KeyStore(Protocol):
     async def any(self) -> bool:
         """Whether a key was ever made, revoked ones included."""
         ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sinks:
-    """The order events go: the trail first and alone able to stop a run, then the others, then the caller's stream."""
-
-    audit: EventSink | None = None
-    others: Sequence[EventSink] = field(default_factory=tuple)

@@ -82,10 +82,6 @@ def note(text: str) -> None:
     click.echo(click.style(text, dim=True), err=True)
 
 
-def warn(text: str) -> None:
-    click.echo(click.style("warning: ", fg="yellow") + text, err=True)
-
-
 def local_time(seconds: float | None) -> str:
     """Seconds since the epoch as this machine's clock shows them."""
     return "" if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")
