@@ -52,6 +52,7 @@ class Limits:
     """Model calls until the first tool call, when use is forced."""
     seconds: float | None = 300.0
     tokens: int | None = None
+    """Of all model calls together, as the provider counts; at the limit the run fails before the next call."""
     tool_seconds: float = 30.0
     """For tools without a timeout of their own."""
     result_bytes: int = 100_000

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from serving import gateway
 
 from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.meta import META_TOOLS, REQUEST_MORE_TOOLS
+from toolcaddie.meta import REQUEST_MORE_TOOLS
 from toolcaddie.presets import PRESETS
 from toolcaddie.run import Principal
 from toolcaddie.testing import ScriptedUpstream, call, calls, cut, endless, garbage, refuse, say
@@ -577,7 +577,7 @@ async def test_the_trail_shows_selection_calls_and_results(tmp_path: Path) -> No
             "run_finished",
         ):
             assert kind in kinds
-        assert not set(kinds) & META_TOOLS
+        assert "meta_called" not in kinds
 
 
 # --- what a hostile reader of the code found ---------------------------------------------------------------------------

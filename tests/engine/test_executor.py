@@ -112,7 +112,8 @@ async def test_an_executor_injects_chat_and_bot_over_what_the_model_sent() -> No
     done = await execute("whoami", {"text": "hi"})
     assert (done.success, done.content) == (True, "hi chat-7 b")
     forged = await execute("whoami", {"text": "hi", "_chatId": "someone else's"})
-    assert "someone" not in forged.content or forged.is_error
+    assert "someone" not in forged.content
+    assert (forged.error, forged.success) == ("invalid_arguments", False)
     missing = await execute("nothing", {})
     assert (missing.success, missing.error) == (False, "unknown_tool")
 

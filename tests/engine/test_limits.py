@@ -156,6 +156,15 @@ async def test_a_run_over_its_time_fails_and_cancels_what_was_running() -> None:
     assert cancelled.is_set()
 
 
+async def test_a_run_over_its_tokens_fails_before_the_next_model_call() -> None:
+    provider = ScriptedProvider(lambda request: call("tool_0", {"value": len(request.messages)}))
+    frugal = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, tokens=200))
+    with pytest.raises(LimitExceededError, match="220 of its 200 tokens") as failure:
+        await Runtime(provider=provider, sources=[numbered(2)], preset=frugal).run("go")
+    assert failure.value.limit == "tokens"
+    assert len(provider.requests) == 2
+
+
 async def test_a_model_that_repeats_itself_is_warned_and_then_loses_its_tools() -> None:
     many = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, rounds=50))
     provider = ScriptedProvider(lambda request: call("tool_0", {"value": 1}) if request.tools else say("I give up."))

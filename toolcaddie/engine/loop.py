@@ -143,6 +143,7 @@ class _Run:
 
     async def round(self, state: RunState) -> RunState:
         """Ask the model; the next state is finished or holds the calls of a turn."""
+        await self.check_tokens(state)
         delivery = self.deliver(state)
         over = self.limits.rounds is not None and state.rounds >= self.limits.rounds
         offer = bool(delivery.definitions) and not over and not state.closing
@@ -176,6 +177,13 @@ class _Run:
             messages=(*state.messages, message),
             pending=tuple(self.pending_calls(message)),
         )
+
+    async def check_tokens(self, state: RunState) -> None:
+        """Looked at before a model call: an answer that was paid for is never thrown away."""
+        used, limit = state.usage.input_tokens + state.usage.output_tokens, self.limits.tokens
+        if limit is not None and used >= limit:
+            await self.emit(LimitReached(run_id=state.run_id, limit="tokens", detail=f"{used} of {limit} tokens"))
+            raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
 
     def pending_calls(self, message: Message) -> Iterator[PendingCall]:
         for number, call in enumerate(message.tool_calls):

@@ -29,6 +29,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
+_MODELS_SIZE = 16 * 1024 * 1024
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -141,7 +142,9 @@ async def _forwarded(provider: Forwarder, headers: Mapping[str, str]) -> Respons
     """The upstream's own list for a client that brings its own key."""
     response = await provider.forward("GET", "/models", None, headers)
     try:
-        body = b"".join([piece async for piece in response.content.iter_any()])
+        body = b""
+        while len(body) <= _MODELS_SIZE and (piece := await response.content.readany()):
+            body += piece
     finally:
         response.close()
     return Response(body, status_code=response.status, media_type=response.headers.get("content-type"))
