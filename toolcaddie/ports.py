@@ -144,6 +144,20 @@ class Ranker(Protocol):
 
 RankerFactory = Callable[[Catalog], Ranker]
 
+
+class Embedder(Protocol):
+    """Texts to vectors that are near each other where the meaning is. `name` says which model made them: vectors of different
+    names are never compared, nor kept under one key."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimensions(self) -> int: ...
+    def embed(self, texts: Sequence[str]) -> Any:
+        """float32 array, one row a text, each of length 1; a row of zeros: this text says nothing to the model. No I/O."""
+        ...
+
+
 Classifier = Callable[[Sequence[Message], View], Awaitable[Sequence[str]]]
 """A first stage that names categories for a conversation; unknown names are dropped."""
 

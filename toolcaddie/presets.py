@@ -12,12 +12,21 @@ from toolcaddie.errors import ConfigError
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
 from toolcaddie.run import Budget, Limits
 
+LEXICAL = ("categories", "bm25", "characters", "mentions")
+
+SIGNALS: dict[str, tuple[str, ...]] = {
+    "lexical": LEXICAL,
+    "plain": LEXICAL,
+    "embedding": (*LEXICAL, "embedding"),
+}
+"""Rankers by what they need: words alone, what every install brings, an embedder besides."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionSettings:
     """How tools are found in a message."""
 
-    rankers: tuple[str, ...] = ("categories", "bm25", "characters", "mentions")
+    rankers: tuple[str, ...] = SIGNALS["plain"]
     match: Literal["word", "substring"] = "word"
     """A keyword hits as a word with its forms, or anywhere in the text (source 001)."""
     related_depth: int | None = None
