@@ -76,6 +76,18 @@ class Layer:
     narrowed: Norm
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """A model's weights as they are used."""
+
+    words: Floats
+    """[vocabulary, width]"""
+    places: Floats
+    """[positions, width]; the kind of the sentence is added already, as there is only one."""
+    norm: Norm
+    layers: tuple[Layer, ...]
+
+
 class Bert:
     """Token ids to sentence vectors.
 
@@ -84,22 +96,16 @@ class Bert:
     """
 
     def __init__(self, weights: Mapping[str, Floats], shape: Shape | None = None) -> None:
-        self.shape = shape = shape or Shape()
-        words = weight(weights, "embeddings.word_embeddings.weight", (None, shape.width))
-        places = weight(weights, "embeddings.position_embeddings.weight", (shape.positions, shape.width))
-        kinds = weight(weights, "embeddings.token_type_embeddings.weight", (None, shape.width))
-        self._words = words
-        self._places = places + kinds[0]  # there is one sentence, so the kind is always the first
-        self._norm = _norm(weights, "embeddings.LayerNorm", shape)
-        self._layers = tuple(_layer(weights, f"encoder.layer.{i}", shape) for i in range(shape.layers))
+        self._shape = shape or Shape()
+        self._parts = parts_of(weights, self._shape)
 
     def __call__(self, ids: Ints) -> Floats:
         """[texts, tokens] -> [texts, width], each row of length 1. All texts of one call have as many tokens: nothing is
         padded, so a text's vector does not depend on its company but for the last bit."""
         texts, tokens = ids.shape
-        x = self._words[ids] + self._places[:tokens]
-        x = self._norm(x.reshape(texts * tokens, -1))
-        for layer in self._layers:
+        x = self._parts.words[ids] + self._parts.places[:tokens]
+        x = self._parts.norm(x.reshape(texts * tokens, -1))
+        for layer in self._parts.layers:
             x = self._through(layer, x, texts, tokens)
         return unit(x.reshape(texts, tokens, -1).mean(axis=1))
 
@@ -112,7 +118,7 @@ class Bert:
         return layer.narrowed(narrowed)
 
     def _attention(self, x: Floats, texts: int, tokens: int) -> Floats:
-        heads = self.shape.heads
+        heads = self._shape.heads
         q, k, v = x.reshape(texts, tokens, 3, heads, -1).transpose(2, 0, 3, 1, 4)
         scores = q @ k.swapaxes(-1, -2)
         scores -= scores.max(axis=-1, keepdims=True)
@@ -158,7 +164,19 @@ def gelu(x: Floats) -> Floats:
     return x
 
 
-def weight(weights: Mapping[str, Floats], name: str, shape: tuple[int | None, ...]) -> Floats:
+def parts_of(weights: Mapping[str, Floats], shape: Shape) -> Parts:
+    """The weights in the form they are used in. Raises `ConfigError` for one that is missing or of another shape."""
+    places = _weight(weights, "embeddings.position_embeddings.weight", (shape.positions, shape.width))
+    kinds = _weight(weights, "embeddings.token_type_embeddings.weight", (None, shape.width))
+    return Parts(
+        words=_weight(weights, "embeddings.word_embeddings.weight", (None, shape.width)),
+        places=places + kinds[0],
+        norm=_norm(weights, "embeddings.LayerNorm", shape),
+        layers=tuple(_layer(weights, f"encoder.layer.{i}", shape) for i in range(shape.layers)),
+    )
+
+
+def _weight(weights: Mapping[str, Floats], name: str, shape: tuple[int | None, ...]) -> Floats:
     """The weight of that name as float32. None in `shape`: any size. Raises `ConfigError`."""
     found = weights.get(name)
     if found is None:
@@ -169,12 +187,12 @@ def weight(weights: Mapping[str, Floats], name: str, shape: tuple[int | None, ..
 
 
 def _linear(weights: Mapping[str, Floats], name: str, wide: int, out: int) -> Linear:
-    transposed = weight(weights, f"{name}.weight", (out, wide)).T
-    return Linear(weight=np.ascontiguousarray(transposed), bias=weight(weights, f"{name}.bias", (out,)))
+    transposed = _weight(weights, f"{name}.weight", (out, wide)).T
+    return Linear(weight=np.ascontiguousarray(transposed), bias=_weight(weights, f"{name}.bias", (out,)))
 
 
 def _norm(weights: Mapping[str, Floats], name: str, shape: Shape) -> Norm:
-    scale, shift = (weight(weights, f"{name}.{part}", (shape.width,)) for part in ("weight", "bias"))
+    scale, shift = (_weight(weights, f"{name}.{part}", (shape.width,)) for part in ("weight", "bias"))
     return Norm(scale=scale, shift=shift, epsilon=shape.epsilon)
 
 

