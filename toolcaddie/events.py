@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolcaddie.message import CallDelta, Usage
-from toolcaddie.run import Decision, Delivery, Principal, RunResult, RunState, Selection
+from toolcaddie.run import Classification, Decision, Delivery, Principal, RunResult, RunState, Selection
 from toolcaddie.tool_types import JsonObject, ToolCall, ToolResult
 
 
@@ -19,6 +19,14 @@ class RunStarted:
     """The words the run is to answer."""
     catalog_version: str
     catalog_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestClassified:
+    """A first stage was asked, spared, or failed. Its tokens are in the usage of the run."""
+
+    run_id: str
+    classification: Classification
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +149,7 @@ class RunFailed:
 
 RunEvent = (
     RunStarted
+    | RequestClassified
     | ToolsSelected
     | ToolsDelivered
     | ModelAsked

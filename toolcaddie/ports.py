@@ -12,6 +12,7 @@ from toolcaddie.events import RunEvent
 from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.run import (
     Budget,
+    Classification,
     Decision,
     DeliveredTool,
     Delivery,
@@ -93,6 +94,8 @@ class SelectionQuery:
     messages: Sequence[Message] = ()
     text: str | None = None
     categories: Sequence[str] | None = None
+    suggested: Sequence[str] = ()
+    """Categories that a first stage named: each counts as if one of its keywords had just been said."""
     pinned: Sequence[str] = ()
     """Names chosen whatever they score (a tool the caller forces)."""
     exclude: frozenset[str] = frozenset()
@@ -158,8 +161,9 @@ class Embedder(Protocol):
         ...
 
 
-Classifier = Callable[[Sequence[Message], View], Awaitable[Sequence[str]]]
-"""A first stage that names categories for a conversation; unknown names are dropped."""
+Classifier = Callable[[Sequence[Message], View], Awaitable[Sequence[str] | Classification]]
+"""A first stage that names categories for a conversation; unknown names are dropped. A `Classification` also says what it cost
+and whether it failed. What it has to close, `close()` closes, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,6 +36,8 @@ class SelectionSettings:
     window_user: int = 4
     """Of these, the last messages of the user."""
     on_no_match: Literal["defaults", "core", "none"] = "defaults"
+    classify: Literal["always", "needed", "never"] = "never"
+    """When a first stage, if there is one, is asked for categories; `needed`: where nothing fitted without it."""
     whole_if_it_fits: bool = True
     """A catalog within `max_tools` (cap and tokens too) goes through whole and unchanged."""
 
@@ -73,7 +75,7 @@ PRESETS: dict[str, Preset] = {
         Preset(  # source 000
             name="budget",
             selection=SelectionSettings(
-                rankers=("categories",), related_depth=0, on_no_match="none", whole_if_it_fits=False
+                rankers=("categories",), related_depth=0, on_no_match="none", classify="always", whole_if_it_fits=False
             ),
             budget=Budget(max_tools=8, provider_cap=128, policy="proportional", reserve_tools=0, reserve_tokens=0.0),
             limits=_EXACT_LIMITS,

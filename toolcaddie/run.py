@@ -111,6 +111,20 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Classification:
+    """What a first stage said a conversation is about."""
+
+    categories: tuple[str, ...] = ()
+    """Visible ones, the most important first. Empty: no tool is needed, or, where it failed, nothing is known."""
+    how: Literal["asked", "kept", "failed"] = "asked"
+    """`kept`: the message goes on with what the turn before was about, and nobody was asked."""
+    detail: str = ""
+    model: str = ""
+    usage: Usage = Usage()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveredTool:
     """A tool the conversation was sent, in the form it was sent in."""
 
@@ -220,6 +234,8 @@ class RunState:
     """Index in `messages` of the first one this run added."""
     delivered: tuple[DeliveredTool, ...] = ()
     meta: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    """Those a first stage named, for the turn that follows."""
     pending: tuple[PendingCall, ...] = ()
     """The turn under way; empty between turns."""
     rounds: int = 0

@@ -9,6 +9,7 @@ A request walks down: snapshot -> view -> selection -> delivery -> loop. Nothing
 from __future__ import annotations
 
 import asyncio
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
 from toolcaddie.errors import RequestError
 from toolcaddie.events import (
+    RequestClassified,
     RunEvent,
     RunFinished,
     RunPaused,
@@ -57,6 +59,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.presets import Preset, preset
 from toolcaddie.run import (
+    Classification,
     DeliveredTool,
     Delivery,
     PendingCall,
@@ -68,6 +71,7 @@ from toolcaddie.run import (
     Selection,
 )
 from toolcaddie.schema import definition_tokens
+from toolcaddie.selection.classifier import keeps
 from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
@@ -102,7 +106,8 @@ class Runtime:
     """Answers requests. Safe for many at once; make one and keep it.
 
     `sources` are `ToolSource`s or plain functions. `trail` is the audit sink: when it fails, runs fail. `documents` keeps
-    paused runs and what conversations were sent; without it both last as long as the process.
+    paused runs and what conversations were sent; without it both last as long as the process. `classifier` is a first stage
+    that names categories; the preset's `selection.classify` says when it is asked, and only `budget` says so by itself.
     """
 
     def __init__(
@@ -259,17 +264,17 @@ class Runtime:
         asked = _request(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
-        return self._select(assembly, view, asked, categories=asked.categories).selection
+        return self._select(assembly, view, asked).selection
 
     def preview(self, request: str | RunRequest, **options: Any) -> tuple[Selection, Delivery]:
         """`select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
         asked = _request(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
-        chosen = self._select(assembly, view, asked, categories=asked.categories)
+        chosen = self._select(assembly, view, asked)
         selection, delivery = chosen.selection, self._plan(assembly, view, chosen, ())
         if assembly.preset.exposure == "selected":
-            query = self._query(assembly, view, asked, asked.categories)
+            query = self._query(assembly, view, asked)
             selection = replace(selection, dropped=assembly.selector.dropped(view, query, assembly.preset.budget))
         return selection, delivery
 
@@ -278,7 +283,7 @@ class Runtime:
         asked = _request(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
-        query = self._query(assembly, view, asked, asked.categories)
+        query = self._query(assembly, view, asked)
         return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
 
     def remember(self, request: RunRequest, state: RunState, *, conversation: str | None = None) -> None:
@@ -287,10 +292,12 @@ class Runtime:
         `conversation`: the name the next turn will have, if it is another than the request's. Where everything was sent,
         the next turn finds that by itself.
         """
-        if not state.meta and len(state.delivered) == len(self.view(request)):
+        if not state.meta and not state.categories and len(state.delivered) == len(self.view(request)):
             return
         key = _conversation_key(request if conversation is None else replace(request, conversation=conversation))
-        kept = self._unwritten[key] = _Conversation(delivered=state.delivered, meta=bool(state.meta))
+        kept = self._unwritten[key] = _Conversation(
+            delivered=state.delivered, meta=bool(state.meta), categories=state.categories
+        )
         self._later(self._write_down(key, kept))
 
     async def close(self) -> None:
@@ -298,6 +305,8 @@ class Runtime:
         if self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
         await self.provider.close()
+        if (close := getattr(self._classifier, "close", None)) is not None:
+            await close()
 
     # --- the walk of a request ---------------------------------------------------------------------------------------
 
@@ -314,12 +323,12 @@ class Runtime:
         async with end_recorded(context.run_id, emit):
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
-            categories = await self._classified(request, view)
-            select = partial(self._select, assembly, view, request, categories=categories, delivered=delivered)
-            chosen = await asyncio.to_thread(select) if large else select()
+            chosen, said = await self._chosen(assembly, view, request, delivered, large=large)
+            if said is not None:
+                await emit(RequestClassified(run_id=context.run_id, classification=said))
             await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
             delivery = self._plan(assembly, view, chosen, delivered.delivered if delivered else ())
-            state = _first_state(context, request, delivery)
+            state = _first_state(context, request, delivery, said or Classification())
             result = await chosen.engine.run(
                 state, context, chosen.selection, emit, live=live is not None, delivery=delivery
             )
@@ -358,13 +367,32 @@ class Runtime:
         await emit(RunFinished(run_id=result.run_id, result=result))
         return result
 
+    async def _chosen(
+        self, assembly: _Assembly, view: View, request: RunRequest, delivered: _Conversation | None, *, large: bool
+    ) -> tuple[_Chosen, Classification | None]:
+        """The selection, and what the first stage said for it, where there is one and it is wanted."""
+
+        async def select(said: Classification | None = None) -> _Chosen:
+            job = partial(self._select, assembly, view, request, said=said, delivered=delivered)
+            return await asyncio.to_thread(job) if large else job()
+
+        when = assembly.preset.selection.classify
+        if when == "never" or not self._classifies(assembly, view, request):
+            return await select(), None
+        found = await select() if when == "needed" else None
+        if found is not None and not found.selection.no_match:
+            return found, None
+        said = await self._classified(assembly, view, request, delivered)
+        useful = said.how != "failed" and bool(said.categories or found is None)
+        return found if found is not None and not useful else await select(said if useful else None), said
+
     def _select(
         self,
         assembly: _Assembly,
         view: View,
         request: RunRequest,
         *,
-        categories: Sequence[str] | None,
+        said: Classification | None = None,
         delivered: _Conversation | None = None,
     ) -> _Chosen:
         """The selection, and the engine whose meta tools fit it."""
@@ -374,7 +402,7 @@ class Runtime:
         elif preset.exposure == "all":
             selection = everything(view, assembly.preset.budget.provider_cap)
         else:
-            query = self._query(assembly, view, request, categories)
+            query = self._query(assembly, view, request, said)
             crowded = query.fixed_count < len(preset.meta)
             selection = assembly.selector.select(view, query, preset.budget)
         engine = assembly.with_meta(view.category_names())
@@ -400,14 +428,21 @@ class Runtime:
         return len(selection.tools) < len(view)
 
     def _query(
-        self, assembly: _Assembly, view: View, request: RunRequest, categories: Sequence[str] | None
+        self, assembly: _Assembly, view: View, request: RunRequest, said: Classification | None = None
     ) -> SelectionQuery:
-        """The query, with a place for the meta tools unless the caller's choice alone fills the array."""
+        """The query, with a place for the meta tools unless the caller's choice alone fills the array.
+
+        What a first stage said decides where only categories are looked at, as in source 000; beside other rankers it is
+        one voice among them, so that a wrong category costs a place and not the tool that the words point to.
+        """
+        named = said.categories if said is not None else ()
+        decides = said is not None and assembly.preset.selection.rankers == ("categories",)
         pinned = forced_names(request.tool_choice)
         offered = assembly.preset.meta if _leaves_room(assembly.preset, view, pinned) else ()
         return SelectionQuery(
             messages=request.messages,
-            categories=categories,
+            categories=named if decides else request.categories,
+            suggested=() if decides else named,
             pinned=pinned,
             fixed_count=len(offered),
             fixed_tokens=assembly.meta_tokens(view.category_names()) if offered else 0,
@@ -428,12 +463,30 @@ class Runtime:
             )
         )
 
-    async def _classified(self, request: RunRequest, view: View) -> Sequence[str] | None:
-        if request.categories is not None or self._classifier is None:
-            return request.categories
-        named = await self._classifier(request.messages, view)
+    def _classifies(self, assembly: _Assembly, view: View, request: RunRequest) -> bool:
+        """Whether there is somebody to ask, and something to choose that the caller has not chosen already."""
+        preset = assembly.preset
+        most = min(
+            (n for n in (preset.budget.max_tools, preset.budget.provider_cap) if n is not None), default=len(view)
+        )
+        whole = preset.selection.whole_if_it_fits and preset.budget.max_tokens is None and len(view) <= most
+        chosen = whole or preset.exposure != "selected" or request.categories is not None
+        return self._classifier is not None and not chosen and bool(view.category_names())
+
+    async def _classified(
+        self, assembly: _Assembly, view: View, request: RunRequest, before: _Conversation | None
+    ) -> Classification:
+        """What the first stage says, or what it said last where the message goes on with that."""
+        assert self._classifier is not None
         known = view.category_names()
-        return [name for name in named if name in known]
+        kept = before.categories if before is not None else ()
+        if keeps(kept, request.messages, view, assembly.selector):
+            return Classification(categories=kept, how="kept")
+        started = time.perf_counter()
+        said = await self._classifier(request.messages, view)
+        if not isinstance(said, Classification):
+            said = Classification(categories=tuple(said), seconds=time.perf_counter() - started)
+        return replace(said, categories=tuple(name for name in dict.fromkeys(said.categories) if name in known))
 
     # --- pieces of a request -----------------------------------------------------------------------------------------
 
@@ -555,6 +608,8 @@ class _Chosen:
 class _Conversation:
     delivered: tuple[DeliveredTool, ...]
     meta: bool
+    categories: tuple[str, ...] = ()
+    """Those a first stage named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -621,7 +676,7 @@ def _leaves_room(preset: Preset, view: View, pinned: Sequence[str]) -> bool:
     return len(preset.meta) + len(pinned) + sum(map(view.catalog.is_core, view)) <= cap
 
 
-def _first_state(context: RunContext, request: RunRequest, delivery: Delivery) -> RunState:
+def _first_state(context: RunContext, request: RunRequest, delivery: Delivery, said: Classification) -> RunState:
     messages = tuple(request.messages)
     return RunState(
         run_id=context.run_id,
@@ -629,6 +684,9 @@ def _first_state(context: RunContext, request: RunRequest, delivery: Delivery) -
         first_new=len(messages),
         delivered=delivery.tools,
         meta=delivery.meta,
+        categories=said.categories,
+        usage=said.usage,
+        seconds=said.seconds,
         catalog_version=context.view.catalog.version,
     )
 

@@ -58,6 +58,23 @@ class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     json: bool = False
 
 
+class ClassifierSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The model that is asked for categories; `selection.classify` says when. None: there is no such first stage."""
+
+    model: str | None = None
+    url: HttpUrl | None = None
+    """None: where the other model is."""
+    key_env: str | None = None
+    """None: the key of `upstream`, which goes to `upstream.url` only."""
+    timeout: Seconds = 10.0
+    most: Annotated[int, Meta(ge=1)] = 5
+    """Categories taken of an answer."""
+    url_category: str = ""
+    """Added wherever the message holds a web address."""
+    examples: dict[str, tuple[str, ...]] = {}
+    """A message and its categories."""
+
+
 class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fields of `presets.SelectionSettings` that take the place of the preset's."""
 
@@ -67,6 +84,7 @@ class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_field
     window: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     window_user: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     on_no_match: Literal["defaults", "core", "none"] | UnsetType = UNSET
+    classify: Literal["always", "needed", "never"] | UnsetType = UNSET
     whole_if_it_fits: bool | UnsetType = UNSET
 
 
@@ -116,6 +134,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     server: Server = Server()
     upstream: Upstream = Upstream()
     log: Log = Log()
+    classifier: ClassifierSettings = ClassifierSettings()
     selection: SelectionOverrides = SelectionOverrides()
     budget: BudgetOverrides = BudgetOverrides()
     limits: LimitsOverrides = LimitsOverrides()
@@ -250,7 +269,7 @@ def _words(arm: Any) -> str:
     if get_origin(arm) is tuple:
         return 'a list of texts like ["one", "two"]'
     if get_origin(arm) is dict:
-        return "a table of tables"
+        return "a table of tables" if _is_struct(get_args(arm)[1]) else "a table of lists"
     base, *rules = get_args(arm) if get_origin(arm) is Annotated else (arm,)
     bounds = [_bounds(rule) for rule in rules]
     return " ".join([_BASES[base], *filter(None, bounds)])
@@ -337,7 +356,7 @@ def _leaves(kind: type[Struct], path: tuple[str, ...]) -> Iterator[tuple[tuple[s
         here = (*path, item.name)
         if _is_struct(item.type):
             yield from _leaves(item.type, here)
-        elif here != ("bots",):
+        elif get_origin(item.type) is not dict:  # a table of names has no name of its own in the environment
             yield here, any(get_origin(part) is tuple for part in (item.type, *get_args(item.type)))
 
 

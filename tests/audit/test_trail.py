@@ -20,6 +20,7 @@ from toolcaddie.events import (
     MetaCalled,
     ModelAnswered,
     ModelAsked,
+    RequestClassified,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -32,6 +33,7 @@ from toolcaddie.events import (
 from toolcaddie.message import CallDelta, Usage
 from toolcaddie.ports import EventRecord
 from toolcaddie.run import (
+    Classification,
     Decision,
     DeliveredTool,
     Delivery,
@@ -103,6 +105,7 @@ DELIVERY = Delivery(
 
 EVERY_EVENT: Sequence[RunEvent] = (
     started(),
+    RequestClassified(run_id="r", classification=Classification(categories=("billing",), model="m-0")),
     selected(SELECTION),
     ToolsDelivered(run_id="r", round=1, delivery=DELIVERY),
     ModelAsked(run_id="r", round=1, provider="openai", model="m", tools=25),
@@ -151,6 +154,7 @@ async def test_every_event_but_the_live_pieces_becomes_a_row_of_its_kind(databas
     rows = await recorded(database, *EVERY_EVENT)
     assert [row.kind for row in rows] == [
         "run_started",
+        "request_classified",
         "tools_selected",
         "tools_delivered",
         "model_asked",

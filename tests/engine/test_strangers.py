@@ -59,7 +59,7 @@ async def collected(stream: AsyncIterator[RunEvent]) -> list[RunEvent]:
 
 
 def looks() -> Any:
-    @tool(read_only=True)
+    @tool(read_only=True, category="sights")
     async def look() -> str:
         """Look."""
         return "seen"
@@ -77,6 +77,7 @@ async def test_a_run_that_a_stranger_breaks_has_an_end_on_record(where: str, str
         policy=boom,
         approver=boom,
         middleware=[boom] if where == "middleware" else [],
+        preset="budget" if where == "classifier" else "default",
         classifier=boom.approve if where == "classifier" else None,  # type: ignore[arg-type]
         trail=recorder,
     )

@@ -22,6 +22,7 @@ from toolcaddie.events import (
     MetaCalled,
     ModelAnswered,
     ModelAsked,
+    RequestClassified,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -106,6 +107,18 @@ def _run_started(event: RunStarted) -> Data:
         "message": _text(event.message),
         "catalog_version": event.catalog_version,
         "catalog_size": event.catalog_size,
+    }
+
+
+def _request_classified(event: RequestClassified) -> Data:
+    said = event.classification
+    return {
+        "how": said.how,
+        "categories": said.categories,
+        "detail": _text(said.detail),
+        "model": said.model,
+        "usage": _usage(said.usage),
+        "seconds": _round(said.seconds),
     }
 
 
@@ -212,6 +225,7 @@ def _run_failed(event: RunFailed) -> Data:
 
 _DATA: Mapping[type, Callable[[Any], Data]] = {
     RunStarted: _run_started,
+    RequestClassified: _request_classified,
     ToolsSelected: _tools_selected,
     ToolsDelivered: _tools_delivered,
     ModelAsked: _model_asked,

@@ -16,7 +16,7 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.audit.trail import Trail
-from toolcaddie.doors.parts import PRACTICE, key_of, provider_of, runtime_of, sources_of
+from toolcaddie.doors.parts import PRACTICE, classifier_of, key_of, provider_of, runtime_of, sources_of
 from toolcaddie.plugins import SINKS, discover, load
 from toolcaddie.ports import Documents, EventLog, EventSink, KeyStore, Provider
 from toolcaddie.runtime import Runtime
@@ -56,6 +56,7 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
     """
     sources = sources_of(settings, needed=needs_catalog)
     provider = provider_of(settings)
+    classifier = classifier_of(settings, provider)
     registry = CollectorRegistry()
     async with opened(settings) as database:
         runtime = runtime_of(
@@ -65,6 +66,7 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
             trail=Trail(database.events),
             sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink(), *plugged_sinks()),
             documents=database.documents,
+            classifier=classifier,
         )
         try:
             yield Assembled(

@@ -8,14 +8,19 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+import structlog
+
 from toolcaddie.catalog import Catalog
 from toolcaddie.errors import ConfigError
 from toolcaddie.functions import FunctionSource
 from toolcaddie.plugins import PROVIDERS, RANKERS, discover, load, load_catalog
-from toolcaddie.ports import Documents, EventSink, Provider, RankerFactory, ToolSource
+from toolcaddie.ports import Classifier, Documents, EventSink, Provider, RankerFactory, ToolSource
 from toolcaddie.runtime import Bot, Runtime
+from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.settings import Settings, Upstream, effective_preset
 from toolcaddie.sources.combined import CombinedSource
+
+log = structlog.get_logger(__name__)
 
 PRACTICE = "practice"
 
@@ -61,6 +66,44 @@ def _load_provider(name: str, settings: Settings) -> Provider:
     return provider
 
 
+def classifier_of(settings: Settings, provider: Provider) -> Classifier | None:
+    """The first stage of the settings, None where no model is named for it; it asks `provider` unless it has its own address.
+
+    Raises `ConfigError` where its key is missing: a key goes to the address it was given for and to no other.
+    """
+    chosen = settings.classifier
+    if chosen.model is None:
+        return None
+    if effective_preset(settings).selection.classify == "never":
+        log.warning(
+            "classifier_never_asked", preset=settings.preset, hint='set selection.classify = "needed" or "always"'
+        )
+    own = chosen.url is not None or chosen.key_env is not None
+    return ModelClassifier(
+        _classifying_provider(settings) if own else provider,
+        model=chosen.model,
+        examples=chosen.examples,
+        timeout=chosen.timeout,
+        most=chosen.most,
+        url_category=chosen.url_category,
+        owns=own,
+    )
+
+
+def _classifying_provider(settings: Settings) -> Provider:
+    chosen = settings.classifier
+    key = None if chosen.key_env is None else os.environ.get(chosen.key_env) or None
+    if chosen.key_env is not None and key is None:
+        raise ConfigError(
+            f"the environment variable {chosen.key_env} is not set; put the classifier's key into it, or leave "
+            "classifier.key_env away"
+        )
+    make = load(PROVIDERS, "openai")
+    url = chosen.url or settings.upstream.url
+    provider: Provider = make(base_url=url, api_key=key, model=chosen.model, name="classifier")
+    return provider
+
+
 def key_of(settings: Settings) -> str | None:
     """The upstream's key, from the environment."""
     return os.environ.get(settings.upstream.key_env) or None
@@ -74,6 +117,7 @@ def runtime_of(
     trail: EventSink | None = None,
     sinks: Sequence[EventSink] = (),
     documents: Documents | None = None,
+    classifier: Classifier | None = None,
 ) -> Runtime:
     """A runtime over these parts with everything else as the settings say."""
     chosen = effective_preset(settings)
@@ -85,6 +129,7 @@ def runtime_of(
         trail=trail,
         sinks=sinks,
         documents=documents,
+        classifier=classifier,
         rankers=_rankers(chosen.selection.rankers),
         bots={
             name: Bot(disabled_tools=bot.disabled_tools, categories=bot.categories)

@@ -37,6 +37,8 @@ class Hit:
     message: int = 0
     """Index of the message in `QueryWords.messages`."""
     related_to: str = ""
+    suggested: bool = False
+    """A first stage named it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,8 +87,8 @@ class Categories:
         """Which categories have a visible tool. The others do not exist for this caller: no hit, no name, no relation."""
         return self._all_visible if mask is None else self._visible_categories(mask)
 
-    def found(self, words: QueryWords, mask: Mask | None) -> Found:
-        """The categories these words ask for, in catalog order, and their relations."""
+    def found(self, words: QueryWords, mask: Mask | None, suggested: Iterable[str] = ()) -> Found:
+        """The categories these words ask for and those suggested, in catalog order, and their relations."""
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
         if self._automaton is not None:
@@ -94,6 +96,10 @@ class Categories:
                 for owner, keyword in self._owned(text):
                     if visible[owner] and (owner not in hits or hits[owner].weight < weight):
                         hits[owner] = Hit(weight=weight, keyword=keyword, message=number)
+        for name in suggested:
+            index = self._index.get(name)
+            if index is not None and visible[index]:
+                hits[index] = Hit(weight=1.0, suggested=True)
         matched = {index: hits[index] for index in sorted(hits)}
         return self._last.keep(words, Found(matched=matched, related=self._expanded(matched, visible)))
 
@@ -118,6 +124,8 @@ class Categories:
         index = int(self._category_of[position])
         name = self._catalog.categories[index].name if index >= 0 else ""
         if (hit := found.matched.get(index)) is not None:
+            if hit.suggested:
+                return (f"category {name}: named by the first stage",)
             earlier = " in an earlier message" if hit.message else ""
             return (f"category {name}: {hit.keyword!r}{earlier}" if hit.keyword else f"category {name}: asked for",)
         if (hit := found.related.get(index)) is not None:

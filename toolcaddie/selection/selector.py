@@ -260,7 +260,7 @@ class Selector:
         if not self.settings.rankers and query.categories is None:
             return _Ranking(pool=flat(index, "listed", eligible), scores=np.zeros(index.size, dtype=np.float32))
         words, found = self._found(index, query, view.mask)
-        drawers = self._by_keyword or query.categories is not None
+        drawers = self._by_keyword or query.categories is not None or bool(query.suggested)
         names = ("categories", *self._scorers) if drawers else self._scorers
         signals, scores = scored(index, names, words, found, view.mask)
         floor = floor_of(scores, found)
@@ -271,7 +271,8 @@ class Selector:
         """The words of the query, and the categories that they or the caller name."""
         words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
         if query.categories is None:
-            return words, index.categories.found(words, mask) if self._by_keyword else Found()
+            drawers = self._by_keyword or query.suggested
+            return words, index.categories.found(words, mask, query.suggested) if drawers else Found()
         shown = index.categories.visible(mask)
         named = (index.categories.index(name) for name in dict.fromkeys(query.categories))
         return words, Found(matched={i: Hit(weight=1.0) for i in named if i is not None and shown[i]})

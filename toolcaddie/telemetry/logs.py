@@ -18,6 +18,7 @@ from toolcaddie.events import (
     LimitReached,
     MetaCalled,
     ModelAnswered,
+    RequestClassified,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -116,6 +117,7 @@ class StructlogSink:
         self._bound_for: Any = None
         self._lines: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
+            RequestClassified: self._classified,
             ToolsSelected: self._selected,
             ToolsDelivered: self._delivered,
             ModelAnswered: self._answered,
@@ -156,6 +158,21 @@ class StructlogSink:
             model=event.model,
             principal=event.principal.id,
             catalog=event.catalog_size,
+        )
+
+    def _classified(self, event: RequestClassified) -> None:
+        said = event.classification
+        say = self._log.warning if said.how == "failed" else self._log.info
+        say(
+            "request_classified",
+            run=event.run_id,
+            how=said.how,
+            categories=list(said.categories),
+            detail=_shown(said.detail),
+            model=said.model,
+            input_tokens=said.usage.input_tokens,
+            output_tokens=said.usage.output_tokens,
+            ms=_ms(said.seconds),
         )
 
     def _selected(self, event: ToolsSelected) -> None:

@@ -15,6 +15,7 @@ from toolcaddie.events import (
     MetaCalled,
     ModelAnswered,
     ModelAsked,
+    RequestClassified,
     RunEvent,
     RunFailed,
     RunFinished,
@@ -23,6 +24,7 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
+from toolcaddie.message import Usage
 from toolcaddie.meta import REQUEST_MORE_TOOLS
 from toolcaddie.run import RunState
 from toolcaddie.telemetry.bounded import Labels, Remembered
@@ -41,6 +43,7 @@ class PrometheusSink:
         self._tools, self._models, self._providers = Labels(), Labels(), Labels()
         self._measures: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
+            RequestClassified: self._classified,
             ToolsSelected: self._selected,
             ToolsDelivered: self._delivered,
             ModelAnswered: self._answered,
@@ -74,6 +77,9 @@ class PrometheusSink:
         self.expansions = histogram(
             "run_expansions", "Uses of request_more_tools in a run; more than one is a sign.", (0, 1, 2, 3, 5)
         )
+        self.classifications = counter(
+            "classifications", "What became of the first stage that names categories.", "how"
+        )
         self.selection_seconds = histogram("selection_seconds", "Time to select tools.", _SHORT_SECONDS)
         self.no_match = counter("selections_without_match", "Selections where nothing fitted the request.")
         self.tools_sent = histogram("tools_sent", "Tool definitions in a request to a model.", _TOOLS)
@@ -88,6 +94,13 @@ class PrometheusSink:
 
     def _started(self, event: RunStarted) -> None:
         self._runs.put(event.run_id, _RunNumbers(preset=event.preset))
+
+    def _classified(self, event: RequestClassified) -> None:
+        said = event.classification
+        self.classifications.labels(said.how).inc()
+        if said.model and said.how != "kept":
+            self.model_seconds.labels(self._models.of(said.model)).observe(said.seconds)
+        self._used(said.usage)
 
     def _selected(self, event: ToolsSelected) -> None:
         self.selection_seconds.observe(event.selection.seconds)
@@ -112,9 +125,12 @@ class PrometheusSink:
         provider = self._providers.of(numbers.provider if numbers else "")
         self.model_calls.labels(provider, model).inc()
         self.model_seconds.labels(model).observe(event.seconds)
-        self.tokens.labels("input").inc(event.usage.input_tokens)
-        self.tokens.labels("output").inc(event.usage.output_tokens)
-        self.tokens.labels("cached").inc(event.usage.cached_tokens)
+        self._used(event.usage)
+
+    def _used(self, usage: Usage) -> None:
+        self.tokens.labels("input").inc(usage.input_tokens)
+        self.tokens.labels("output").inc(usage.output_tokens)
+        self.tokens.labels("cached").inc(usage.cached_tokens)
 
     def _meta(self, event: MetaCalled) -> None:
         self.meta_calls.labels(event.call.name).inc()
