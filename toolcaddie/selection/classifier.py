@@ -45,7 +45,7 @@ _SHOWN = 8
 
 _QUESTION = re.compile(r"[?？؟]")
 _URL = re.compile(r"\bhttps?://\S", re.IGNORECASE)
-_NOTHING = frozenset({"", "none", "no", "nothing", "null", "n/a"})
+_NOTHING = frozenset({"none", "no", "nothing", "null", "n/a"})
 _PARTS = re.compile(r"[,;\n]+")
 _EDGES = " \t\r\n\"'`*-•[](){}."
 
@@ -213,7 +213,7 @@ def named_in(answer: str, names: Sequence[str]) -> list[str] | None:
         if (found := _names_of(value)) is not None:
             return found
     if answer.strip(_EDGES).casefold() in _NOTHING:
-        return [] if answer.strip() else None
+        return []
     parts = [part.strip(_EDGES) for part in _PARTS.split(answer)]
     known, unknown = matched([part for part in parts if part], names)
     return known if known and not unknown else None  # a chat about categories is no choice of them
