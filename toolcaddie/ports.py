@@ -161,6 +161,24 @@ class Embedder(Protocol):
         ...
 
 
+@runtime_checkable
+class RemoteEmbedder(Protocol):
+    """An embedder that has to ask somebody. A selection does no I/O, so its vectors are fetched before."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimensions(self) -> int:
+        """0: not known before the first answer."""
+        ...
+
+    async def fetch(self, texts: Sequence[str]) -> Any:
+        """As `Embedder.embed`. Raises `ProviderError`."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 Classifier = Callable[[Sequence[Message], View], Awaitable[Sequence[str] | Classification]]
 """A first stage that names categories for a conversation; unknown names are dropped. A `Classification` also says what it cost
 and whether it failed. What it has to close, `close()` closes, if there is one."""
@@ -282,6 +300,10 @@ class Documents(Protocol):
 
     async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
         """Durable on return. Not `urgent`: it may wait a moment for others to be written with it."""
+        ...
+
+    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
+        """Durable on return, all of them or none. Far cheaper than as many `put`."""
         ...
 
     async def delete(self, kind: str, key: str) -> bool: ...

@@ -53,6 +53,15 @@ class DocumentStore:
         self._sweep()
         await outcome(done)
 
+    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
+        expires = None if ttl is None else self._clock() + ttl
+        rows = [{"kind": kind, "key": key, "value": value, "expires": expires} for key, value in values.items()]
+        if not rows:
+            return
+        done = self._writer.submit(lambda connection: upsert(connection, documents, rows))
+        self._sweep()
+        await outcome(done)
+
     async def delete(self, kind: str, key: str) -> bool:
         """Whether there was one."""
         statement = delete(documents).where(documents.c.kind == kind, documents.c.key == key)

@@ -28,5 +28,9 @@ class MemoryDocuments:
         if len(self._values) > self._size:
             self._values.popitem(last=False)
 
+    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
+        for key, value in values.items():
+            await self.put(kind, key, value, ttl=ttl)
+
     async def delete(self, kind: str, key: str) -> bool:
         return self._values.pop((kind, key), None) is not None

@@ -1,0 +1,146 @@
+"""The vectors of whole catalogs, made off the event loop while requests go on; until a catalog's are there, words alone find
+its tools."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import structlog
+
+from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.embedders.prepared import PATIENCE, Prepared
+from toolcaddie.errors import ProviderError
+from toolcaddie.ports import QueryWords, Ranker, RankerFactory
+from toolcaddie.tool_types import CLIENT_SOURCE, Tool
+
+log = structlog.get_logger(__name__)
+
+ToolText = Callable[[Tool, Catalog], str]
+"""What of a tool is embedded."""
+
+_MOST_READY = 256
+"""Catalog versions remembered; that of one forgotten is found again among the vectors, in milliseconds."""
+_MOST_WAITING = 8
+"""Catalogs being worked on: a client that sends another thousand tools in each request may not keep the process busy."""
+
+
+class CatalogVectors:
+    """Gives the ranker of a catalog whose vectors are there, and sees to it that they come.
+
+    `make` makes the ranker once they are; `text` says what of a tool is embedded, and must be what `make` asks for.
+    """
+
+    def __init__(self, prepared: Prepared, make: RankerFactory, text: ToolText, *, patience: float = PATIENCE) -> None:
+        self.prepared = prepared
+        self._make = make
+        self._text = text
+        self._patience = patience
+        self._ready: OrderedDict[str, None] = OrderedDict()
+        self._coming: dict[str, asyncio.Task[None]] = {}
+        self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    def ranker(self, catalog: Catalog) -> Ranker:
+        """A `RankerFactory`: the ranker has nothing to say until the catalog is ready."""
+        return _WhenReady(catalog, self._make, self.is_ready)
+
+    def is_ready(self, catalog: Catalog) -> bool:
+        return catalog.version in self._ready
+
+    async def ready(self, catalog: Catalog, *, wait: bool = False) -> None:
+        """See to it that a catalog's vectors come. The first who asks waits for them, `patience` seconds at most, so that a
+        changed tool counts at once; nobody else does, unless `wait` says to stay to the end.
+
+        With `wait` a failure of the embedder is raised (`ProviderError`); without, it is logged.
+        """
+        if self.is_ready(catalog):
+            self._ready.move_to_end(catalog.version)
+            return
+        if wait:
+            await self._prepare(catalog)
+            return
+        if catalog.version in self._coming or len(self._coming) >= _MOST_WAITING:
+            return
+        task = asyncio.create_task(self._prepared(catalog))
+        self._coming[catalog.version] = task
+        task.add_done_callback(lambda _: self._coming.pop(catalog.version, None))
+        await asyncio.wait({task}, timeout=self._patience)
+
+    async def close(self) -> None:
+        """Stop what is under way; what was done is kept."""
+        coming = list(self._coming.values())
+        for task in coming:
+            task.cancel()
+        if coming:
+            await asyncio.wait(coming)
+        await self.prepared.close()
+
+    async def _prepared(self, catalog: Catalog) -> None:
+        try:
+            await self._prepare(catalog)
+        except ProviderError:
+            pass  # logged where it happened, once for however many catalogs
+        except Exception:  # the outermost frame of a task; a stranger's embedder may raise anything
+            log.exception("catalog_not_embedded", embedder=self.prepared.name, tools=len(catalog))
+
+    async def _prepare(self, catalog: Catalog) -> None:
+        started = time.monotonic()
+        ours, theirs = await asyncio.to_thread(self._texts, catalog)
+        async with self._one_at_a_time():
+            await self.prepared.prepare_lasting(ours)
+            # What a client sends is the client's: it is not written down here.
+            await self.prepared.prepare_lasting(theirs, written=False)
+        self._ready[catalog.version] = None
+        while len(self._ready) > _MOST_READY:
+            self._ready.popitem(last=False)
+        if (seconds := time.monotonic() - started) > self._patience:
+            log.info("catalog_embedded", embedder=self.prepared.name, tools=len(catalog), seconds=round(seconds, 1))
+
+    def _texts(self, catalog: Catalog) -> tuple[list[str], list[str]]:
+        ours: list[str] = []
+        theirs: list[str] = []
+        for tool in catalog.tools:
+            (theirs if tool.source == CLIENT_SOURCE else ours).append(self._text(tool, catalog))
+        return ours, theirs
+
+    def _one_at_a_time(self) -> asyncio.Lock:
+        """Several catalogs share most of their tools: the second finds what the first made. A lock belongs to a loop, and a
+        process may run several, one after the other."""
+        loop = asyncio.get_running_loop()
+        if self._turn is None or self._turn[0] is not loop:
+            self._turn = (loop, asyncio.Lock())
+        return self._turn[1]
+
+
+class _WhenReady:
+    """A ranker made when its catalog is ready, and silent before."""
+
+    name = "embedding"
+
+    def __init__(self, catalog: Catalog, make: RankerFactory, is_ready: Callable[[Catalog], bool]) -> None:
+        self._catalog = catalog
+        self._factory = make
+        self._is_ready = is_ready
+        self._made: Ranker | None = None
+
+    @property
+    def calibrated(self) -> bool:
+        return bool(getattr(self._ranker(), "calibrated", False))
+
+    def scores(self, words: QueryWords, mask: Mask | None) -> Any:
+        ranker = self._ranker()
+        return np.zeros(len(self._catalog), dtype=np.float32) if ranker is None else ranker.scores(words, mask)
+
+    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
+        ranker = self._ranker()
+        return [()] * len(positions) if ranker is None else ranker.reasons(words, positions)
+
+    def _ranker(self) -> Ranker | None:
+        # Two threads may both make it, and get the same one.
+        if self._made is None and self._is_ready(self._catalog):
+            self._made = self._factory(self._catalog)
+        return self._made

@@ -1,0 +1,264 @@
+"""Any server that speaks OpenAI's `/embeddings`: vectors are fetched from it ahead of a selection, which does no I/O."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import aiohttp
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from yarl import URL
+
+from toolcaddie.embedders.bert import Floats, unit
+from toolcaddie.errors import (
+    ConfigError,
+    OutboundError,
+    ProviderAuthError,
+    ProviderError,
+    ProviderProtocolError,
+    ProviderRateLimitError,
+    ProviderRejectedError,
+    ProviderUnavailableError,
+)
+from toolcaddie.guards.net import MEGABYTE, operator_client, read_capped
+
+_MOST_TEXTS = 128
+_MOST_CHARACTERS = 8_000
+"""Read of one text: servers refuse, rather than cut, a text of more than some 8,000 tokens."""
+_MOST_AT_ONCE = 200_000
+"""Characters of one request."""
+_MOST_DIMENSIONS = 16_384
+_MAX_ANSWER = 64 * MEGABYTE
+_MAX_ERROR = 64 * 1024
+_SECONDS = 30.0
+"""For one request. Whoever waits for vectors has a bound of their own, and a shorter one."""
+_TRIES = 3
+_FIRST_WAIT = 0.5
+_LONGEST_WAIT = 20.0
+_MIN_SECRET = 8
+"""Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
+
+
+class Endpoint:
+    """`ports.RemoteEmbedder` at `url` (with `/v1`, as the official package takes it).
+
+    `api_key` None sends no key, for servers of one's own. `dimensions` is asked of the server, for models that can shorten
+    their vectors; without it they are as long as they come. Too many requests and failures of the server are tried again,
+    three times in all, after what `Retry-After` says or half a second and then twice that.
+
+    Raises `ConfigError` for settings that cannot work, `ProviderError` and its kinds for the rest, never with the key in it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        api_key: str | None = None,
+        *,
+        dimensions: int | None = None,
+        seconds: float = _SECONDS,
+        longest_wait: float = _LONGEST_WAIT,
+    ) -> None:
+        self._url = _checked(url)
+        self._model = model
+        self._secret = api_key or ""
+        if not self._secret.isascii() or not self._secret.isprintable():
+            raise ConfigError("the embedder's key holds characters that no header can carry; was it copied whole?")
+        self._asked = dimensions
+        self._seconds = seconds
+        self._longest_wait = longest_wait
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.dimensions = dimensions or 0
+        size = f":{dimensions}" if dimensions else ""
+        self.name = f"{model}{size} at {self._url.host}:{self._url.port}"
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.name!r})"
+
+    async def fetch(self, texts: Sequence[str]) -> Floats:
+        """float32 [texts, dimensions], each row of length 1; zeros for a text of nothing, which servers refuse."""
+        said = [place for place, text in enumerate(texts) if text.strip()]
+        rows = [
+            (places, await self._embedded([texts[place][:_MOST_CHARACTERS] for place in places]))
+            for places in _batches(texts, said)
+        ]
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)  # by now it is known how long they are
+        for places, found in rows:
+            vectors[places] = found
+        return vectors
+
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    async def _embedded(self, texts: list[str]) -> Floats:
+        body: dict[str, Any] = {"model": self._model, "input": [_encodable(text) for text in texts]}
+        body["encoding_format"] = "float"
+        if self._asked is not None:
+            body["dimensions"] = self._asked
+        encoded = msgspec.json.encode(body)
+        for attempt in range(_TRIES):
+            try:
+                return self._vectors(await self._answer(encoded), len(texts))
+            except ProviderError as error:
+                if not error.retryable or isinstance(error, ProviderProtocolError) or attempt == _TRIES - 1:
+                    raise
+                await asyncio.sleep(min(error.retry_after or _FIRST_WAIT * 2**attempt, self._longest_wait))
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _answer(self, body: bytes) -> bytes:
+        headers = {"content-type": "application/json"}
+        if self._secret:
+            headers["authorization"] = f"Bearer {self._secret}"
+        session = await self._open()
+        try:
+            async with session.post(self._url, data=body, headers=headers) as response:
+                if response.status != 200:
+                    raise await self._refused(response)
+                return await read_capped(response, _MAX_ANSWER)
+        except TimeoutError as error:
+            raise ProviderUnavailableError(f"{self._who} did not answer within {self._seconds:g} s") from error
+        except OutboundError as error:
+            raise ProviderRejectedError(self._keyless(f"{self._who}: {error}")) from error
+        except aiohttp.ClientError as error:
+            raise ProviderUnavailableError(self._keyless(f"{self._who} cannot be reached: {error}")) from error
+
+    async def _open(self) -> aiohttp.ClientSession:
+        """The session of the running loop: commands of the command line run a loop each."""
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._session.closed or self._loop is not loop:
+            if self._session is not None and self._loop is not None and not self._loop.is_closed():
+                await self.close()
+            self._session, self._loop = operator_client(seconds=self._seconds), loop
+        return self._session
+
+    async def _refused(self, response: aiohttp.ClientResponse) -> ProviderError:
+        try:
+            said = (await response.content.read(_MAX_ERROR)).decode("utf-8", "replace")
+        except (aiohttp.ClientError, TimeoutError):
+            said = ""
+        shown = self._keyless(" ".join(said.split()))[:300]
+        return _kind_of(response.status)(
+            f"{self._who} answered HTTP {response.status}{': ' + shown if shown else ''}",
+            status=response.status,
+            retry_after=_retry_after(response.headers.get("Retry-After", "")),
+        )
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def _vectors(self, answer: bytes, count: int) -> Floats:
+        try:
+            items = msgspec.json.decode(answer, type=_Answer).data
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise self._broken(f"its answer is no list of vectors: {error}") from error
+        if sorted(item.index for item in items) != list(range(count)):
+            raise self._broken(f"it gave {len(items)} vectors for {count} texts, or numbered them otherwise")
+        sizes = {len(item.embedding) for item in items}
+        wanted = self.dimensions or len(items[0].embedding)
+        if sizes != {wanted}:
+            raise self._broken(f"its vectors have {_listed(sizes)} numbers; {wanted} were expected")
+        if not 0 < wanted <= _MOST_DIMENSIONS:
+            raise self._broken(f"its vectors have {wanted} numbers; 1 to {_MOST_DIMENSIONS} are possible")
+        vectors = np.empty((count, wanted), dtype=np.float64)
+        for item in items:
+            vectors[item.index] = item.embedding
+        if not np.isfinite(vectors).all():
+            raise self._broken("its vectors hold numbers that are not finite")
+        self.dimensions = wanted
+        largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)  # squares of huge numbers would overflow
+        return unit(np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0).astype(np.float32))
+
+    def _broken(self, what: str) -> ProviderProtocolError:
+        return ProviderProtocolError(self._keyless(f"{self._who}: {what}"))
+
+    @property
+    def _who(self) -> str:
+        return f"the embedder at {self._url.with_query(None)}"
+
+    def _keyless(self, text: str) -> str:
+        """Some servers repeat the key they were sent; no error hands that on."""
+        return text.replace(self._secret, "***") if len(self._secret) >= _MIN_SECRET else text
+
+
+def endpoint(
+    *, url: str | None = None, model: str | None = None, api_key: str | None = None, dimensions: int | None = None
+) -> Endpoint:
+    """The embedder that settings describe. Raises `ConfigError` where something is missing."""
+    if not url or not model:
+        raise ConfigError(
+            f"the embedder 'endpoint' needs embedding.{'model' if url else 'url'}; set it in toolcaddie.toml"
+        )
+    return Endpoint(url, model, api_key, dimensions=dimensions)
+
+
+class _Item(Struct):
+    index: Annotated[int, Meta(ge=0)]
+    embedding: list[float]
+
+
+class _Answer(Struct):
+    data: list[_Item]
+
+
+def _checked(text: str) -> URL:
+    try:
+        url = URL(text.strip())
+    except ValueError as error:
+        raise ConfigError(f"embedding.url {text!r} is not a URL: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigError(f"embedding.url {text!r} must begin with http:// or https:// and name a host")
+    if url.user or url.password:
+        raise ConfigError(
+            f"the embedding.url at {url.host} holds credentials; name their variable in embedding.key_env"
+        )
+    return url.with_path(url.path.rstrip("/") + "/embeddings", keep_query=True)
+
+
+def _batches(texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]:
+    batch: list[int] = []
+    size = 0
+    for place in places:
+        length = min(len(texts[place]), _MOST_CHARACTERS)
+        if batch and (len(batch) == _MOST_TEXTS or size + length > _MOST_AT_ONCE):
+            yield batch
+            batch, size = [], 0
+        batch.append(place)
+        size += length
+    if batch:
+        yield batch
+
+
+def _encodable(text: str) -> str:
+    """Half of a surrogate pair is no text that JSON could carry."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _listed(sizes: set[int]) -> str:
+    return " and ".join(str(size) for size in sorted(sizes)[:3])
+
+
+def _kind_of(status: int) -> type[ProviderError]:
+    if status in (401, 403):
+        return ProviderAuthError
+    if status == 429:
+        return ProviderRateLimitError
+    if status == 408 or status >= 500:
+        return ProviderUnavailableError
+    return ProviderRejectedError if status >= 400 else ProviderProtocolError
+
+
+def _retry_after(said: str) -> float | None:
+    """Seconds; None: not said, or as a date, which no server of embeddings sends."""
+    try:
+        seconds = float(said)
+    except ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -1,0 +1,43 @@
+"""Models of the package fastembed, by onnxruntime in this process. The package downloads a model when it is first used; where
+there is no network, `FASTEMBED_CACHE_PATH` names a folder that holds it already."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from fastembed import TextEmbedding
+
+from toolcaddie.embedders.bert import Floats, unit
+from toolcaddie.errors import ConfigError
+
+_DEFAULT = "BAAI/bge-small-en-v1.5"
+_MOST_CHARACTERS = 16_000
+
+
+class FastEmbed:
+    """`ports.Embedder` by a model's name at fastembed. Raises `ConfigError` if it cannot be had."""
+
+    def __init__(self, model: str | None = None) -> None:
+        model = model or _DEFAULT
+        known = {str(described["model"]): int(described["dim"]) for described in TextEmbedding.list_supported_models()}
+        exact = next((name for name in known if name.lower() == model.lower()), None)
+        if exact is None:
+            raise ConfigError(f"fastembed has no model {model!r}; there are {', '.join(sorted(known))}")
+        self.name = f"fastembed:{exact}"
+        self.dimensions = known[exact]
+        try:
+            self._model = TextEmbedding(exact, threads=1)
+        except Exception as error:  # a download, a file, a runtime: each fails with classes of its own
+            raise ConfigError(
+                f"fastembed's model {exact!r} cannot be loaded: {str(error)[:300]}; it is downloaded at first use, so try "
+                "once with a network, or set FASTEMBED_CACHE_PATH to a folder that holds it"
+            ) from error
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        said = [place for place, text in enumerate(texts) if text.strip()]
+        if said:
+            cut = [texts[place][:_MOST_CHARACTERS] for place in said]
+            vectors[said] = np.stack([np.asarray(row, dtype=np.float32) for row in self._model.embed(cut)])
+        return unit(vectors)

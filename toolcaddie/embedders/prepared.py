@@ -1,0 +1,251 @@
+"""Vectors made ahead of the selection that compares them, and kept: in memory for as long as they are used, and those of a
+catalog in `Documents`, so that a restart does not make them again.
+
+A selection does no I/O and waits for nobody. So whoever is about to select awaits `prepare` with the texts first; the ranker
+then finds their vectors here, by the same `ports.Embedder` as if the model were called on the spot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import structlog
+
+from toolcaddie.embedders.bert import Floats, unit
+from toolcaddie.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError
+from toolcaddie.ports import Documents, Embedder, RemoteEmbedder
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 1.0
+"""Seconds that a request waits for vectors, at most."""
+PAUSE = 30.0
+"""Seconds in which an embedder that failed is not asked again: one that is down costs one request its patience, not all."""
+
+_QUERY_BYTES = 16 * 1024 * 1024
+_CATALOG_BYTES = 256 * 1024 * 1024
+"""Kept in memory at most: 25,000 tools of 3,072 numbers are 154 MB, of 384 numbers 19 MB."""
+_LASTING_SECONDS = 180 * 86_400.0
+"""Vectors of tools that are gone stay on disk no longer than this."""
+_LOCAL_AT_ONCE = 32
+_REMOTE_AT_ONCE = 256
+"""Texts of one step; what is done is kept, so that an interrupted catalog goes on where it was."""
+
+
+class Prepared:
+    """`ports.Embedder` over the vectors there are. Safe for many threads.
+
+    A text without a vector is embedded on the spot by a local `source`, and has zeros where the source is remote: nothing to
+    say. Vectors are half floats wherever they are kept, so they are rounded to those from the beginning, and a restart
+    changes no score; against float32 the cosine of two texts moves by less than 1e-4.
+    """
+
+    def __init__(
+        self,
+        source: Embedder | RemoteEmbedder,
+        documents: Documents | None = None,
+        *,
+        patience: float = PATIENCE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._source = source
+        self._documents = documents
+        self._patience = patience
+        self._clock = clock
+        self._lasting = _Table(_CATALOG_BYTES)
+        self._passing = _Table(_QUERY_BYTES)
+        self._down_until = float("-inf")
+        self._down = False
+        self._dimensions = source.dimensions
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def dimensions(self) -> int:
+        """0 where a remote source was not asked yet and nobody said."""
+        return self._dimensions or self._source.dimensions
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """float32 [texts, dimensions] of what is there; see above for what is not."""
+        keys = [_key(text) for text in texts]
+        found = self._found(keys)
+        if not isinstance(self._source, RemoteEmbedder) and (missing := _missing(texts, keys, found)):
+            made = _rows(self._source.embed(list(missing.values())), len(missing), self._source.name)
+            fresh = dict(zip(missing, made, strict=True))
+            self._passing.keep(fresh)
+            found |= fresh
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
+        for place, key in enumerate(keys):
+            if (row := found.get(key)) is not None and len(row) == 2 * self.dimensions:
+                vectors[place] = np.frombuffer(row, dtype=np.float16)
+        return unit(vectors)
+
+    async def prepare(self, texts: Sequence[str]) -> None:
+        """Get the vectors of what a request says, within `patience` seconds. A source that fails or is too slow is logged
+        once and left alone for a while; nothing is raised and nothing is written to disk."""
+        keys = [_key(text) for text in texts]
+        missing = _missing(texts, keys, self._found(keys))
+        if not missing or self._clock() < self._down_until:
+            return
+        try:
+            async with asyncio.timeout(self._patience if isinstance(self._source, RemoteEmbedder) else None):
+                made = await self._made(list(missing.values()))
+        except (ProviderError, TimeoutError) as error:
+            self._failed(error)
+        else:
+            self._passing.keep(dict(zip(missing, made, strict=True)))
+            self._worked()
+
+    async def prepare_lasting(self, texts: Sequence[str], *, written: bool = True) -> None:
+        """Get the vectors of a catalog: from memory, from the documents, from the source, and there for as long as it
+        takes. `written`: keep them in the documents.
+
+        Raises `ProviderError` where the source fails, at once where it just did; what was done until then is kept.
+        """
+        keys = [_key(text) for text in texts]
+        missing = _missing(texts, keys, self._found(keys))
+        if written:
+            stored = await self._stored(list(missing))
+            self._lasting.keep(stored)
+            missing = {key: text for key, text in missing.items() if key not in stored}
+        if missing and self._clock() < self._down_until:
+            raise ProviderProtocolError(f"{self.name} failed a moment ago and is left alone for a while")
+        for some in _steps(missing, _REMOTE_AT_ONCE if isinstance(self._source, RemoteEmbedder) else _LOCAL_AT_ONCE):
+            try:
+                made = await self._made(list(some.values()))
+            except ProviderError as error:
+                self._failed(error)
+                raise
+            self._worked()
+            fresh = dict(zip(some, made, strict=True))
+            self._lasting.keep(fresh)
+            if written:
+                await self._write(fresh)
+
+    async def close(self) -> None:
+        if isinstance(self._source, RemoteEmbedder):
+            await self._source.close()
+
+    # --- where vectors come from --------------------------------------------------------------------------------------
+
+    async def _made(self, texts: list[str]) -> list[bytes]:
+        source = self._source
+        if isinstance(source, RemoteEmbedder):
+            vectors = await source.fetch(texts)
+            if self._dimensions not in (0, vectors.shape[-1]):
+                raise ProviderProtocolError(
+                    f"{source.name} gives vectors of {vectors.shape[-1]} numbers now; those kept have {self._dimensions}. "
+                    "Another model needs another name"
+                )
+        else:
+            vectors = await asyncio.to_thread(source.embed, texts)
+        made = _rows(vectors, len(texts), source.name)
+        self._dimensions = self._dimensions or vectors.shape[-1]
+        return made
+
+    def _found(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        return self._lasting.found(keys) | self._passing.found(keys)
+
+    async def _stored(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Those that the documents hold and that have the right size; a store that fails only costs the making."""
+        if self._documents is None or not keys:
+            return {}
+        try:
+            values = await self._documents.get_many(self._kind, (key.hex() for key in keys))
+        except StorageError as error:
+            log.warning("vectors_not_read", embedder=self.name, error=str(error))
+            return {}
+        sizes = {len(value) for value in values.values()}
+        if not self.dimensions and len(sizes) == 1:
+            self._dimensions = sizes.pop() // 2
+        return {bytes.fromhex(key): value for key, value in values.items() if self._is_row(value)}
+
+    def _is_row(self, value: bytes) -> bool:
+        return len(value) == 2 * self.dimensions and bool(np.isfinite(np.frombuffer(value, dtype=np.float16)).all())
+
+    async def _write(self, rows: Mapping[bytes, bytes]) -> None:
+        if self._documents is None:
+            return
+        try:
+            await self._documents.put_many(
+                self._kind, {key.hex(): row for key, row in rows.items()}, ttl=_LASTING_SECONDS
+            )
+        except StorageError as error:
+            log.warning("vectors_not_written", embedder=self.name, error=str(error))
+
+    @property
+    def _kind(self) -> str:
+        return f"vector:{hashlib.blake2b(self.name.encode(), digest_size=16).hexdigest()}"
+
+    # --- a source that fails ------------------------------------------------------------------------------------------
+
+    def _failed(self, error: Exception) -> None:
+        self._down_until = self._clock() + PAUSE
+        if not self._down:
+            self._down = True
+            said = str(error) or f"no answer within {self._patience:g} s"
+            log.warning("embedder_failed", embedder=self.name, error=said, until_it_works="words alone find the tools")
+
+    def _worked(self) -> None:
+        if self._down:
+            self._down = False
+            log.info("embedder_works_again", embedder=self.name)
+
+
+class _Table:
+    """Rows by key, those used last; bounded by their size."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._held = 0
+        self._rows: OrderedDict[bytes, bytes] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def found(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        with self._lock:
+            found = {key: self._rows[key] for key in keys if key in self._rows}
+            for key in found:
+                self._rows.move_to_end(key)
+        return found
+
+    def keep(self, rows: Mapping[bytes, bytes]) -> None:
+        with self._lock:
+            for key, row in rows.items():
+                self._held += len(row) - len(self._rows.get(key, b""))
+                self._rows[key] = row
+                self._rows.move_to_end(key)
+            while self._held > self._size and len(self._rows) > 1:
+                self._held -= len(self._rows.popitem(last=False)[1])
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _missing(texts: Sequence[str], keys: Sequence[bytes], found: Mapping[bytes, bytes]) -> dict[bytes, str]:
+    return {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+
+
+def _steps(texts: Mapping[bytes, str], size: int) -> Iterator[dict[bytes, str]]:
+    items = list(texts.items())
+    return (dict(items[start : start + size]) for start in range(0, len(items), size))
+
+
+def _rows(vectors: Floats, count: int, name: str) -> list[bytes]:
+    """Each row as half floats. Raises `ConfigError` for what is no array of so many rows, or holds what is no number."""
+    if vectors.ndim != 2 or len(vectors) != count:
+        raise ConfigError(f"the embedder {name!r} gave an array of shape {vectors.shape} for {count} texts")
+    rounded = np.asarray(vectors, dtype=np.float16)
+    if not np.isfinite(rounded).all():
+        raise ConfigError(
+            f"the embedder {name!r} gave numbers that are not finite, or too large for a vector of length 1"
+        )
+    return [row.tobytes() for row in rounded]
