@@ -5,7 +5,8 @@ A preset says what a model sees and how long the loop may go on. It never touche
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from toolcaddie.errors import ConfigError
@@ -27,6 +28,8 @@ class SelectionSettings:
     """How tools are found in a message."""
 
     rankers: tuple[str, ...] = SIGNALS["plain"]
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """What a ranker counts, where that differs from what ships; `toolcaddie eval --fit` finds such weights."""
     match: Literal["word", "substring"] = "word"
     """A keyword hits as a word with its forms, or anywhere in the text (source 001)."""
     related_depth: int | None = None

@@ -33,6 +33,7 @@ CALLED_WEIGHT = 0.15
 _CJK = "぀-ヿ㐀-䶿一-鿿豈-﫿"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
+_PAST_LATIN = "\u0250"
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCENT = re.compile("[\u0300-\u036f]")
 
@@ -144,6 +145,19 @@ def split_words(text: str) -> list[str]:
     if text.isascii() or not any(_IS_CJK.match(word) for word in words):
         return words
     return [part for word in words for part in (_pairs(word) if _IS_CJK.match(word) else (word,))]
+
+
+def spaced(name: str) -> str:
+    """An identifier as words: 'freezeMembership_v2' is 'freeze Membership v2'."""
+    return " ".join(_WORD.findall(_HUMP.sub(" ", name)))
+
+
+def latin_share(text: str) -> float:
+    """The part of a text's letters that are Latin; 1 of a text without letters."""
+    if text.isascii():
+        return 1.0
+    letters = [letter for letter in text if letter.isalpha()]
+    return sum(letter < _PAST_LATIN for letter in letters) / len(letters) if letters else 1.0
 
 
 def is_pair(word: str) -> bool:

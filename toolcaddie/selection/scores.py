@@ -1,15 +1,21 @@
-"""One score a tool, from what the rankers say."""
+"""One score a tool, from what the rankers say.
+
+Most rankers count by a fixed weight: their weighted mean is what the words say. A ranker with a `weight` of its own (meaning,
+experience) counts beside that mean as much as it asks for in this request; both sides are stretched first, so that neither is
+lost where the other speaks loudly. How well the best tool fits is a mean of what all said of it, unstretched.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.catalog import Mask
 from toolcaddie.errors import ConfigError
-from toolcaddie.ports import QueryWords
+from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.categories import Found
 from toolcaddie.selection.index import CatalogIndex
 
@@ -25,26 +31,70 @@ NOTHING_FITS = 0.03
 """What the best tool must score, unless a keyword hit. Below it the request shares hardly a word with any tool."""
 
 
-def scored(
-    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Mask | None
-) -> tuple[dict[str, Floats], Floats]:
-    """What each ranker says, 0 to 1, and their weighted mean.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scored:
+    """What each ranker said of every tool, 0 to 1, and what follows."""
 
-    A ranker that is not calibrated is stretched so that its best tool has 1.
-    """
+    signals: Mapping[str, Floats]
+    scores: Floats
+    """0 to 1; the best tool has `fit`."""
+    floor: float
+    """A tool must score more."""
+
+    @property
+    def fit(self) -> float:
+        """How well the best tool serves the request."""
+        return float(self.scores.max(initial=0.0))
+
+
+def scored(
+    index: CatalogIndex,
+    names: Sequence[str],
+    words: QueryWords,
+    found: Found,
+    mask: Mask | None,
+    weights: Mapping[str, float],
+) -> Scored:
+    """The rankers' signals fused. `weights` has factors that replace those of `WEIGHTS`, or multiply a ranker's own."""
     signals = {
         name: index.categories.scores_of(found, mask) if name == "categories" else _said(index, name, words, mask)
         for name in names
     }
-    total = sum(WEIGHTS.get(name, 1.0) for name in signals)
-    scores = np.zeros(index.size, dtype=np.float32)
+    beside = {}
     for name, signal in signals.items():
-        scores += signal * np.float32(WEIGHTS.get(name, 1.0) / total)
-    return signals, scores
+        own = None if name == "categories" else getattr(index.ranker(name), "weight", None)
+        if own is not None:
+            silent = not signal.any()
+            beside[name] = 0.0 if silent else max(0.0, float(own(words, mask))) * weights.get(name, 1.0)
+    factors = {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in signals if name not in beside}
+    total = sum(factors.values())
+    by_words = np.zeros(index.size, dtype=np.float32)
+    for name, factor in factors.items():
+        by_words += signals[name] * np.float32(factor / total if total else 0.0)
+    scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, signals)
+    return Scored(signals=signals, scores=scores, floor=_floor(scores, found))
 
 
-def floor_of(scores: Floats, found: Found) -> float:
-    """What a tool must score more than. Where no keyword hit and even the best is too weak, all are under it."""
+def _joined(by_words: Floats, beside: Mapping[str, float], signals: Mapping[str, Floats]) -> Floats:
+    """The words' scores and the others' by their weights. The order follows the stretched ones, the best tool's score the
+    unstretched ones."""
+    if not beside:
+        return by_words
+    joined = _stretched(by_words)
+    for name, weight in beside.items():
+        joined = joined + np.float32(weight) * _stretched(signals[name])
+    best = int(joined.argmax())
+    said = by_words[best] + sum(weight * signals[name][best] for name, weight in beside.items())
+    return joined * np.float32(said / (1 + sum(beside.values())) / joined[best]) if joined[best] > 0 else joined
+
+
+def _stretched(signal: Floats) -> Floats:
+    best = signal.max(initial=0.0)
+    return signal / best if best > 0 else signal
+
+
+def _floor(scores: Floats, found: Found) -> float:
+    """Where no keyword hit and even the best is too weak, all tools are under it."""
     best = float(scores.max(initial=0.0))
     return FLOOR * best if found.matched or best >= NOTHING_FITS else NOTHING_FITS
 
@@ -52,7 +102,7 @@ def floor_of(scores: Floats, found: Found) -> float:
 def _said(index: CatalogIndex, name: str, words: QueryWords, mask: Mask | None) -> Floats:
     """A ranker's scores. It may come from outside: what it says of hidden tools, below 0 or beyond numbers is thrown away,
     and what it says above 1 is brought down."""
-    ranker = index.ranker(name)
+    ranker: Ranker = index.ranker(name)
     raw = np.asarray(ranker.scores(words, mask), dtype=np.float32)
     if raw.shape != (index.size,):
         raise ConfigError(

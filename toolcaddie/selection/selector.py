@@ -28,7 +28,7 @@ from toolcaddie.selection.index import CatalogIndex, IndexCache
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.room import pins_that_fit, room_for
-from toolcaddie.selection.scores import floor_of, scored
+from toolcaddie.selection.scores import scored
 
 _SETTLED = 16
 """Selections kept of a catalog that goes through whole."""
@@ -163,8 +163,9 @@ class Selector:
         words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
         found = Found(matched=index.categories.found(words, view.mask).matched)  # a relation is no match
         names = self._scorers or ("bm25",)
-        _, scores = scored(index, ("categories", *names), words, found, view.mask)
-        hits = np.flatnonzero(scores > floor_of(scores, found))
+        said = scored(index, ("categories", *names), words, found, view.mask, self.settings.weights)
+        scores = said.scores
+        hits = np.flatnonzero(scores > said.floor)
         best = hits[np.argsort(-scores[hits], kind="stable")][: max(0, limit)]
         why = _reasons(index, names, words, found, best.tolist())
         tools = tuple(
@@ -176,7 +177,7 @@ class Selector:
             )
             for position, score, reasons in zip(best.tolist(), _rounded(scores, best), why, strict=True)
         )
-        return Ranked(tools=tools, fit=float(scores.max(initial=0.0)))
+        return Ranked(tools=tools, fit=said.fit)
 
     def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
         """Every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
@@ -262,10 +263,9 @@ class Selector:
         words, found = self._found(index, query, view.mask)
         drawers = self._by_keyword or query.categories is not None or bool(query.suggested)
         names = ("categories", *self._scorers) if drawers else self._scorers
-        signals, scores = scored(index, names, words, found, view.mask)
-        floor = floor_of(scores, found)
-        pool = self._pool(index, query, found, scores, floor, eligible)
-        return _Ranking(pool=pool, scores=scores, words=words, signals=signals, floor=floor)
+        said = scored(index, names, words, found, view.mask, self.settings.weights)
+        pool = self._pool(index, query, found, said.scores, said.floor, eligible)
+        return _Ranking(pool=pool, scores=said.scores, words=words, signals=said.signals, floor=said.floor)
 
     def _found(self, index: CatalogIndex, query: SelectionQuery, mask: Mask | None) -> tuple[QueryWords, Found]:
         """The words of the query, and the categories that they or the caller name."""

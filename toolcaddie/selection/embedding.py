@@ -1,0 +1,163 @@
+"""Ranking by meaning: how near the vectors of the request are to those of the tools.
+
+It finds what words do not ("I'm freezing" for a heating tool) and loses what only words tell apart (two tools of one server
+that differ in a name). So it weighs most where the words of the request meet little in the catalog, and least where they
+meet nearly all of a tool's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.ports import Embedder, QueryWords, Ranker, RankerFactory
+from toolcaddie.selection.postings import Asked, Postings, Scope, postings_of
+from toolcaddie.selection.query import language_of, latin_share, spaced, split_words
+from toolcaddie.selection.remembered import Remembered
+from toolcaddie.tool_types import Tool
+
+Floats = npt.NDArray[np.float32]
+
+_MOST_TEXT = 2_000
+"""Characters of a description that are embedded: models read a few hundred words."""
+_TERMS_DESCRIBED = 12
+"""Terms beside the name that make a tool described. Where tools are names alone, a word in common proves little."""
+_WORTH_SAYING = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """How far a kind of vectors is believed beside the words."""
+
+    weight: float
+    """What it counts beside the mean of the rankers by words, where these find nothing."""
+    sure: float
+    """How fast that falls with the words' certainty: it is 0 from a certainty of 1 / sure."""
+    name: float
+    """The part of a tool's vector that its name alone gives; the rest is that of name and description together."""
+
+
+MODEL = Belief(weight=2.25, sure=3.5, name=0.3)
+"""A sentence model's vectors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Answer:
+    nearness: Floats
+
+
+class Embedding:
+    """Each tool by its nearness: the weighted sum over the messages of cosine to the tool, above what the median visible
+    tool has, which is what unrelated texts of this model have. The best tool has the current message's own cosine with
+    the tool nearest to it."""
+
+    calibrated = True
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        postings: Postings,
+        embedder: Embedder,
+        *,
+        name: str = "embedding",
+        belief: Belief = MODEL,
+    ) -> None:
+        self.name = name
+        self._embedder = embedder
+        self._postings = postings
+        self._belief = belief
+        described = embedder.embed([tool_text(tool, catalog) for tool in catalog.tools])
+        named = embedder.embed([spaced(tool.name) for tool in catalog.tools])
+        self._vectors: Floats = (1 - belief.name) * _floats(described) + belief.name * _floats(named)
+        self._terms = np.diff(postings.by_tool.starts) - np.bincount(postings.by_name.columns, minlength=len(catalog))
+        self._last = Remembered[_Answer]()
+
+    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
+        said = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
+        weights = np.array([weight * self._spoken(text) for text, weight in said], dtype=np.float32)
+        if not weights.any() or not len(self._vectors):
+            return np.zeros(len(self._vectors), dtype=np.float32)
+        vectors = _floats(self._embedder.embed([text for text, _ in said]))
+        cosines = self._vectors @ np.stack([weights @ vectors, vectors[0]]).T
+        visible = cosines if mask is None else cosines[mask]
+        if not len(visible):
+            return np.zeros(len(self._vectors), dtype=np.float32)
+        near: Floats = np.maximum(cosines[:, 0] - np.median(visible[:, 0]), np.float32(0.0))
+        if mask is not None:
+            near[~mask] = 0.0
+        best = near.max()
+        if not best > 0:
+            return np.zeros(len(self._vectors), dtype=np.float32)
+        near *= np.clip(visible[:, 1].max(), 0.0, 1.0) / best
+        self._last.keep(words, _Answer(nearness=near))
+        return near
+
+    def weight(self, words: QueryWords, mask: Mask | None) -> float:
+        """What it counts beside the mean of the rankers by words, in this request."""
+        asked, scope = self._postings.asked(words), self._postings.scope(mask)
+        terms = self._terms if mask is None else self._terms[mask]
+        described = float(np.minimum(terms / _TERMS_DESCRIBED, 1.0).mean()) if len(terms) else 0.0
+        doubt = 1 - self._belief.sure * described * certainty(self._postings, asked, scope, mask)
+        return self._belief.weight * max(0.0, doubt)
+
+    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
+        answer = self._last.of(words)
+        if answer is None:
+            return [()] * len(positions)
+        least = _WORTH_SAYING * answer.nearness.max(initial=0.0)
+        near = answer.nearness[np.array(positions, dtype=np.int64)].tolist()
+        return [(f"near in meaning: {value:.2f}",) if value > 0 and value >= least else () for value in near]
+
+    def _spoken(self, text: str) -> float:
+        """How far the model knows a text's language: not in another script, and half where its words are of another
+        language than the model's."""
+        languages = getattr(self._embedder, "languages", None)
+        if languages is None:
+            return 1.0
+        latin = max(0.0, 2 * latin_share(text) - 1)
+        language = language_of(split_words(text[:_MOST_TEXT])) if latin else None
+        return latin * (1.0 if language is None or language in languages else 0.5)
+
+
+def factory(embedder: Embedder) -> RankerFactory:
+    """What makes the ranker `embedding` of a catalog with these vectors."""
+    return partial(_embedding, embedder=embedder)
+
+
+def _embedding(catalog: Catalog, embedder: Embedder) -> Ranker:
+    return Embedding(catalog, postings_of(catalog), embedder)
+
+
+def tool_text(tool: Tool, catalog: Catalog) -> str:
+    """What of a tool is embedded beside its name alone."""
+    return f"{spaced(tool.name)}: {tool.description[:_MOST_TEXT]}".strip()
+
+
+def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Mask | None) -> float:
+    """How much of the request's words and of one tool's words are the same: the best cosine, weighed by rarity, words
+    unknown to the catalog included, where a short document counts as longer than it is. 0 to 1."""
+    terms = asked.reading.terms
+    if not len(asked.ids) or not postings.size:
+        return 0.0
+    said = np.array([term.weight for term in terms], dtype=np.float32)
+    rarity = np.full(len(terms), scope.rarest, dtype=np.float32)
+    known = scope.having[asked.ids] > 0
+    rarity[asked.term[known]] = scope.rarity[asked.ids[known]]
+    weights = said[asked.term] * asked.part * scope.rarity[asked.ids] ** 2
+    shared = postings.by_term.summed(
+        asked.ids, np.where(known, weights, 0.0).astype(np.float32), postings.size, value=1
+    )
+    if mask is not None:
+        shared[~mask] = 0.0
+    lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)
+    asked_length = float(np.sqrt(((said * rarity) ** 2).sum()))
+    return float((shared / lengths).max() / asked_length) if asked_length else 0.0
+
+
+def _floats(vectors: object) -> Floats:
+    return np.asarray(vectors, dtype=np.float32)
