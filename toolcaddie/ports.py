@@ -132,6 +132,9 @@ class Ranker(Protocol):
 
     A ranker with an attribute `calibrated = True` gives scores from 0 to 1 that mean the same in every request. The scores of
     others are stretched so that their best tool has 1.
+
+    A ranker that does not always have something to say may have a method `weight(words, mask) -> float`, asked after `scores`:
+    what it counts in this request beside the mean of those that have none. 0: nothing.
     """
 
     @property
