@@ -24,12 +24,14 @@ from toolcaddie.approval.decided import Decided
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
+from toolcaddie.embedders.catalogs import CatalogVectors
+from toolcaddie.embedders.prepared import PATIENCE, Prepared
 from toolcaddie.engine.broken import end_recorded
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
-from toolcaddie.errors import RequestError
+from toolcaddie.errors import ConfigError, ProviderError, RequestError
 from toolcaddie.events import (
     RequestClassified,
     RunEvent,
@@ -49,15 +51,17 @@ from toolcaddie.ports import (
     Classifier,
     DeliveryPlan,
     Documents,
+    Embedder,
     EventSink,
     Middleware,
     Policy,
     Provider,
     RankerFactory,
+    RemoteEmbedder,
     SelectionQuery,
     ToolSource,
 )
-from toolcaddie.presets import Preset, preset
+from toolcaddie.presets import SIGNALS, Preset, preset
 from toolcaddie.run import (
     Classification,
     DeliveredTool,
@@ -71,7 +75,9 @@ from toolcaddie.run import (
     Selection,
 )
 from toolcaddie.schema import definition_tokens
+from toolcaddie.selection import embedding
 from toolcaddie.selection.classifier import keeps
+from toolcaddie.selection.query import query_words
 from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
@@ -86,6 +92,7 @@ T = TypeVar("T")
 
 _CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
+_EMBEDDING = "embedding"
 _LARGE = 2_000
 """Tools from which a request is looked at in a thread: what is worked out of a new catalog takes long enough to be noticed
 by every other request."""
@@ -108,6 +115,10 @@ class Runtime:
     `sources` are `ToolSource`s or plain functions. `trail` is the audit sink: when it fails, runs fail. `documents` keeps
     paused runs and what conversations were sent; without it both last as long as the process. `classifier` is a first stage
     that names categories; the preset's `selection.classify` says when it is asked, and only `budget` says so by itself.
+
+    `embedder` lets presets that find tools by every signal there is find them by meaning too. No request waits for vectors
+    longer than `patience` seconds; until those of a catalog are there, and wherever the embedder fails, words alone find its
+    tools. `await prepare()` at start gets them before the first request.
     """
 
     def __init__(
@@ -124,6 +135,8 @@ class Runtime:
         sinks: Sequence[EventSink] = (),
         documents: Documents | None = None,
         classifier: Classifier | None = None,
+        embedder: Embedder | RemoteEmbedder | None = None,
+        patience: float = PATIENCE,
         rankers: Mapping[str, RankerFactory] | None = None,
         capabilities: Sequence[Capabilities] = CAPABILITIES,
         bots: Mapping[str, Bot] | None = None,
@@ -137,7 +150,8 @@ class Runtime:
         self._sinks = tuple(sinks)
         self._documents = documents or MemoryDocuments()
         self._classifier = classifier
-        self._rankers = rankers
+        self._vectors = None if embedder is None else _vectors(embedder, documents, patience)
+        self._rankers = {**(rankers or {}), **({_EMBEDDING: self._vectors.ranker} if self._vectors else {})}
         self._capabilities = capabilities
         self._bots = bots or {}
         self._approver = approver
@@ -264,6 +278,7 @@ class Runtime:
         asked = _request(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
+        self._embed_now(assembly, view, asked)
         return self._select(assembly, view, asked).selection
 
     def preview(self, request: str | RunRequest, **options: Any) -> tuple[Selection, Delivery]:
@@ -271,6 +286,7 @@ class Runtime:
         asked = _request(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
+        self._embed_now(assembly, view, asked)
         chosen = self._select(assembly, view, asked)
         selection, delivery = chosen.selection, self._plan(assembly, view, chosen, ())
         if assembly.preset.exposure == "selected":
@@ -283,6 +299,7 @@ class Runtime:
         asked = _request(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
+        self._embed_now(assembly, view, asked)
         query = self._query(assembly, view, asked)
         return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
 
@@ -300,8 +317,16 @@ class Runtime:
         )
         self._later(self._write_down(key, kept))
 
+    async def prepare(self) -> None:
+        """Get the vectors of the whole catalog, however long it takes: 20 to 60 ms a tool by a local model, once, where
+        `documents` keep them. Without an embedder there is nothing to do. Raises `ProviderError` where it fails."""
+        if self._vectors is not None:
+            await self._vectors.ready(self.source.snapshot(), wait=True)
+
     async def close(self) -> None:
         """Finish what is being written and close the provider."""
+        if self._vectors is not None:
+            await self._vectors.close()
         if self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
         await self.provider.close()
@@ -323,6 +348,7 @@ class Runtime:
         async with end_recorded(context.run_id, emit):
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
+            await self._embed(assembly, view, self._query(assembly, view, request))
             chosen, said = await self._chosen(assembly, view, request, delivered, large=large)
             if said is not None:
                 await emit(RequestClassified(run_id=context.run_id, classification=said))
@@ -385,6 +411,43 @@ class Runtime:
         said = await self._classified(assembly, view, request, delivered)
         useful = said.how != "failed" and bool(said.categories or found is None)
         return found if found is not None and not useful else await select(said if useful else None), said
+
+    async def _embed(self, assembly: _Assembly, view: View, query: SelectionQuery, *, wait: bool = False) -> None:
+        """Have the vectors there that a selection would look at, or go on without them."""
+        vectors, settings = self._vectors, assembly.preset.selection
+        if vectors is None or _EMBEDDING not in settings.rankers or not self._finds(assembly, view):
+            return
+        words = query_words(query, window=settings.window, window_user=settings.window_user)
+        texts = [text for text, _ in (*words.messages, *words.replies) if text.strip()]
+        await asyncio.gather(vectors.ready(view.catalog, wait=wait), vectors.prepared.prepare(texts))
+
+    def _embed_now(self, assembly: _Assembly, view: View, request: RunRequest) -> None:
+        """`_embed` for callers without an event loop, who wait to the end; inside of one nobody may, and what is there is
+        there."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            asyncio.run(self._embedded_alone(assembly, view, request))
+
+    async def _embedded_alone(self, assembly: _Assembly, view: View, request: RunRequest) -> None:
+        if self._vectors is None:
+            return
+        try:
+            await self._embed(assembly, view, self._query(assembly, view, request), wait=True)
+        except ProviderError:
+            pass  # logged where it happened
+        finally:
+            await self._vectors.close()  # its connections belong to this loop, which ends here
+
+    @staticmethod
+    def _finds(assembly: _Assembly, view: View) -> bool:
+        """Whether tools are looked for at all, now or when the model asks for more."""
+        chosen = assembly.preset
+        if chosen.exposure == "all" or not len(view):
+            return False
+        caps = [n for n in (chosen.budget.max_tools, chosen.budget.provider_cap) if n is not None]
+        fits = chosen.selection.whole_if_it_fits and chosen.budget.max_tokens is None
+        return chosen.exposure == "compact" or not fits or len(view) > min(caps, default=len(view))
 
     def _select(
         self,
@@ -500,6 +563,10 @@ class Runtime:
         return self._assemblies[key]
 
     def _assembled(self, chosen: Preset, capabilities: Capabilities) -> _Assembly:
+        if self._vectors is not None and chosen.selection.rankers == SIGNALS["plain"]:
+            chosen = replace(chosen, selection=replace(chosen.selection, rankers=SIGNALS["embedding"]))
+        if self._vectors is None and _EMBEDDING in chosen.selection.rankers:
+            raise ConfigError("selection.rankers has 'embedding', but there is no embedder; set embedding.embedder")
         selector = Selector(chosen.selection, self._rankers, core=chosen.core_first)
         executor = self._executor(self._approver, chosen)
         engine = Engine(
@@ -656,6 +723,11 @@ def _sources(given: Sequence[ToolSource | Callable[..., Any]]) -> list[ToolSourc
         else:
             functions.append(item)
     return [*sources, FunctionSource("functions", functions)] if functions else sources
+
+
+def _vectors(embedder: Embedder | RemoteEmbedder, documents: Documents | None, patience: float) -> CatalogVectors:
+    prepared = Prepared(embedder, documents, patience=patience)
+    return CatalogVectors(prepared, embedding.factory(prepared), embedding.tool_texts, patience=patience)
 
 
 def _preset(chosen: str | Preset) -> Preset:

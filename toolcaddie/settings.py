@@ -75,6 +75,24 @@ class ClassifierSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A message and its categories."""
 
 
+class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What turns texts into vectors, so that tools are found by meaning too. None: nothing does, words alone find them."""
+
+    embedder: str | None = None
+    """A name of the entry points `toolcaddie.embedders`: minilm, endpoint, fastembed, or another package's."""
+    model: str | None = None
+    url: HttpUrl | None = None
+    """Of an endpoint, with `/v1`."""
+    key_env: str | None = None
+    """The variable that holds the endpoint's key; None: it takes none."""
+    runtime: Literal["auto", "numpy", "onnx"] | None = None
+    """Of minilm."""
+    dimensions: Annotated[int, Meta(ge=1, le=16_384)] | None = None
+    """Asked of an endpoint; None: as many as its model gives."""
+    patience: Seconds = 1.0
+    """What a request waits for vectors at most; then words alone find its tools."""
+
+
 class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fields of `presets.SelectionSettings` that take the place of the preset's."""
 
@@ -135,6 +153,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     upstream: Upstream = Upstream()
     log: Log = Log()
     classifier: ClassifierSettings = ClassifierSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
     selection: SelectionOverrides = SelectionOverrides()
     budget: BudgetOverrides = BudgetOverrides()
     limits: LimitsOverrides = LimitsOverrides()

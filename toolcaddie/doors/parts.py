@@ -5,6 +5,7 @@ Apart from `assemble`, because commands that only select or list must start fast
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 
@@ -13,8 +14,17 @@ import structlog
 from toolcaddie.catalog import Catalog
 from toolcaddie.errors import ConfigError
 from toolcaddie.functions import FunctionSource
-from toolcaddie.plugins import PROVIDERS, RANKERS, discover, load, load_catalog
-from toolcaddie.ports import Classifier, Documents, EventSink, Provider, RankerFactory, ToolSource
+from toolcaddie.plugins import EMBEDDERS, PROVIDERS, RANKERS, discover, load, load_catalog
+from toolcaddie.ports import (
+    Classifier,
+    Documents,
+    Embedder,
+    EventSink,
+    Provider,
+    RankerFactory,
+    RemoteEmbedder,
+    ToolSource,
+)
 from toolcaddie.runtime import Bot, Runtime
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.settings import Settings, Upstream, effective_preset
@@ -104,6 +114,33 @@ def _classifying_provider(settings: Settings) -> Provider:
     return provider
 
 
+def embedder_of(settings: Settings) -> Embedder | RemoteEmbedder | None:
+    """What the settings' vectors come from; None: nothing. Only what was set is handed on, so that an embedder refuses what
+    means nothing to it. Raises `ConfigError`."""
+    chosen = settings.embedding
+    given = {"model": chosen.model, "url": chosen.url, "runtime": chosen.runtime, "dimensions": chosen.dimensions}
+    given = {name: value for name, value in given.items() if value is not None}
+    if chosen.embedder is None:
+        if given:
+            raise ConfigError(
+                f"embedding.{next(iter(given))} is set, but no embedding.embedder; name one, such as minilm"
+            )
+        return None
+    if chosen.key_env is not None:
+        given["api_key"] = os.environ.get(chosen.key_env)
+        if not given["api_key"]:
+            raise ConfigError(f"the environment variable {chosen.key_env} is not set; put the embedder's key into it")
+    make = load(EMBEDDERS, chosen.embedder)
+    try:
+        inspect.signature(make).bind(**given)
+    except TypeError as error:
+        raise ConfigError(
+            f"the embedder {chosen.embedder!r} does not take what is set under embedding: {error}"
+        ) from error
+    made: Embedder | RemoteEmbedder = make(**given)
+    return made
+
+
 def key_of(settings: Settings) -> str | None:
     """The upstream's key, from the environment."""
     return os.environ.get(settings.upstream.key_env) or None
@@ -130,6 +167,8 @@ def runtime_of(
         sinks=sinks,
         documents=documents,
         classifier=classifier,
+        embedder=embedder_of(settings),
+        patience=settings.embedding.patience,
         rankers=_rankers(chosen.selection.rankers),
         bots={
             name: Bot(disabled_tools=bot.disabled_tools, categories=bot.categories)

@@ -20,8 +20,8 @@ from toolcaddie.tool_types import CLIENT_SOURCE, Tool
 
 log = structlog.get_logger(__name__)
 
-ToolText = Callable[[Tool, Catalog], str]
-"""What of a tool is embedded."""
+ToolTexts = Callable[[Tool, Catalog], Sequence[str]]
+"""What of a tool is embedded, a vector each."""
 
 _MOST_READY = 256
 """Catalog versions remembered; that of one forgotten is found again among the vectors, in milliseconds."""
@@ -32,13 +32,15 @@ _MOST_WAITING = 8
 class CatalogVectors:
     """Gives the ranker of a catalog whose vectors are there, and sees to it that they come.
 
-    `make` makes the ranker once they are; `text` says what of a tool is embedded, and must be what `make` asks for.
+    `make` makes the ranker once they are; `texts` says what of a tool is embedded, and must be what `make` asks for.
     """
 
-    def __init__(self, prepared: Prepared, make: RankerFactory, text: ToolText, *, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, prepared: Prepared, make: RankerFactory, texts: ToolTexts, *, patience: float = PATIENCE
+    ) -> None:
         self.prepared = prepared
         self._make = make
-        self._text = text
+        self._texts = texts
         self._patience = patience
         self._ready: OrderedDict[str, None] = OrderedDict()
         self._coming: dict[str, asyncio.Task[None]] = {}
@@ -89,7 +91,7 @@ class CatalogVectors:
 
     async def _prepare(self, catalog: Catalog) -> None:
         started = time.monotonic()
-        ours, theirs = await asyncio.to_thread(self._texts, catalog)
+        ours, theirs = await asyncio.to_thread(self._said, catalog)
         async with self._one_at_a_time():
             await self.prepared.prepare_lasting(ours)
             # What a client sends is the client's: it is not written down here.
@@ -100,11 +102,11 @@ class CatalogVectors:
         if (seconds := time.monotonic() - started) > self._patience:
             log.info("catalog_embedded", embedder=self.prepared.name, tools=len(catalog), seconds=round(seconds, 1))
 
-    def _texts(self, catalog: Catalog) -> tuple[list[str], list[str]]:
+    def _said(self, catalog: Catalog) -> tuple[list[str], list[str]]:
         ours: list[str] = []
         theirs: list[str] = []
         for tool in catalog.tools:
-            (theirs if tool.source == CLIENT_SOURCE else ours).append(self._text(tool, catalog))
+            (theirs if tool.source == CLIENT_SOURCE else ours).extend(self._texts(tool, catalog))
         return ours, theirs
 
     def _one_at_a_time(self) -> asyncio.Lock:
@@ -117,30 +119,36 @@ class CatalogVectors:
 
 
 class _WhenReady:
-    """A ranker made when its catalog is ready, and silent before."""
-
-    name = "embedding"
+    """A ranker made when its catalog is ready, and silent before. Whatever a ranker may have beside what every one has, it has
+    too."""
 
     def __init__(self, catalog: Catalog, make: RankerFactory, is_ready: Callable[[Catalog], bool]) -> None:
         self._catalog = catalog
         self._factory = make
         self._is_ready = is_ready
-        self._made: Ranker | None = None
+        self._ranker: Ranker = _Silent(len(catalog))
 
-    @property
-    def calibrated(self) -> bool:
-        return bool(getattr(self._ranker(), "calibrated", False))
+    def __getattr__(self, name: str) -> Any:
+        # Two threads may both make it, and get the same one.
+        if isinstance(self._ranker, _Silent) and self._is_ready(self._catalog):
+            self._ranker = self._factory(self._catalog)
+        return getattr(self._ranker, name)
+
+
+class _Silent:
+    """A ranker that has nothing to say of anything."""
+
+    name = "embedding"
+    calibrated = True
+
+    def __init__(self, size: int) -> None:
+        self._size = size
 
     def scores(self, words: QueryWords, mask: Mask | None) -> Any:
-        ranker = self._ranker()
-        return np.zeros(len(self._catalog), dtype=np.float32) if ranker is None else ranker.scores(words, mask)
+        return np.zeros(self._size, dtype=np.float32)
+
+    def weight(self, words: QueryWords, mask: Mask | None) -> float:
+        return 0.0
 
     def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        ranker = self._ranker()
-        return [()] * len(positions) if ranker is None else ranker.reasons(words, positions)
-
-    def _ranker(self) -> Ranker | None:
-        # Two threads may both make it, and get the same one.
-        if self._made is None and self._is_ready(self._catalog):
-            self._made = self._factory(self._catalog)
-        return self._made
+        return [()] * len(positions)

@@ -39,6 +39,8 @@ class MiniLM:
     """`ports.Embedder` by a forward pass. Safe for many threads."""
 
     dimensions = DIMENSIONS
+    languages = ("english",)
+    """What it was trained on; texts in others mean little to it."""
 
     def __init__(self, forward: Forward, tokenizer: Tokenizer, *, name: str = NAME) -> None:
         self.name = name

@@ -73,6 +73,12 @@ class Prepared:
         """0 where a remote source was not asked yet and nobody said."""
         return self._dimensions or self._source.dimensions
 
+    @property
+    def languages(self) -> tuple[str, ...] | None:
+        """Those the model knows, where it says so."""
+        known: tuple[str, ...] | None = getattr(self._source, "languages", None)
+        return known
+
     def embed(self, texts: Sequence[str]) -> Floats:
         """float32 [texts, dimensions] of what is there; see above for what is not."""
         keys = [_key(text) for text in texts]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from toolcaddie.plugins.definitions import DefinitionSource
-from toolcaddie.plugins.found import CATALOGS, GROUPS, PROVIDERS, RANKERS, SINKS, Plugin, discover, load
+from toolcaddie.plugins.found import CATALOGS, EMBEDDERS, GROUPS, PROVIDERS, RANKERS, SINKS, Plugin, discover, load
 from toolcaddie.plugins.specs import WrapFunctions, load_catalog
 
 __all__ = [
     "CATALOGS",
+    "EMBEDDERS",
     "GROUPS",
     "PROVIDERS",
     "RANKERS",

@@ -14,9 +14,10 @@ from toolcaddie.suggest import close_names
 CATALOGS = "toolcaddie.catalogs"
 RANKERS = "toolcaddie.rankers"
 PROVIDERS = "toolcaddie.providers"
+EMBEDDERS = "toolcaddie.embedders"
 SINKS = "toolcaddie.sinks"
 
-GROUPS = (CATALOGS, RANKERS, PROVIDERS, SINKS)
+GROUPS = (CATALOGS, RANKERS, EMBEDDERS, PROVIDERS, SINKS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -138,6 +138,11 @@ def tool_text(tool: Tool, catalog: Catalog) -> str:
     return f"{spaced(tool.name)}: {tool.description[:_MOST_TEXT]}".strip()
 
 
+def tool_texts(tool: Tool, catalog: Catalog) -> tuple[str, str]:
+    """The texts of a tool whose vectors the ranker asks for: what is said of it, and its name alone."""
+    return tool_text(tool, catalog), spaced(tool.name)
+
+
 def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Mask | None) -> float:
     """How much of the request's words and of one tool's words are the same: the best cosine, weighed by rarity, words
     unknown to the catalog included, where a short document counts as longer than it is. 0 to 1."""
