@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolcaddie.message import CallDelta, Usage
+from toolcaddie.message import CallDelta, Message, Usage
 from toolcaddie.run import Classification, Decision, Delivery, Principal, RunResult, RunState, Selection
 from toolcaddie.tool_types import JsonObject, ToolCall, ToolResult
 
@@ -19,6 +19,8 @@ class RunStarted:
     """The words the run is to answer."""
     catalog_version: str
     catalog_size: int
+    history: tuple[Message, ...] = ()
+    """The messages before these words that selection looks at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

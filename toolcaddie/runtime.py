@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -61,7 +61,7 @@ from toolcaddie.ports import (
     SelectionQuery,
     ToolSource,
 )
-from toolcaddie.presets import SIGNALS, Preset, preset
+from toolcaddie.presets import SIGNALS, Preset, SelectionSettings, preset
 from toolcaddie.run import (
     Classification,
     DeliveredTool,
@@ -151,6 +151,7 @@ class Runtime:
         self._documents = documents or MemoryDocuments()
         self._classifier = classifier
         self._vectors = None if embedder is None else _vectors(embedder, documents, patience)
+        self._asks_for_vectors = isinstance(embedder, RemoteEmbedder)
         self._rankers = {**(rankers or {}), **({_EMBEDDING: self._vectors.ranker} if self._vectors else {})}
         self._capabilities = capabilities
         self._bots = bots or {}
@@ -317,11 +318,25 @@ class Runtime:
         )
         self._later(self._write_down(key, kept))
 
-    async def prepare(self) -> None:
+    def finds_by(self, view: View) -> tuple[Selector, Preset, Callable[[RunRequest], SelectionQuery]]:
+        """What finds the tools of requests that name no preset, for whoever measures it: the selector, the preset, and what
+        makes a request the selector's query."""
+        assembly = self._assembly_of(RunRequest(messages=()))
+        return assembly.selector, assembly.preset, partial(self._query, assembly, view)
+
+    async def prepare(self, catalog: Catalog | None = None, requests: Iterable[RunRequest] = ()) -> None:
         """Get the vectors of the whole catalog, however long it takes: 20 to 60 ms a tool by a local model, once, where
-        `documents` keep them. Without an embedder there is nothing to do. Raises `ProviderError` where it fails."""
-        if self._vectors is not None:
-            await self._vectors.ready(self.source.snapshot(), wait=True)
+        `documents` keep them. None: the catalog of now. `requests`: those of these too, where somebody has to be asked for
+        them. Without an embedder there is nothing to do. Raises `ProviderError` where it fails."""
+        if self._vectors is None:
+            return
+        await self._vectors.ready(self.source.snapshot() if catalog is None else catalog, wait=True)
+        if self._asks_for_vectors:
+            settings = self._assembly_of(RunRequest(messages=())).preset.selection
+            texts = [
+                text for request in requests for text in _texts(SelectionQuery(messages=request.messages), settings)
+            ]
+            await self._vectors.prepared.prepare_lasting(texts, written=False)
 
     async def close(self) -> None:
         """Finish what is being written and close the provider."""
@@ -417,8 +432,7 @@ class Runtime:
         vectors, settings = self._vectors, assembly.preset.selection
         if vectors is None or _EMBEDDING not in settings.rankers or not self._finds(assembly, view):
             return
-        words = query_words(query, window=settings.window, window_user=settings.window_user)
-        texts = [text for text, _ in (*words.messages, *words.replies) if text.strip()]
+        texts = _texts(query, settings)
         await asyncio.gather(vectors.ready(view.catalog, wait=wait), vectors.prepared.prepare(texts))
 
     def _embed_now(self, assembly: _Assembly, view: View, request: RunRequest) -> None:
@@ -607,13 +621,16 @@ class Runtime:
         )
 
     def _started(self, request: RunRequest, context: RunContext, assembly: _Assembly) -> RunStarted:
-        words = next((message.text for message in reversed(request.messages) if message.role == "user"), "")
+        messages = request.messages
+        current = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
+        window = assembly.preset.selection.window
         return RunStarted(
             run_id=context.run_id,
             principal=context.principal,
             preset=assembly.preset.name,
             model=context.model,
-            message=words,
+            message="" if current is None else messages[current].text,
+            history=() if current is None else tuple(messages[max(0, current - window) : current]),
             catalog_version=context.view.catalog.version,
             catalog_size=len(context.view),
         )
@@ -728,6 +745,12 @@ def _sources(given: Sequence[ToolSource | Callable[..., Any]]) -> list[ToolSourc
 def _vectors(embedder: Embedder | RemoteEmbedder, documents: Documents | None, patience: float) -> CatalogVectors:
     prepared = Prepared(embedder, documents, patience=patience)
     return CatalogVectors(prepared, embedding.factory(prepared), embedding.tool_texts, patience=patience)
+
+
+def _texts(query: SelectionQuery, settings: SelectionSettings) -> list[str]:
+    """What of a query is embedded."""
+    words = query_words(query, window=settings.window, window_user=settings.window_user)
+    return [text for text, _ in (*words.messages, *words.replies) if text.strip()]
 
 
 def _preset(chosen: str | Preset) -> Preset:

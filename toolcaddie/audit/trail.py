@@ -31,13 +31,16 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Usage
+from toolcaddie.message import Message, Usage
 from toolcaddie.ports import EventLog, EventRecord
 from toolcaddie.run import DroppedTool, PendingCall, RunState, SelectedTool
 from toolcaddie.tool_types import ToolCall, ToolResult
 
 TEXT_LIMIT = 4_000
 """Characters of a text, of arguments or of a result that are kept."""
+
+HISTORY_LIMIT = 1_000
+"""Characters of an earlier message that are kept: enough to select again as it was done."""
 
 DROPPED_LIMIT = 50
 """Tools left out that are named, the best first; the others are counted."""
@@ -95,6 +98,7 @@ def kind_of(event: type) -> str:
 
 
 def _run_started(event: RunStarted) -> Data:
+    said = [_said(message) for message in event.history if message.role in ("user", "assistant")]
     return {
         "principal": {
             "id": event.principal.id,
@@ -107,6 +111,7 @@ def _run_started(event: RunStarted) -> Data:
         "message": _text(event.message),
         "catalog_version": event.catalog_version,
         "catalog_size": event.catalog_size,
+        **({"history": said} if said else {}),
     }
 
 
@@ -249,6 +254,17 @@ def _are_clean(tools: Sequence[SelectedTool]) -> bool:
     reasons = [reason for chosen in tools for reason in chosen.reasons[:_REASONS]]
     text = "\n".join(reasons)
     return max(map(len, reasons), default=0) <= TEXT_LIMIT and redact_text(_plain(text)) == text
+
+
+def _said(message: Message) -> Data:
+    text = message.text
+    # A secret across the cut would not be recognised: look at more than is kept.
+    kept: Data = {"role": message.role, "text": redact_text(_plain(text[: HISTORY_LIMIT + _MARGIN]))[:HISTORY_LIMIT]}
+    if len(text) > HISTORY_LIMIT:
+        kept["characters"] = len(text)
+    if message.tool_calls:
+        kept["called"] = [_text(call.name) for call in message.tool_calls[:_REASONS]]
+    return kept
 
 
 def _selected(chosen: SelectedTool, *, clean: bool) -> Data:

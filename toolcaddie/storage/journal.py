@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Update, bindparam, insert, select, update
 
 from toolcaddie.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
@@ -27,6 +27,7 @@ QUEUE_LIMIT = 20_000
 """Rows that may wait; then `append` waits for room, and not for long."""
 
 _HURRY_AT = 1_000
+_NAMED_AT_ONCE = 500
 _PATIENCE = 0.25
 _RETRY_SECONDS = 1.0
 
@@ -79,10 +80,16 @@ class Journal:
         """All records of a run, oldest first; what is queued is written first, if it can be."""
         await self._settled()
         rows = await self._reader.all(select(events).where(events.c.run_id == run_id).order_by(events.c.id))
-        return [
-            EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=msgspec.json.decode(row.data))
-            for row in rows
-        ]
+        return [_record(row) for row in rows]
+
+    async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
+        """In steps, because databases limit how many values a statement may name."""
+        await self._settled()
+        found: list[EventRecord] = []
+        for start in range(0, len(run_ids), _NAMED_AT_ONCE):
+            some = events.c.run_id.in_(run_ids[start : start + _NAMED_AT_ONCE]) & events.c.kind.in_(kinds)
+            found.extend(map(_record, await self._reader.all(select(events).where(some).order_by(events.c.id))))
+        return found
 
     async def runs(self, *, limit: int = 50) -> Sequence[RunSummary]:
         await self._settled()
@@ -176,6 +183,10 @@ def _line(record: EventRecord) -> _Line:
     if record.kind in ("run_finished", "run_paused", "run_failed"):
         return _Line(event, ended={name: record.data[name] for name in _ENDING if name in record.data})
     return _Line(event)
+
+
+def _record(row: Row[Any]) -> EventRecord:
+    return EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=msgspec.json.decode(row.data))
 
 
 def _started(record: EventRecord) -> Mapping[str, Any]:
