@@ -14,6 +14,7 @@ from toolcaddie.ports import Ranker, RankerFactory
 from toolcaddie.run import Selection
 from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.categories import Categories
+from toolcaddie.selection.links import Links
 from toolcaddie.tool_types import Tool
 
 _MOST_CATALOGS = 64
@@ -45,6 +46,7 @@ class CatalogIndex:
         self._catalog = catalog
         self._factories = factories
         self._rankers: dict[str, Ranker] = {}
+        self._links: Links | None = None
         self._lock = threading.Lock()
 
     def ranker(self, name: str) -> Ranker:
@@ -53,6 +55,13 @@ class CatalogIndex:
             if name not in self._rankers:
                 self._rankers[name] = self._factories[name](self._catalog)
             return self._rankers[name]
+
+    def links(self) -> Links:
+        """What the catalog's tools need of each other, worked out when first asked for."""
+        with self._lock:
+            if self._links is None:
+                self._links = Links(self._catalog)
+            return self._links
 
     def slim(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Tokens of the slimmed definitions, worked out when first asked for: most requests never slim anything.

@@ -25,10 +25,11 @@ from toolcaddie.selection import bm25, characters, mentions
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.categories import Categories, Found, Hit
 from toolcaddie.selection.index import CatalogIndex, IndexCache
+from toolcaddie.selection.links import LOOKED_AT, CoUsed, best_places, lifted
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.room import pins_that_fit, room_for
-from toolcaddie.selection.scores import scored
+from toolcaddie.selection.scores import Scored, scored
 
 _SETTLED = 16
 """Selections kept of a catalog that goes through whole."""
@@ -83,6 +84,8 @@ class _Ranking:
     words: QueryWords = QueryWords(messages=())
     signals: Mapping[str, Floats] = field(default_factory=dict)
     floor: float = 0.0
+    lent: Mapping[int, str] = field(default_factory=dict)
+    """Why tools were raised that others need, by position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -115,6 +118,7 @@ class Selector:
 
     `rankers` maps names used in `settings.rankers` to what makes a ranker of a catalog; `categories`, `bm25`, `characters`
     and `mentions` are there already. Without any ranker everything is a candidate. `core=False` ignores core flags.
+    `co_used` is asked in each request for pairs of tools that were used together, and must answer at once.
     """
 
     def __init__(
@@ -123,10 +127,12 @@ class Selector:
         rankers: Mapping[str, RankerFactory] | None = None,
         *,
         core: bool = True,
+        co_used: Callable[[Catalog], CoUsed] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.settings = settings or SelectionSettings()
         self._core = core
+        self._co_used = co_used
         self._clock = clock
         self._factories: dict[str, RankerFactory] = {**_OWN, **(rankers or {})}
         # Categories decide the allotment too and follow the settings, so the selector makes its own.
@@ -233,7 +239,7 @@ class Selector:
             pool = flat(index, "whole", eligible & ~sent)
             ranking = _Ranking(pool=pool, scores=np.zeros(index.size, dtype=np.float32))
         else:
-            ranking = self._ranking(index, view, query, eligible)
+            ranking = self._ranking(index, view, query, eligible, budget.max_tools)
         core = np.flatnonzero(visible & index.core & ~sent)
         if ranking.pool.no_match and self.settings.on_no_match == "none":
             core = core[:0]
@@ -257,7 +263,9 @@ class Selector:
             and (budget.max_tokens is None or int(index.full[visible].sum()) + query.fixed_tokens <= budget.max_tokens)
         )
 
-    def _ranking(self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Mask) -> _Ranking:
+    def _ranking(
+        self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Mask, places: int | None
+    ) -> _Ranking:
         if not self.settings.rankers and query.categories is None:
             return _Ranking(pool=flat(index, "listed", eligible), scores=np.zeros(index.size, dtype=np.float32))
         words, found = self._found(index, query, view.mask)
@@ -265,7 +273,21 @@ class Selector:
         names = ("categories", *self._scorers) if drawers else self._scorers
         said = scored(index, names, words, found, view.mask, self.settings.weights)
         pool = self._pool(index, query, found, said.scores, said.floor, eligible)
-        return _Ranking(pool=pool, scores=said.scores, words=words, signals=said.signals, floor=said.floor)
+        if pool.kind != "scored" or query.categories is not None:
+            return _Ranking(pool=pool, scores=said.scores, words=words, signals=said.signals, floor=said.floor)
+        scores, lent = self._lent(index, view, said, eligible, places)
+        if lent:
+            pool = by_score(index, found, scores, said.floor, eligible)
+        return _Ranking(pool=pool, scores=scores, words=words, signals=said.signals, floor=said.floor, lent=lent)
+
+    def _lent(
+        self, index: CatalogIndex, view: View, said: Scored, eligible: Mask, places: int | None
+    ) -> tuple[Floats, Mapping[int, str]]:
+        """The scores with a share of the places lent to what the best tools need."""
+        best = best_places(said.scores, LOOKED_AT)
+        used = self._co_used(view.catalog) if self._co_used is not None else None
+        links = index.links()
+        return lifted(said.scores, eligible, best, said.floor, links, places=places, mask=view.mask, co_used=used)
 
     def _found(self, index: CatalogIndex, query: SelectionQuery, mask: Mask | None) -> tuple[QueryWords, Found]:
         """The words of the query, and the categories that they or the caller name."""
@@ -365,7 +387,8 @@ class Selector:
             elif kind == "defaults" and position in plan.pool.positions:
                 why.append((f"default category {view.catalog.tools[position].category}: nothing matched",))
             else:
-                why.append(said[number] if ranked else ())
+                lent = plan.ranking.lent.get(position)
+                why.append((*(said[number] if ranked else ()), *((lent,) if lent else ())))
         return why
 
     def _stage(self, view: View, plan: _Plan, query: SelectionQuery, budget: Budget, position: int) -> tuple[str, str]:

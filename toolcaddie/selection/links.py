@@ -1,0 +1,395 @@
+"""What one tool needs and another gives: relations between the tools of one catalog.
+
+To freeze a membership one needs a `client_id`, and somebody has to find it. A request says "freeze John's membership" and shares
+no word with the tool that finds John; this module knows that the one needs the other. Evidence, the strongest first: an output
+schema that holds what the input asks for; a description that names the other tool; what was used together before (a mapping from
+outside); a name that says so (`get_clients_list` for a `client_id`). Names are all there is in most catalogs.
+
+Made once per catalog, from names and output schemas; what a tool needs is looked at when it is first among the best.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.selection.query import split_words, stems_of
+from toolcaddie.tool_types import Tool
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+CoUsed = Mapping[tuple[str, str], float]
+"""How often, 0 to 1, the second tool was used where the first was."""
+
+LOOKED_AT = 4
+"""The best tools whose needs are looked at: what is needed for a tool that hardly fits is needed still less."""
+
+LENT = 0.5
+"""A needed tool scores at most this part of what needs it, so that it never stands above a tool that fits nearly as well."""
+
+SHARE = 4
+"""At most every fourth place of a budget goes to needed tools."""
+
+UNLIMITED = 6
+"""Needed tools where a budget has no limit of its own."""
+
+EACH = 2
+"""Tools given for one need."""
+
+_RETURNS, _NAMED, _SAYS_SO = 1.0, 0.9, 0.7
+"""What evidence is worth: a schema, a mention, a name."""
+_ONE = 0.5
+"""A name that speaks of one thing and not of several is often of a tool that wants to be told which."""
+_BESIDE = 0.6
+"""Of one need's givers those worth less than this part of the best are left out."""
+_ELSEWHERE = 0.5
+"""A tool of another source gives such a thing to its own kind first."""
+_LEAST = 0.2
+
+_KNOWN = 4_096
+"""Tools whose links are remembered; when there are more, all are forgotten."""
+_MOST_NODES = 200
+
+_MARKS = frozenset({"id", "ids", "uuid", "guid", "key", "ref", "slug", "handle"})
+"""Last words of a parameter that stands for a thing kept elsewhere."""
+_PASSES = frozenset({"token", "session", "cookie"})
+"""Things that are themselves asked for, before anything else can be."""
+_FINDS = frozenset(
+    """
+    get list find search lookup look query fetch show view retrieve resolve read browse all obtain
+    """.split()  # noqa: SIM905  a list of words is read as one
+)
+"""Verbs of tools that give without changing anything."""
+_SEVERAL = frozenset({"list", "find", "search", "lookup", "query", "browse", "all"})
+"""Words of tools that find a thing by what is known of it, where others want to be told which."""
+_MAKES = frozenset({"create", "add", "new", "make", "insert", "register", "post", "open", "start"})
+"""Verbs of tools that return the id of a new thing."""
+_LOGS_IN = frozenset({"login", "authenticate", "signin"})
+"""Verbs of tools that give a pass, whatever their name ends in."""
+_NO_HEAD = frozenset(
+    "list all details detail info information by for of the a an my data records record".split()  # noqa: SIM905
+)
+"""Words behind which the thing itself stands, or nothing."""
+_WORD_OF_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_\-][A-Za-z0-9]+|[A-Z][a-z0-9]+)+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A tool that gives something to another that needs it."""
+
+    giver: int
+    parameter: str
+    """What it gives; empty: the two are merely used together."""
+    weight: float
+    """0 to 1."""
+    reason: str
+    """For a person, of the giver: "returns client_id, which freeze_membership needs"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Need:
+    """What a required parameter stands for."""
+
+    parameter: str
+    stems: tuple[str, ...]
+    """Of the thing: `client_id` is a client."""
+
+
+class Links:
+    """The relations of one catalog. Read by any thread: what is remembered is worked out again where two ask at once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        words = [split_words(tool.name) for tool in catalog.tools]
+        self._stem = _stems(word for each in words for word in each)
+        self._named: dict[str, list[tuple[int, frozenset[str], float]]] = {}
+        """By the thing its name ends in: finding tools, the stems of their names, and what such a name is worth as evidence
+        for each of its stems that is asked for."""
+        for position, each in enumerate(words):
+            self._enter(position, each)
+        self._returned: dict[tuple[str, ...], list[int]] = {}
+        """By the thing: tools whose output holds its id."""
+        for position, tool in enumerate(catalog.tools):
+            if tool.output_schema is not None:
+                for stems in self._outputs(tool, words[position]):
+                    self._returned.setdefault(stems, []).append(position)
+        self._needed: dict[int, tuple[_Need, ...]] = {}
+        self._known: dict[int, tuple[Link, ...]] = {}
+        self._neighbours: tuple[CoUsed | None, Mapping[str, Sequence[tuple[int, float]]]] = (None, {})
+
+    def needs(self, position: int) -> tuple[str, ...]:
+        """Required parameters of a tool that stand for something to be looked up."""
+        return tuple(need.parameter for need in self._needs(position))
+
+    def of(self, position: int, mask: Mask | None = None, co_used: CoUsed | None = None) -> list[Link]:
+        """The visible tools that give what this one needs, at most `EACH` for each need, the best first."""
+        found: dict[int, Link] = {}
+        served: dict[str, list[float]] = {}
+        for link in self._all(position):
+            if (mask is not None and not mask[link.giver]) or link.giver in found:
+                continue
+            before = served.setdefault(link.parameter, [])
+            if not before or (len(before) < EACH and link.weight >= _BESIDE * before[0]):
+                before.append(link.weight)
+                found[link.giver] = link
+        if co_used:
+            for other, weight in self._used_with(position, co_used):
+                if (mask is None or mask[other]) and (other not in found or found[other].weight < weight):
+                    reason = f"was used together with {self._catalog.tools[position].name}"
+                    found[other] = Link(giver=other, parameter="", weight=min(1.0, weight), reason=reason)
+        return sorted(found.values(), key=lambda link: -link.weight)
+
+    # --- what gives what ------------------------------------------------------------------------------------------------
+
+    def _all(self, position: int) -> tuple[Link, ...]:
+        """Every link of a tool whoever may see it, the best first: what is cut for a caller is cut among what he sees."""
+        if (known := self._known.get(position)) is not None:
+            return known
+        tool = self._catalog.tools[position]
+        links = [link for need in self._needs(position) for link in self._givers(position, tool, need)]
+        links.extend(self._mentioned(position, tool))
+        made = tuple(sorted(links, key=lambda link: (-link.weight, link.giver)))
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[position] = made
+        return made
+
+    def _givers(self, position: int, tool: Tool, need: _Need) -> Iterator[Link]:
+        returning = self._returned.get(need.stems, ())
+        for giver in returning:
+            if self._serves(giver, position, need):
+                reason = f"returns {need.parameter}, which {tool.name} needs"
+                # What makes a new thing returns its id too, and is seldom meant by a request about one there is.
+                weight = _LEAST if self._makes(giver) else _RETURNS
+                yield Link(giver=giver, parameter=need.parameter, weight=self._near(tool, giver, weight), reason=reason)
+        for giver, stems, worth in self._named.get(need.stems[-1], ()):
+            if giver not in returning and stems.issuperset(need.stems) and self._serves(giver, position, need):
+                weight = self._near(tool, giver, worth * len(need.stems))
+                if weight >= _LEAST:
+                    reason = f"may find {need.parameter}, which {tool.name} needs"
+                    yield Link(giver=giver, parameter=need.parameter, weight=weight, reason=reason)
+
+    def _mentioned(self, position: int, tool: Tool) -> Iterator[Link]:
+        """Tools that this one's texts name: "the id as get_clients_list returns it"."""
+        texts = [tool.description, *_descriptions(tool.input_schema)]
+        needs = self._needs(position)
+        for name in dict.fromkeys(word for text in texts for word in _WORD_OF_CODE.findall(text[:4_000])):
+            giver = self._catalog.position(name)
+            if giver is not None and giver != position and self._finds(giver):
+                stems = {self._stem_of(word) for word in split_words(name)}
+                gives = next((need.parameter for need in needs if stems.issuperset(need.stems)), "")
+                reason = f"is named by {tool.name}" + (f" for its {gives}" if gives else "")
+                yield Link(giver=giver, parameter=gives or name, weight=_NAMED, reason=reason)
+
+    def _serves(self, giver: int, position: int, need: _Need) -> bool:
+        """Not itself, nor a tool that needs the very same thing."""
+        return giver != position and all(other.stems != need.stems for other in self._needs(giver))
+
+    def _near(self, tool: Tool, giver: int, weight: float) -> float:
+        other = self._catalog.tools[giver]
+        if other.source != tool.source:
+            return weight * _ELSEWHERE
+        return weight * (1.05 if other.category is not None and other.category == tool.category else 1.0)
+
+    def _finds(self, giver: int) -> bool:
+        tool = self._catalog.tools[giver]
+        return tool.annotations.read_only is True or not _FINDS.isdisjoint(split_words(tool.name))
+
+    def _makes(self, giver: int) -> bool:
+        tool = self._catalog.tools[giver]
+        return tool.annotations.read_only is not True and not _MAKES.isdisjoint(split_words(tool.name))
+
+    def _used_with(self, position: int, co_used: CoUsed) -> Sequence[tuple[int, float]]:
+        kept, neighbours = self._neighbours
+        if kept is not co_used:
+            neighbours = self._read(co_used)
+            self._neighbours = co_used, neighbours
+        return neighbours.get(self._catalog.tools[position].name, ())
+
+    def _read(self, co_used: CoUsed) -> Mapping[str, Sequence[tuple[int, float]]]:
+        neighbours: dict[str, list[tuple[int, float]]] = {}
+        for (one, other), weight in co_used.items():
+            place = self._catalog.position(other)
+            if place is not None and one != other and weight > 0:
+                neighbours.setdefault(one, []).append((place, float(weight)))
+        return {name: sorted(found, key=lambda each: -each[1])[:EACH] for name, found in neighbours.items()}
+
+    # --- reading tools --------------------------------------------------------------------------------------------------
+
+    def _enter(self, position: int, words: Sequence[str]) -> None:
+        """A finding tool, by the thing its name ends in: `get_clients_list` and `listClients` end in a client."""
+        if not _LOGS_IN.isdisjoint(words):
+            for thing in _PASSES:
+                self._named.setdefault(self._stem_of(thing), []).append(
+                    (position, frozenset({self._stem_of(thing)}), _SAYS_SO)
+                )
+        if _FINDS.isdisjoint(words):
+            return
+        says = [word for word in words if word not in _FINDS and word not in _NO_HEAD]
+        if says:
+            stems, last = frozenset(self._stem[word] for word in says), says[-1]
+            several = last in _PASSES or (last.endswith("s") and not last.endswith("ss"))
+            sure = 1.0 if several or not _SEVERAL.isdisjoint(words) else _ONE
+            worth = _SAYS_SO * sure / len(says)
+            self._named.setdefault(self._stem[last], []).append((position, stems, worth))
+
+    def _needs(self, position: int) -> tuple[_Need, ...]:
+        if (known := self._needed.get(position)) is None:
+            known = self._needed[position] = tuple(self._read_needs(self._catalog.tools[position]))
+        return known
+
+    def _read_needs(self, tool: Tool) -> Iterator[_Need]:
+        for name in _required(tool.input_schema):
+            thing = _thing(name)
+            if thing == ():  # a bare "id": of whatever the tool is about
+                words = [word for word in split_words(tool.name) if word not in _FINDS and word not in _NO_HEAD]
+                thing = tuple(words[1:] if len(words) > 1 else words)
+            if thing:
+                yield _Need(parameter=name, stems=tuple(self._stem_of(word) for word in thing))
+
+    def _outputs(self, tool: Tool, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
+        """The things whose ids a tool's output holds: `membership_id` anywhere, `id` in an object that is a membership."""
+        about = [word for word in words if word not in _FINDS and word not in _NO_HEAD][-1:]
+        found: dict[tuple[str, ...], None] = {}
+        for owner, name in _properties(tool.output_schema):
+            thing = _thing(name)
+            if thing == ():
+                thing = tuple(split_words(owner)) or tuple(about)
+            if thing:
+                found[tuple(self._stem_of(word) for word in thing)] = None
+        return iter(found)
+
+    def _stem_of(self, word: str) -> str:
+        known = self._stem.get(word)
+        return known if known is not None else stems_of([word], ("english",))[0][0]
+
+
+def lifted(
+    scores: Floats,
+    eligible: Mask,
+    best: Sequence[int],
+    floor: float,
+    links: Links,
+    *,
+    places: int | None,
+    mask: Mask | None = None,
+    co_used: CoUsed | None = None,
+) -> tuple[Floats, dict[int, str]]:
+    """The scores with those raised that the `best` tools need, and why, by position.
+
+    `best`: positions, the best first; also what is sent already may need something. What scores no more than `floor` is no
+    candidate and stands in nobody's way. `places`: how many tools the budget has
+    room for; None: no limit. A raised tool scores less than what needs it, and no more than the tool at the last place before
+    the share of needed tools: those before it keep their places. A chain is followed for a second step.
+    """
+    share = UNLIMITED if places is None else places // SHARE
+    wanted: dict[int, tuple[float, str]] = {}
+    frontier = [(position, float(scores[position])) for position in best[:LOOKED_AT]]
+    for _ in range(2):
+        reached = []
+        for position, score in frontier:
+            for link in links.of(position, mask, co_used):
+                raised = LENT * link.weight * score
+                if eligible[link.giver] and raised > max(
+                    float(scores[link.giver]), wanted.get(link.giver, (0.0, ""))[0]
+                ):
+                    wanted[link.giver] = raised, link.reason
+                    reached.append((link.giver, raised))
+        frontier = reached
+    if not wanted or not share:
+        return scores, {}
+    chosen = sorted(wanted.items(), key=lambda each: -each[1][0])[:share]
+    ceiling = np.inf
+    if places is not None:
+        kept = places - share
+        ahead = scores[eligible & (scores > floor)]
+        if kept and len(ahead) > kept:
+            ceiling = float(np.partition(ahead, len(ahead) - kept)[len(ahead) - kept])
+    raised_scores = scores.copy()
+    reasons = {}
+    for position, (score, reason) in chosen:
+        new = min(score, ceiling * 0.999)
+        if new > scores[position]:
+            raised_scores[position] = new
+            reasons[position] = reason
+    return raised_scores, reasons
+
+
+def best_places(scores: Floats, most: int) -> list[int]:
+    """Positions of the tools that score most, the best first; none that scores nothing."""
+    near = np.arange(len(scores)) if len(scores) <= most else np.argpartition(-scores, most)[:most]
+    ordered = near[np.argsort(-scores[near], kind="stable")]
+    return [position for position in ordered.tolist() if scores[position] > 0]
+
+
+def _thing(parameter: str) -> tuple[str, ...] | None:
+    """The words of what a parameter stands for; empty: a bare id; None: it stands for nothing kept elsewhere."""
+    words = split_words(parameter)
+    if words and words[-1] in _MARKS:
+        return tuple(words[:-1])
+    return (words[-1],) if words and words[-1] in _PASSES else None
+
+
+def _required(schema: Any) -> list[str]:
+    """Required parameters, those of required objects too."""
+    names: list[str] = []
+    level = [schema]
+    for _ in range(2):
+        deeper = []
+        for node in level:
+            required = node.get("required") if isinstance(node, Mapping) else None
+            if not isinstance(required, list | tuple):
+                continue
+            held = node.get("properties")
+            for name in required[:_MOST_NODES]:
+                if isinstance(name, str):
+                    names.append(name)
+                    if isinstance(held, Mapping) and isinstance(held.get(name), Mapping):
+                        deeper.append(held[name])
+        level = deeper
+    return list(dict.fromkeys(names))
+
+
+def _properties(schema: Any) -> Iterator[tuple[str, str]]:
+    """(the property an object stands under, its property) of an output, the outer ones first; lists are what they hold."""
+    level: list[tuple[str, Any]] = [("", schema)]
+    seen = 0
+    while level:
+        deeper: list[tuple[str, Any]] = []
+        for owner, node in level:
+            seen += 1
+            if seen > _MOST_NODES or not isinstance(node, Mapping):
+                continue
+            held = node.get("properties")
+            for name, inner in held.items() if isinstance(held, Mapping) else ():
+                yield owner, str(name)
+                deeper.append((str(name), inner))
+            deeper.append((owner, node.get("items")))
+            for key in ("anyOf", "oneOf", "allOf"):
+                arms = node.get(key)
+                deeper.extend((owner, arm) for arm in arms) if isinstance(arms, list | tuple) else None
+        level = [each for each in deeper if each[1] is not None]
+
+
+def _descriptions(schema: Any) -> Iterator[str]:
+    """What is said of required parameters: what merely may be given need not be looked up."""
+    held = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(held, Mapping):
+        return
+    for name in _required(schema):
+        inner = held.get(name)
+        if isinstance(inner, Mapping) and isinstance(inner.get("description"), str):
+            yield inner["description"]
+
+
+def _stems(words: Iterable[str]) -> dict[str, str]:
+    """Names of code are English, whatever the descriptions are."""
+    different = list(dict.fromkeys(words))
+    return {word: stem for word, (stem, *_) in zip(different, stems_of(different, ("english",)), strict=True)}
