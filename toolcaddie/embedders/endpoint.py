@@ -48,7 +48,7 @@ class Endpoint:
 
     `api_key` None sends no key, for servers of one's own. `dimensions` is asked of the server, for models that can shorten
     their vectors; without it they are as long as they come. Too many requests and failures of the server are tried again,
-    three times in all, after what `Retry-After` says or half a second and then twice that.
+    three times in all, after what `Retry-After` says or half a second and then twice that, `longest_wait` at most.
 
     Raises `ConfigError` for settings that cannot work, `ProviderError` and its kinds for the rest, never with the key in it.
     """
@@ -111,8 +111,12 @@ class Endpoint:
             except ProviderError as error:
                 if not error.retryable or isinstance(error, ProviderProtocolError) or attempt == _TRIES - 1:
                     raise
-                await asyncio.sleep(min(error.retry_after or _FIRST_WAIT * 2**attempt, self._longest_wait))
+                await asyncio.sleep(self._wait(error, attempt))
         raise AssertionError("unreachable: the last try returns or raises")
+
+    def _wait(self, error: ProviderError, attempt: int) -> float:
+        said = error.retry_after
+        return min(_FIRST_WAIT * 2**attempt if said is None else said, self._longest_wait)
 
     async def _answer(self, body: bytes) -> bytes:
         headers = {"content-type": "application/json"}
