@@ -13,6 +13,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import structlog
@@ -33,6 +34,7 @@ _CATALOG_BYTES = 256 * 1024 * 1024
 """Kept in memory at most: 25,000 tools of 3,072 numbers are 154 MB, of 384 numbers 19 MB."""
 _LASTING_SECONDS = 180 * 86_400.0
 """Vectors of tools that are gone stay on disk no longer than this."""
+_TOO_LONG = 1.5
 _LOCAL_AT_ONCE = 32
 _REMOTE_AT_ONCE = 256
 """Texts of one step; what is done is kept, so that an interrupted catalog goes on where it was."""
@@ -245,13 +247,11 @@ def _steps(texts: Mapping[bytes, str], size: int) -> Iterator[dict[bytes, str]]:
     return (dict(items[start : start + size]) for start in range(0, len(items), size))
 
 
-def _rows(vectors: Floats, count: int, name: str) -> list[bytes]:
-    """Each row as half floats. Raises `ConfigError` for what is no array of so many rows, or holds what is no number."""
-    if vectors.ndim != 2 or len(vectors) != count:
-        raise ConfigError(f"the embedder {name!r} gave an array of shape {vectors.shape} for {count} texts")
-    rounded = np.asarray(vectors, dtype=np.float16)
-    if not np.isfinite(rounded).all():
-        raise ConfigError(
-            f"the embedder {name!r} gave numbers that are not finite, or too large for a vector of length 1"
-        )
-    return [row.tobytes() for row in rounded]
+def _rows(vectors: Any, count: int, name: str) -> list[bytes]:
+    """Each row as half floats. Raises `ConfigError` for what is no array of so many rows of at most length 1."""
+    given = np.asarray(vectors)
+    if given.ndim != 2 or len(given) != count:
+        raise ConfigError(f"the embedder {name!r} gave an array of shape {given.shape} for {count} texts")
+    if not (np.abs(given) < _TOO_LONG).all():  # what is no number is not below anything
+        raise ConfigError(f"the embedder {name!r} gave numbers that are not those of a vector of length 1")
+    return [row.tobytes() for row in given.astype(np.float16)]
