@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.postings import Asked, Postings, Scope, best_terms, postings_of
+from toolcaddie.selection.postings import Asked, Postings, Scope, best_terms, postings_after, postings_of
 from toolcaddie.selection.remembered import Remembered
 
 Floats = npt.NDArray[np.float32]
@@ -49,18 +49,21 @@ class Bm25:
         weights = _weights(asked, scope)
         worth = _dense(asked, weights * asked.content, len(postings.vocabulary))
         self._last.keep(words, _Answer(asked=asked, worth=worth))
-        scores = postings.by_term.summed(asked.ids, weights, postings.size)
+        scores = postings.summed(asked.ids, weights)
         if mask is not None:
             scores[~mask] = 0.0
         best = scores.max(initial=0.0)
         return scores * np.float32(postings.known_share(asked, scope) / best) if best > 0 else scores
+
+    def changed(self, change: CatalogChange) -> Ranker:
+        return Bm25(postings_after(change, self._postings))
 
     def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
         """The words of the query that stand in each tool, the weightiest first, as the scores just counted them."""
         answer = self._last.of(words)
         if answer is None:
             return [()] * len(positions)
-        shown = best_terms(self._postings.by_tool, positions, answer.worth, _SHOWN, value=0)
+        shown = best_terms(self._postings.terms_of(positions), answer.worth, _SHOWN, value=0)
         word_of = answer.asked.words()
         return [_said(dict.fromkeys(word_of[term] for term in terms)) for terms in shown]
 

@@ -7,16 +7,19 @@ touched; a bag of all n-grams of all texts finds the same tools and costs many t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import insort
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.postings import Postings, Table, best_terms, postings_of
+from toolcaddie.selection.grid import Grid, Table
+from toolcaddie.selection.postings import Postings, best_terms, postings_after, postings_of
 from toolcaddie.selection.query import is_pair
 from toolcaddie.selection.remembered import Remembered
 
@@ -33,6 +36,7 @@ MOST_ALIKE = 16
 _SHORTEST, _LONGEST = 2, 4
 _LONGEST_WORD = 40
 _REMEMBERED = 4_096
+_ROUNDING = 1e-6
 _WORTH_SAYING = 0.35
 _SHOWN = 2
 
@@ -65,6 +69,56 @@ class _Answer:
     said: tuple[str, ...]
 
 
+class Spelling:
+    """The terms of a vocabulary by their n-grams. It never changes but for what it remembers."""
+
+    def __init__(self, vocabulary: Mapping[str, int], grams: dict[str, int], grid: Grid, alphabet: list[str]) -> None:
+        self.words = tuple(vocabulary)
+        self._vocabulary = vocabulary
+        self._grams = grams
+        self._grid = grid
+        self._sizes = grid.sizes()
+        self._alphabet = alphabet
+        self._ranks = np.empty(len(alphabet), dtype=np.int64)
+        self._ranks[[vocabulary[word] for word in alphabet]] = np.arange(len(alphabet))
+        self.alike = lru_cache(maxsize=_REMEMBERED)(self._find_alike)
+
+    @classmethod
+    def of(cls, vocabulary: Mapping[str, int]) -> Spelling:
+        grams: dict[str, int] = {}
+        table = _table_of(vocabulary, grams)
+        return cls(vocabulary, grams, Grid.of(table, len(grams)), sorted(vocabulary))
+
+    def grown(self, vocabulary: Mapping[str, int]) -> Spelling:
+        """That of a vocabulary which has the same words in their order, and more after them."""
+        words = tuple(islice(vocabulary, len(self.words), None))
+        grams = dict(self._grams)
+        table = _table_of(words, grams)
+        alphabet = list(self._alphabet)
+        for word in words:
+            insort(alphabet, word)
+        return Spelling(vocabulary, grams, self._grid.joined(table, len(grams)), alphabet)
+
+    def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
+        """The terms like a word and its own stems first; these alone of a stop word, which is no slip of the finger,
+        and of a pair of Han or kana, which shares too little with any other."""
+        own = np.array([self._vocabulary[stem] for stem in stems if stem in self._vocabulary], dtype=np.int32)
+        same = np.full(len(own), 1 / len(stems), dtype=np.float32)
+        if not content or len(word) > _LONGEST_WORD or is_pair(word):
+            return _Alike(ids=own, likeness=same)
+        grams = _grams(word)
+        known = [number for gram in grams if (number := self._grams.get(gram)) is not None]
+        shared = self._grid.shared(np.array(known, dtype=np.int64))
+        shared[own] = 0
+        others = (shared * shared >= ALIKE**2 * len(grams) * self._sizes - _ROUNDING).nonzero()[0]
+        others = others[shared[others] > 0]
+        cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
+        best = np.lexsort((self._ranks[others], -cosine))  # not by number, which hidden tools have a part in
+        likeness = (cosine[best] ** SHARPNESS).astype(np.float32)
+        ids = np.concatenate([own, others[best].astype(np.int32)])
+        return _Alike(ids=ids, likeness=np.concatenate([same, likeness]))
+
+
 class Characters:
     """Each tool by how many words like those of the request it has, for its length.
 
@@ -74,16 +128,19 @@ class Characters:
     name = "characters"
     calibrated = True
 
-    def __init__(self, postings: Postings) -> None:
+    def __init__(self, postings: Postings, spelling: Spelling | None = None) -> None:
         self._postings = postings
-        self._words = tuple(postings.vocabulary)
-        self._grams: dict[str, int] = {}
-        self._having, self._sizes = _table_of(self._words, self._grams)
-        order = sorted(range(len(self._words)), key=self._words.__getitem__)
-        self._alphabetical = np.empty(len(order), dtype=np.int64)
-        self._alphabetical[order] = np.arange(len(order))
-        self._alike = lru_cache(maxsize=_REMEMBERED)(self._find_alike)
+        self._spelling = spelling or Spelling.of(postings.vocabulary)
         self._last = Remembered[_Answer]()
+
+    def changed(self, change: CatalogChange) -> Ranker:
+        postings = postings_after(change, self._postings)
+        if postings.vocabulary is self._postings.vocabulary:
+            return Characters(postings, self._spelling)
+        known = len(self._spelling.words)
+        if tuple(islice(postings.vocabulary, known)) != self._spelling.words:
+            return Characters(postings)  # terms of tools that are gone were left out
+        return Characters(postings, self._spelling.grown(postings.vocabulary))
 
     def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
         postings = self._postings
@@ -91,9 +148,11 @@ class Characters:
         asked = postings.asked(words)
         terms = asked.reading.terms
         beside = postings.speaks(asked, scope)
-        having = None if mask is None else scope.having
+        having = None if mask is None and not postings.forgotten else scope.having
         found = [
-            self._alike(term.word, term.stems, term.content).among(having) if term.content or beside else _NOTHING
+            self._spelling.alike(term.word, term.stems, term.content).among(having)
+            if term.content or beside
+            else _NOTHING
             for term in terms
         ]
         counts = np.array([len(each.ids) for each in found], dtype=np.int64)
@@ -104,7 +163,7 @@ class Characters:
         said = np.array([term.weight for term in terms], dtype=np.float32)
         self._remember(words, found, ids, likeness, counts)
         weights = np.repeat(said, counts) * likeness * np.square(scope.rarity[ids])
-        scores = postings.by_term.summed(ids, weights, postings.size, value=1) / scope.lengths
+        scores = postings.summed(ids, weights, value=1) / scope.lengths
         if mask is not None:
             scores[~mask] = 0.0
         best = scores.max(initial=0.0)
@@ -115,45 +174,24 @@ class Characters:
         answer = self._last.of(words)
         if answer is None:
             return [()] * len(positions)
-        shown = best_terms(self._postings.by_tool, positions, answer.likeness, _SHOWN, least=_WORTH_SAYING)
+        shown = best_terms(self._postings.terms_of(positions), answer.likeness, _SHOWN, least=_WORTH_SAYING)
         return [self._told(answer, terms) for terms in shown]
 
     def _told(self, answer: _Answer, terms: Sequence[int]) -> tuple[str, ...]:
-        pairs = [f"{self._words[term]} for {answer.said[answer.word[term]]}" for term in terms]
+        pairs = [f"{self._spelling.words[term]} for {answer.said[answer.word[term]]}" for term in terms]
         return (f"spelled alike: {', '.join(pairs)}",) if pairs else ()
 
     def _remember(
         self, words: QueryWords, found: Sequence[_Alike], ids: Ints, likeness: Floats, counts: npt.NDArray[np.int64]
     ) -> None:
-        dense = np.zeros(len(self._words), dtype=np.float32)
-        word = np.zeros(len(self._words), dtype=np.int32)
+        dense = np.zeros(len(self._spelling.words), dtype=np.float32)
+        word = np.zeros(len(self._spelling.words), dtype=np.int32)
         dense[ids] = likeness
         word[ids] = np.repeat(np.arange(len(found), dtype=np.int32), counts)
         asked = self._postings.asked(words)
         dense[asked.ids] = 0.0  # the same word is the other ranker's to tell
         terms = asked.reading.terms
         self._last.keep(words, _Answer(likeness=dense, word=word, said=tuple(term.word for term in terms)))
-
-    def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
-        """The terms like a word and its own stems first; these alone of a stop word, which is no slip of the finger,
-        and of a pair of Han or kana, which shares too little with any other."""
-        vocabulary = self._postings.vocabulary
-        own = np.array([vocabulary[stem] for stem in stems if stem in vocabulary], dtype=np.int32)
-        same = np.full(len(own), 1 / len(stems), dtype=np.float32)
-        if not content or len(word) > _LONGEST_WORD or is_pair(word):
-            return _Alike(ids=own, likeness=same)
-        grams = _grams(word)
-        known = [identity for gram in grams if (identity := self._grams.get(gram)) is not None]
-        where, _ = self._having.gathered(np.array(known, dtype=np.int64))
-        shared = np.bincount(self._having.columns[where], minlength=len(self._words))
-        shared[own] = 0
-        others = np.flatnonzero(shared)
-        cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
-        others, cosine = others[cosine >= ALIKE], cosine[cosine >= ALIKE]
-        best = np.lexsort((self._alphabetical[others], -cosine))  # not by number, which hidden tools have a part in
-        likeness = (cosine[best] ** SHARPNESS).astype(np.float32)
-        ids = np.concatenate([own, others[best].astype(np.int32)])
-        return _Alike(ids=ids, likeness=np.concatenate([same, likeness]))
 
 
 def factory(catalog: Catalog) -> Ranker:
@@ -178,15 +216,12 @@ def _grams(word: str) -> set[str]:
     }
 
 
-def _table_of(words: Sequence[str], grams: dict[str, int]) -> tuple[Table, npt.NDArray[np.int64]]:
-    """Which words have which n-gram, and how many each has. Fills `grams` with the number of each."""
+def _table_of(words: Collection[str], grams: dict[str, int]) -> Table:
+    """Which words have which n-gram. Fills `grams` with the number of each."""
     sizes: list[int] = []
     numbers: list[int] = []
     for word in words:
         own = _grams(word) if len(word) <= _LONGEST_WORD else set()
         sizes.append(len(own))
         numbers.extend(grams.setdefault(gram, len(grams)) for gram in own)
-    starts = np.zeros(len(words) + 1, dtype=np.int64)
-    np.cumsum(sizes, out=starts[1:])
-    by_word = Table(starts=starts, columns=np.array(numbers, dtype=np.int32), values=())
-    return by_word.turned(len(grams)), np.array(sizes, dtype=np.int64)
+    return Table.of(sizes, numbers)

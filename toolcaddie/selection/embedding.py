@@ -74,7 +74,7 @@ class Embedding:
         described = embedder.embed([tool_text(tool, catalog) for tool in catalog.tools])
         named = embedder.embed([spaced(tool.name) for tool in catalog.tools])
         self._vectors: Floats = (1 - belief.name) * _floats(described) + belief.name * _floats(named)
-        self._terms = np.diff(postings.by_tool.starts) - np.bincount(postings.by_name.columns, minlength=len(catalog))
+        self._terms = postings.sizes()
         self._last = Remembered[_Answer]()
 
     def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
@@ -154,9 +154,7 @@ def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Mask | None)
     known = scope.having[asked.ids] > 0
     rarity[asked.term[known]] = scope.rarity[asked.ids[known]]
     weights = said[asked.term] * asked.part * scope.rarity[asked.ids] ** 2
-    shared = postings.by_term.summed(
-        asked.ids, np.where(known, weights, 0.0).astype(np.float32), postings.size, value=1
-    )
+    shared = postings.summed(asked.ids, np.where(known, weights, 0.0).astype(np.float32), value=1)
     if mask is not None:
         shared[~mask] = 0.0
     lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.postings import Postings, postings_of
+from toolcaddie.selection.postings import Postings, postings_after, postings_of
 from toolcaddie.selection.remembered import Remembered
 
 Floats = npt.NDArray[np.float32]
@@ -34,10 +34,13 @@ class Mentions:
         asked, scope = postings.asked(words), postings.scope(mask)
         nearest = [asked.reading.terms[place].nearest for place in asked.term.tolist()]
         weights = np.array(nearest, dtype=np.float32) * scope.rarity[asked.ids]
-        said = postings.by_name.summed(asked.ids, weights, postings.size) / scope.names
+        said = postings.named(asked.ids, weights) / scope.names
         if mask is not None:
             said[~mask] = 0.0
         return self._last.keep(words, np.square(said))
+
+    def changed(self, change: CatalogChange) -> Ranker:
+        return Mentions(postings_after(change, self._postings))
 
     def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
         scores = self._last.of(words)

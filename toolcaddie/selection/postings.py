@@ -9,22 +9,26 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords
 from toolcaddie.selection.document import FIELDS, catalog_languages, document
+from toolcaddie.selection.grid import Grid, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
 from toolcaddie.selection.remembered import Remembered
+from toolcaddie.selection.stopwords import Language
 from toolcaddie.tool_types import Tool
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 K1 = 1.5
@@ -32,40 +36,8 @@ NAME_COUNTS = 2.0
 """How often a word of the name counts in the even view of a tool; every other word counts once, wherever it stands."""
 
 _MOST_SCOPES = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Table:
-    """A sparse matrix: the columns and values of row i are at `starts[i] : starts[i + 1]`."""
-
-    starts: npt.NDArray[np.int64]
-    columns: Ints
-    values: tuple[Floats, ...]
-
-    def turned(self, columns: int) -> Table:
-        """The same entries with rows and columns exchanged; `columns` is how many there are, used or not."""
-        order = np.argsort(self.columns, kind="stable")
-        starts = np.zeros(columns + 1, dtype=np.int64)
-        np.cumsum(np.bincount(self.columns, minlength=columns), out=starts[1:])
-        return Table(starts=starts, columns=self.rows()[order], values=tuple(each[order] for each in self.values))
-
-    def rows(self) -> Ints:
-        """The row of every entry."""
-        return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
-
-    def gathered(self, rows: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Where the entries of some rows are, one row after the other, and how many each has."""
-        starts = self.starts[rows]
-        counts = self.starts[rows + 1] - starts
-        ends = np.cumsum(counts)
-        total = int(ends[-1]) if len(ends) else 0
-        return np.arange(total) + np.repeat(starts - ends + counts, counts), counts
-
-    def summed(self, rows: npt.NDArray[np.int64], weights: Floats, size: int, value: int = 0) -> Floats:
-        """For each of `size` columns the sum of its values in these rows, times the row's weight."""
-        where, counts = self.gathered(rows)
-        weighed = self.values[value][where] * np.repeat(weights, counts)
-        return np.bincount(self.columns[where], weights=weighed, minlength=size).astype(np.float32)
+_MOST_LOOSE, _LOOSE_SHARE = 64, 1 / 16
+"""Rows that came later or whose tool is gone: so many, and so large a part of all, are borne before the arrays are made anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,34 +77,132 @@ class Asked:
         return {term: terms[place].word for term, place in zip(self.ids.tolist(), self.term.tolist(), strict=True)}
 
 
-class Postings:
-    """The words of one catalog."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Wording:
+    """The words of a catalog's tools. A tool has one row in both grids and keeps it when others come and go."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self.size = len(catalog)
-        self.languages = catalog_languages(catalog)
-        self.vocabulary: dict[str, int] = {}
-        entries, named = _Entries(), _Entries()
-        for tool in catalog.tools:
-            self._enter(tool, catalog, entries, named)
-        counts = entries.by_tool()
-        raw, even = counts.values
-        saturated = raw * (K1 + 1) / (raw + K1)
-        self.by_tool = Table(starts=counts.starts, columns=counts.columns, values=(saturated, 1 + np.log(even)))
-        """The terms of each tool, with the strength of the term (BM25F) and its even count."""
-        self.by_term = self.by_tool.turned(len(self.vocabulary))
-        self.by_name = named.by_tool().turned(len(self.vocabulary))
-        """Tools that have a term in their name, with the term's part in its word."""
+    languages: tuple[Language, ...]
+    vocabulary: dict[str, int]
+    """Column of each term; of one that no tool has any more too, until the grids are made anew."""
+    terms: Grid
+    """The terms of each tool, with the strength of the term (BM25F) and its even count."""
+    names: Grid
+    """The terms of each tool's name, with the term's part in its word."""
+    rows: Longs
+    """Row of each tool, by its position in the catalog."""
+    having: Longs
+    """Tools that have each term."""
+    named: Longs
+    """Tools that have each term in their name."""
+
+    @classmethod
+    def of(cls, catalog: Catalog) -> Wording:
+        vocabulary: dict[str, int] = {}
+        languages = catalog_languages(catalog)
+        terms, names = _entered(catalog.tools, catalog, languages, vocabulary)
+        return cls(
+            languages=languages,
+            vocabulary=vocabulary,
+            terms=Grid.of(terms, len(vocabulary)),
+            names=Grid.of(names, len(vocabulary)),
+            rows=np.arange(len(catalog)),
+            having=terms.counted(None, len(vocabulary)),
+            named=names.counted(None, len(vocabulary)),
+        )
+
+    def changed(self, change: CatalogChange) -> Wording:
+        """That of the catalog after the change, equal in all but the numbers of its terms to one made anew."""
+        catalog, added = change.after, change.added
+        languages = catalog_languages(catalog)
+        if languages != self.languages:
+            return Wording.of(catalog)  # every stem may be another
+        vocabulary = dict(self.vocabulary)
+        newcomers = [catalog.tools[position] for position in added.tolist()]
+        terms, names = _entered(newcomers, catalog, languages, vocabulary)
+        width = len(vocabulary)
+        vocabulary = vocabulary if width > len(self.vocabulary) else self.vocabulary
+        gone = self.rows[change.removed]
+        rows = self.rows[change.origin]
+        rows[added] = np.arange(len(self.terms), len(self.terms) + len(added))
+        padding = np.zeros(width - len(self.vocabulary), dtype=np.int64)
+        made = Wording(
+            languages=languages,
+            vocabulary=vocabulary,
+            terms=self.terms.joined(terms, width),
+            names=self.names.joined(names, width),
+            rows=rows,
+            having=np.concatenate([self.having, padding])
+            + terms.counted(None, width)
+            - self.terms.entries(gone).counted(None, width),
+            named=np.concatenate([self.named, padding])
+            + names.counted(None, width)
+            - self.names.entries(gone).counted(None, width),
+        )
+        loose = len(made.terms) - len(rows) + len(made.terms.late)
+        return made._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else made
+
+    @property
+    def by_position(self) -> Longs | None:
+        """The rows of the tools; None: each tool's row is its position."""
+        return (
+            None if len(self.terms) == len(self.rows) and (self.rows == np.arange(len(self.rows))).all() else self.rows
+        )
+
+    def _compact(self) -> Wording:
+        """Without the rows of tools and the terms that are gone."""
+        used = self.having > 0
+        places = np.cumsum(used) - 1
+        width = int(used.sum())
+        return Wording(
+            languages=self.languages,
+            vocabulary={term: int(places[at]) for term, at in self.vocabulary.items() if used[at]},
+            terms=self.terms.only(self.rows, places, width),
+            names=self.names.only(self.rows, places, width),
+            rows=np.arange(len(self.rows)),
+            having=self.having[used],
+            named=self.named[used],
+        )
+
+
+class Postings:
+    """The words of one catalog, as rankers ask for them: everything by a tool's position in the catalog."""
+
+    def __init__(self, wording: Wording) -> None:
+        self.wording = wording
+        self.size = len(wording.rows)
+        self.vocabulary: Mapping[str, int] = wording.vocabulary
+        self.forgotten = bool((wording.having == 0).any())
+        """Whether the vocabulary has terms that no tool has any more."""
+        self._rows = wording.by_position
         self._scopes: OrderedDict[bytes, Scope] = OrderedDict()
         self._lock = threading.Lock()
         self._whole = self._counted(None)
         self._last = Remembered[Asked]()
 
+    def summed(self, ids: Longs, weights: Floats, value: int = 0) -> Floats:
+        """For each tool the sum over these terms of what the term is worth in it, times its weight. `value`: 0, strength
+        (BM25F); 1, even count."""
+        return self._placed(self.wording.terms.summed(self._worth(ids, weights), value))
+
+    def named(self, ids: Longs, weights: Floats) -> Floats:
+        """The same over the names alone, by the term's part in its word."""
+        return self._placed(self.wording.names.summed(self._worth(ids, weights)))
+
+    def terms_of(self, positions: Sequence[int]) -> Table:
+        """The terms of some tools, one row each, with strengths and even counts."""
+        places = np.array(positions, dtype=np.int64)
+        return self.wording.terms.entries(places if self._rows is None else self._rows[places])
+
+    def sizes(self) -> Longs:
+        """How many terms each tool has beside those of its name."""
+        whole, names = self.wording.terms, self.wording.names
+        return self._placed(whole.sizes() - names.sizes())
+
     def asked(self, words: QueryWords) -> Asked:
         """A query looked up. Rankers asked about the same query one after the other share the work."""
         if (known := self._last.of(words)) is not None:
             return known
-        reading = read(words, self.languages)
+        reading = read(words, self.wording.languages)
         found = [
             (identity, place, 1 / len(term.stems))
             for place, term in enumerate(reading.terms)
@@ -182,9 +252,48 @@ class Postings:
             total += weight
         return got / total if total else 0.0
 
-    def _enter(self, tool: Tool, catalog: Catalog, entries: _Entries, named: _Entries) -> None:
-        strengths: dict[int, float] = {}
-        evenly: dict[int, float] = {}
+    def _worth(self, ids: Longs, weights: Floats) -> Floats:
+        """By term; one that is asked for twice is worth both."""
+        return np.bincount(ids, weights, self.wording.terms.width).astype(np.float32)
+
+    def _placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What is known by row, by position."""
+        return values if self._rows is None else values[self._rows]
+
+    def _counted(self, mask: Mask | None) -> Scope:
+        wording, visible = self.wording, self.size
+        having, named = wording.having, wording.named
+        if mask is not None:
+            shown = np.zeros(len(wording.terms), dtype=np.bool_)
+            shown[wording.rows] = mask
+            having, named, visible = wording.terms.counted(shown), wording.names.counted(shown), int(mask.sum())
+        rarity = np.log1p((visible - having + 0.5) / (having + 0.5)).astype(np.float32)
+        squares = self._placed(wording.terms.totals(rarity, 1, squared=True))
+        names = self._placed(wording.names.totals(rarity, 0))
+        return Scope(
+            having=having.astype(np.int32),
+            rarity=rarity,
+            rarest=float(np.log1p((visible + 0.5) / 0.5)),
+            lengths=np.sqrt(np.maximum(squares, np.float32(1e-12))),
+            names=np.maximum(names, np.float32(1e-6)),
+            in_names=named > 0,
+        )
+
+
+def _entered(
+    tools: Iterable[Tool], catalog: Catalog, languages: Sequence[Language], vocabulary: dict[str, int]
+) -> tuple[Table, Table]:
+    """The terms of these tools, and those of their names; the vocabulary grows by what they bring."""
+    counts: list[int] = []
+    columns: list[int] = []
+    strengths: list[float] = []
+    evens: list[float] = []
+    name_counts: list[int] = []
+    name_columns: list[int] = []
+    parts: list[float] = []
+    for tool in tools:
+        strength: dict[int, float] = {}
+        even: dict[int, float] = {}
         in_name: dict[int, float] = {}
         words = document(tool, catalog)
         for field in FIELDS:
@@ -192,53 +301,41 @@ class Postings:
                 continue
             scale = field.weight / (1 - field.slope + field.slope * len(found) / field.pivot)
             times = NAME_COUNTS if field.name == "name" else 1.0
-            for stems, count in Counter(stems_of(found, self.languages)).items():
+            for stems, count in Counter(stems_of(found, languages)).items():
                 for stem in stems:
-                    term = self.vocabulary.setdefault(stem, len(self.vocabulary))
-                    strengths[term] = strengths.get(term, 0.0) + scale * count
-                    evenly[term] = evenly.get(term, 0.0) + times * count
+                    term = vocabulary.setdefault(stem, len(vocabulary))
+                    strength[term] = strength.get(term, 0.0) + scale * count
+                    even[term] = even.get(term, 0.0) + times * count
                     if field.name == "name":
                         in_name[term] = 1 / len(stems)
-        entries.add(strengths, evenly)
-        named.add(in_name, in_name)
-
-    def _counted(self, mask: Mask | None) -> Scope:
-        table, terms = self.by_term, len(self.vocabulary)
-        rows = table.rows()
-        seen = rows if mask is None else rows[mask[table.columns]]
-        having = np.bincount(seen, minlength=terms).astype(np.int32)
-        visible = self.size if mask is None else int(mask.sum())
-        rarity = np.log1p((visible - having + 0.5) / (having + 0.5)).astype(np.float32)
-        squares = np.bincount(table.columns, weights=(table.values[1] * rarity[rows]) ** 2, minlength=self.size)
-        names = self.by_name
-        name_rows = names.rows()
-        named = np.bincount(names.columns, weights=names.values[0] * rarity[name_rows], minlength=self.size)
-        shown = name_rows if mask is None else name_rows[mask[names.columns]]
-        return Scope(
-            having=having,
-            rarity=rarity,
-            rarest=float(np.log1p((visible + 0.5) / 0.5)),
-            lengths=np.sqrt(np.maximum(squares, 1e-12)).astype(np.float32),
-            names=np.maximum(named, 1e-6).astype(np.float32),
-            in_names=np.bincount(shown, minlength=terms) > 0,
-        )
+        counts.append(len(strength))
+        columns.extend(strength)
+        strengths.extend(strength.values())
+        evens.extend(even.values())
+        name_counts.append(len(in_name))
+        name_columns.extend(in_name)
+        parts.extend(in_name.values())
+    raw, even_counts = np.array(strengths, dtype=np.float32), 1 + np.log(np.array(evens, dtype=np.float32))
+    saturated = raw * (K1 + 1) / (raw + K1)
+    whole = Table.of(counts, columns, saturated, even_counts)
+    return whole, Table.of(name_counts, name_columns, parts)
 
 
 def best_terms(
-    by_tool: Table, positions: Sequence[int], worth: Floats, most: int, *, value: int | None = None, least: float = 0.0
+    tools: Table, worth: Floats, most: int, *, value: int | None = None, least: float = 0.0
 ) -> list[list[int]]:
     """For each tool its terms that are worth more than `least` to the query, the weightiest first.
 
     `value` names the values of the table that a term's worth is multiplied with; None: none.
     """
-    where, counts = by_tool.gathered(np.array(positions, dtype=np.int64))
-    terms = by_tool.columns[where]
-    worths = worth[terms] if value is None else worth[terms] * by_tool.values[value][where]
-    hits = np.flatnonzero(worths > least)
-    tool = np.repeat(np.arange(len(positions)), counts)[hits]
-    order = np.lexsort((-worths[hits], tool))
-    best: list[list[int]] = [[] for _ in positions]
-    for owner, term in zip(tool[order].tolist(), terms[hits][order].tolist(), strict=True):
+    worths = worth.take(tools.columns)
+    if value is not None:
+        worths *= tools.values[value]
+    hits = (worths > least).nonzero()[0]
+    owners = tools.rows()[hits]
+    order = np.lexsort((-worths[hits], owners))
+    best: list[list[int]] = [[] for _ in range(len(tools))]
+    for owner, term in zip(owners[order].tolist(), tools.columns[hits][order].tolist(), strict=True):
         if len(best[owner]) < most:
             best[owner].append(term)
     return best
@@ -246,36 +343,22 @@ def best_terms(
 
 def postings_of(catalog: Catalog) -> Postings:
     """The catalog's postings, shared by all rankers that use them at the same time and gone with the last of these."""
+    return _once(catalog, lambda: Postings(Wording.of(catalog)))
+
+
+def postings_after(change: CatalogChange, before: Postings) -> Postings:
+    """Those of a changed catalog, from those of the one before."""
+    return _once(change.after, lambda: Postings(before.wording.changed(change)))
+
+
+def _once(catalog: Catalog, make: Callable[[], Postings]) -> Postings:
     with _lock:
         if (known := _shared.get(catalog.version)) is not None:
             return known
-    made = Postings(catalog)
+    made = make()
     with _lock:
         return _shared.setdefault(catalog.version, made)
 
 
 _shared: WeakValueDictionary[str, Postings] = WeakValueDictionary()
 _lock = threading.Lock()
-
-
-class _Entries:
-    """Terms and their values, tool by tool, while they are gathered."""
-
-    def __init__(self) -> None:
-        self._terms: list[int] = []
-        self._values: list[float] = []
-        self._others: list[float] = []
-        self._counts: list[int] = []
-
-    def add(self, values: dict[int, float], others: dict[int, float]) -> None:
-        """The next tool: values of its terms, and other values of the same terms."""
-        self._terms.extend(values)
-        self._values.extend(values.values())
-        self._others.extend(others.values())
-        self._counts.append(len(values))
-
-    def by_tool(self) -> Table:
-        starts = np.zeros(len(self._counts) + 1, dtype=np.int64)
-        np.cumsum(np.array(self._counts, dtype=np.int64), out=starts[1:])
-        values = np.array(self._values, dtype=np.float32), np.array(self._others, dtype=np.float32)
-        return Table(starts=starts, columns=np.array(self._terms, dtype=np.int32), values=values)

@@ -1,0 +1,174 @@
+"""Sparse matrices that rows can be added to: which terms a tool has, which n-grams a word has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+Doubles = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """A sparse matrix: the columns and values of row i are at `starts[i] : starts[i + 1]`."""
+
+    starts: Longs
+    columns: Ints
+    values: tuple[Floats, ...] = ()
+
+    @classmethod
+    def of(cls, counts: Sequence[int], columns: Sequence[int], *values: npt.ArrayLike) -> Table:
+        """`counts`: how many of the columns and values are of each row."""
+        starts = np.zeros(len(counts) + 1, dtype=np.int64)
+        np.cumsum(np.array(counts, dtype=np.int64), out=starts[1:])
+        numbers = tuple(np.array(each, dtype=np.float32) for each in values)
+        return cls(starts=starts, columns=np.array(columns, dtype=np.int32), values=numbers)
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def turned(self, width: int) -> Table:
+        """The same entries with rows and columns exchanged; `width` is how many columns there are, used or not."""
+        order = np.argsort(self.columns, kind="stable")
+        starts = np.zeros(width + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.columns, minlength=width), out=starts[1:])
+        return Table(starts=starts, columns=self.rows()[order], values=tuple(each[order] for each in self.values))
+
+    def rows(self) -> Ints:
+        """The row of every entry."""
+        return np.arange(len(self), dtype=np.int32).repeat(np.diff(self.starts))
+
+    def gathered(self, rows: Longs) -> tuple[Longs, Longs]:
+        """Where the entries of some rows are, one row after the other, and how many each has."""
+        starts = self.starts[rows]
+        counts = self.starts[rows + 1] - starts
+        ends = counts.cumsum()
+        where = (starts - ends + counts).repeat(counts)
+        where += np.arange(len(where))
+        return where, counts
+
+    def of_rows(self, rows: Longs) -> Table:
+        """Only these rows, in this order."""
+        where, counts = self.gathered(rows)
+        starts = np.zeros(len(rows) + 1, dtype=np.int64)
+        counts.cumsum(out=starts[1:])
+        return Table(starts=starts, columns=self.columns[where], values=tuple(each[where] for each in self.values))
+
+    def above(self, below: Table) -> Table:
+        """These rows and then those."""
+        values = tuple(np.concatenate(pair) for pair in zip(self.values, below.values, strict=True))
+        return Table(
+            starts=np.concatenate([self.starts, below.starts[1:] + self.starts[-1]]),
+            columns=np.concatenate([self.columns, below.columns]),
+            values=values,
+        )
+
+    def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
+        """For each row the sum of its values, each times the worth of its column, or of the squares of that."""
+        sums = np.zeros(len(self), dtype=np.float32)
+        some = np.flatnonzero(np.diff(self.starts))
+        if len(some):
+            weighed = self.values[value] * worth.take(self.columns, mode="clip")  # clip: without a look at the bounds
+            if squared:
+                weighed *= weighed
+            sums[some] = np.add.reduceat(weighed, self.starts[some])
+        return sums
+
+    def counted(self, rows: Bools | None, width: int) -> Longs:
+        """How many of these rows have each column; None: of all."""
+        seen = self.columns if rows is None else self.columns[rows.repeat(np.diff(self.starts))]
+        return np.bincount(seen, minlength=width)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Grid:
+    """Rows that are asked for by their columns.
+
+    Most rows are `early`: they are kept both ways, so that a question touches only the columns it is about. Those that came
+    later are kept by row alone: they are few, each question reads them all, and adding one copies none of the others. Nothing
+    is ever changed, so that grids share what they have in common.
+    """
+
+    width: int
+    """Columns there are, used or not."""
+    early: Table
+    turned: Table
+    late: Table
+
+    @classmethod
+    def of(cls, rows: Table, width: int) -> Grid:
+        empty = Table(
+            starts=np.zeros(1, dtype=np.int64), columns=rows.columns[:0], values=tuple(v[:0] for v in rows.values)
+        )
+        return cls(width=width, early=rows, turned=rows.turned(width), late=empty)
+
+    def __len__(self) -> int:
+        return len(self.early) + len(self.late)
+
+    def joined(self, rows: Table, width: int) -> Grid:
+        """With more rows, and with columns up to `width`."""
+        starts = self.turned.starts
+        padded = np.concatenate([starts, starts[-1:].repeat(width + 1 - len(starts))])
+        return replace(self, width=width, turned=replace(self.turned, starts=padded), late=self.late.above(rows))
+
+    def only(self, rows: Longs, places: Longs, width: int) -> Grid:
+        """These rows alone, all early again; column c becomes `places[c]`."""
+        kept = self.early.above(self.late).of_rows(rows)
+        return Grid.of(replace(kept, columns=places[kept.columns].astype(np.int32)), width)
+
+    def summed(self, worth: Floats, value: int = 0) -> Floats:
+        """For each row the sum of its values, each times the worth of its column; most columns are worth nothing."""
+        columns = worth.nonzero()[0]
+        where, counts = self.turned.gathered(columns)
+        weighed = self.turned.values[value].take(where, mode="clip")
+        weighed *= worth[columns].repeat(counts)
+        sums = np.bincount(self.turned.columns.take(where, mode="clip"), weighed, len(self.early))
+        if len(self.late):
+            weighed = self.late.values[value] * worth.take(self.late.columns, mode="clip")
+            sums = np.concatenate([sums, np.bincount(self.late.rows(), weighed, len(self.late))])
+        return sums.astype(np.float32)
+
+    def shared(self, columns: Longs) -> Longs:
+        """How many of these columns each row has."""
+        where, _ = self.turned.gathered(columns)
+        found = np.bincount(self.turned.columns.take(where, mode="clip"), minlength=len(self.early))
+        if len(self.late):
+            asked = np.zeros(self.width, dtype=np.bool_)
+            asked[columns] = True
+            hits = self.late.rows()[asked[self.late.columns]]
+            found = np.concatenate([found, np.bincount(hits, minlength=len(self.late))])
+        return found
+
+    def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
+        """As `summed`, where every column is worth something; `squared`: the sum of squares."""
+        early = self.early.totals(worth, value, squared=squared)
+        late = self.late.totals(worth, value, squared=squared)
+        return np.concatenate([early, late]) if len(late) else early
+
+    def counted(self, rows: Bools) -> Longs:
+        """How many of these rows have each column."""
+        split = len(self.early)
+        early, late = self.early.counted(rows[:split], self.width), self.late.counted(rows[split:], self.width)
+        return early + late
+
+    def sizes(self) -> Longs:
+        """How many columns each row has."""
+        return np.concatenate([np.diff(self.early.starts), np.diff(self.late.starts)])
+
+    def entries(self, rows: Longs) -> Table:
+        """What stands in some rows, in the order asked."""
+        split = len(self.early)
+        if not len(self.late) or rows.max(initial=0) < split:
+            return self.early.of_rows(rows)
+        is_late = rows >= split
+        parts = self.early.of_rows(rows[~is_late]).above(self.late.of_rows(rows[is_late] - split))
+        order = np.empty(len(rows), dtype=np.int64)
+        order[np.concatenate([np.flatnonzero(~is_late), np.flatnonzero(is_late)])] = np.arange(len(rows))
+        return parts.of_rows(order)
