@@ -104,6 +104,8 @@ class SelectionQuery:
     fixed_tokens: int = 0
     expandable: bool = False
     """`request_more_tools` is offered: keep the budget's reserve free."""
+    principal: Principal | None = None
+    """Who asks, for what was learned of them; None: nobody in particular."""
 
 
 class Selector(Protocol):
@@ -125,6 +127,8 @@ class QueryWords:
     """What the assistant said in between."""
     called: tuple[str, ...] = ()
     """Names of tools called lately."""
+    principal: Principal | None = None
+    """Who asks; None: nobody in particular."""
 
 
 class Ranker(Protocol):

@@ -70,11 +70,11 @@ def query_words(query: SelectionQuery, *, window: int, window_user: int) -> Quer
     messages.
     """
     if query.text is not None:
-        return QueryWords(messages=tuple((part, 1.0) for part in _ends(query.text)))
+        return QueryWords(messages=tuple((part, 1.0) for part in _ends(query.text)), principal=query.principal)
     messages = query.messages
     current = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
     if current is None:
-        return QueryWords(messages=(), called=_called(messages[-window:] if window else ()))
+        return QueryWords(messages=(), called=_called(messages[-window:] if window else ()), principal=query.principal)
     before = messages[max(0, current - window) : current]
     spoken = list(_ends(messages[current].text))
     said, replies = [(part, 1.0) for part in spoken], []
@@ -92,7 +92,7 @@ def query_words(query: SelectionQuery, *, window: int, window_user: int) -> Quer
             said.extend(parts)
             left -= 1
     called = _called((*before, *messages[current + 1 :]))
-    return QueryWords(messages=tuple(said), replies=tuple(replies), called=called)
+    return QueryWords(messages=tuple(said), replies=tuple(replies), called=called, principal=query.principal)
 
 
 def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
