@@ -363,7 +363,7 @@ class Runtime:
         async with end_recorded(context.run_id, emit):
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
-            await self._embed(assembly, view, self._query(assembly, view, request))
+            await self._embed(assembly.preset, view, self._query(assembly, view, request))
             chosen, said = await self._chosen(assembly, view, request, delivered, large=large)
             if said is not None:
                 await emit(RequestClassified(run_id=context.run_id, classification=said))
@@ -427,10 +427,10 @@ class Runtime:
         useful = said.how != "failed" and bool(said.categories or found is None)
         return found if found is not None and not useful else await select(said if useful else None), said
 
-    async def _embed(self, assembly: _Assembly, view: View, query: SelectionQuery, *, wait: bool = False) -> None:
+    async def _embed(self, preset: Preset, view: View, query: SelectionQuery, *, wait: bool = False) -> None:
         """Have the vectors there that a selection would look at, or go on without them."""
-        vectors, settings = self._vectors, assembly.preset.selection
-        if vectors is None or _EMBEDDING not in settings.rankers or not self._finds(assembly, view):
+        vectors, settings = self._vectors, preset.selection
+        if vectors is None or _EMBEDDING not in settings.rankers or not _finds(preset, view):
             return
         texts = _texts(query, settings)
         await asyncio.gather(vectors.ready(view.catalog, wait=wait), vectors.prepared.prepare(texts))
@@ -447,21 +447,11 @@ class Runtime:
         if self._vectors is None:
             return
         try:
-            await self._embed(assembly, view, self._query(assembly, view, request), wait=True)
+            await self._embed(assembly.preset, view, self._query(assembly, view, request), wait=True)
         except ProviderError:
             pass  # logged where it happened
         finally:
             await self._vectors.close()  # its connections belong to this loop, which ends here
-
-    @staticmethod
-    def _finds(assembly: _Assembly, view: View) -> bool:
-        """Whether tools are looked for at all, now or when the model asks for more."""
-        chosen = assembly.preset
-        if chosen.exposure == "all" or not len(view):
-            return False
-        caps = [n for n in (chosen.budget.max_tools, chosen.budget.provider_cap) if n is not None]
-        fits = chosen.selection.whole_if_it_fits and chosen.budget.max_tokens is None
-        return chosen.exposure == "compact" or not fits or len(view) > min(caps, default=len(view))
 
     def _select(
         self,
@@ -543,11 +533,7 @@ class Runtime:
     def _classifies(self, assembly: _Assembly, view: View, request: RunRequest) -> bool:
         """Whether there is somebody to ask, and something to choose that the caller has not chosen already."""
         preset = assembly.preset
-        most = min(
-            (n for n in (preset.budget.max_tools, preset.budget.provider_cap) if n is not None), default=len(view)
-        )
-        whole = preset.selection.whole_if_it_fits and preset.budget.max_tokens is None and len(view) <= most
-        chosen = whole or preset.exposure != "selected" or request.categories is not None
+        chosen = _goes_whole(preset, view) or preset.exposure != "selected" or request.categories is not None
         return self._classifier is not None and not chosen and bool(view.category_names())
 
     async def _classified(
@@ -590,6 +576,7 @@ class Runtime:
             executor=executor,
             preset=chosen,
             capabilities=capabilities,
+            prepare=partial(self._embed, chosen),
         )
         return _Assembly(preset=chosen, selector=selector, engine=engine, executor=self._executor, meta={})
 
@@ -761,6 +748,20 @@ def _capped(chosen: Preset, capabilities: Capabilities) -> Preset:
     """The preset under the provider's own cap."""
     caps = [cap for cap in (chosen.budget.provider_cap, capabilities.tool_cap) if cap is not None]
     return replace(chosen, budget=replace(chosen.budget, provider_cap=min(caps, default=None)))
+
+
+def _finds(preset: Preset, view: View) -> bool:
+    """Whether tools are looked for at all, now or when the model asks for more."""
+    if not len(view) or preset.exposure == "all":
+        return False
+    return preset.exposure == "compact" or not _goes_whole(preset, view)
+
+
+def _goes_whole(preset: Preset, view: View) -> bool:
+    """Whether a preset that selects has nothing to choose from so few tools."""
+    caps = [n for n in (preset.budget.max_tools, preset.budget.provider_cap) if n is not None]
+    fits = preset.selection.whole_if_it_fits and preset.budget.max_tokens is None
+    return fits and len(view) <= min(caps, default=len(view))
 
 
 def _leaves_room(preset: Preset, view: View, pinned: Sequence[str]) -> bool:

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcaddie.capabilities import Capabilities
+from toolcaddie.catalog import View
 from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
-from toolcaddie.engine.meta import MetaScene, answer, is_meta
+from toolcaddie.engine.meta import MetaScene, answer, is_meta, looked_for
 from toolcaddie.errors import LimitExceededError, ToolNotCalledError
 from toolcaddie.events import (
     ClientCallDelta,
@@ -31,7 +32,7 @@ from toolcaddie.events import (
 )
 from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL
-from toolcaddie.ports import DeliveryPlan, Planner, Provider, Selector
+from toolcaddie.ports import DeliveryPlan, Planner, Provider, SelectionQuery, Selector
 from toolcaddie.presets import Preset
 from toolcaddie.run import DeliveredTool, Delivery, PendingCall, RunContext, RunResult, RunState, Selection
 from toolcaddie.schema import canonical_json, definition_tokens
@@ -52,6 +53,14 @@ Checkpoint = Callable[[RunState], Awaitable[None]]
 """Told how a run stands after each turn, and what is known of a turn that broke off."""
 
 
+Prepare = Callable[[View, SelectionQuery], Awaitable[None]]
+"""Awaited before a meta tool looks for something: a selector does no I/O, so what it needs of others is fetched here."""
+
+
+async def _nothing_to_prepare(view: View, query: SelectionQuery) -> None:
+    """Where the selector needs nobody."""
+
+
 async def _not_kept(state: RunState) -> None:
     """The checkpoint of a run that nobody resumes."""
 
@@ -68,6 +77,7 @@ class Engine:
     capabilities: Capabilities
     meta: dict[str, Tool] = field(default_factory=dict)
     """The meta tools offered, by name, in the order sent."""
+    prepare: Prepare = _nothing_to_prepare
 
     async def run(
         self,
@@ -359,13 +369,20 @@ class _Run:
             call = pending.call
             if pending.result is not None or call.name == EXECUTE_TOOL or call.name not in state.meta:
                 continue
-            arguments = checked_arguments(call, self.engine.meta[call.name])
-            result = arguments if isinstance(arguments, ToolResult) else answer(call.name, arguments, self.scene(state))
+            result = await self.answered(call, state)
             state = with_effect(state, result)
             added = result.effect.names if isinstance(result.effect, Reveal) else ()
             await self.emit(MetaCalled(run_id=state.run_id, call=call, result=result, added=added))
             outcomes[index] = replace(pending, result=result)
         return state, outcomes
+
+    async def answered(self, call: ToolCall, state: RunState) -> ToolResult:
+        arguments = checked_arguments(call, self.engine.meta[call.name])
+        if isinstance(arguments, ToolResult):
+            return arguments
+        if text := looked_for(call.name, arguments):
+            await self.engine.prepare(self.context.view, SelectionQuery(text=text))
+        return answer(call.name, arguments, self.scene(state))
 
     def scene(self, state: RunState) -> MetaScene:
         return MetaScene(

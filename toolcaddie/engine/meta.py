@@ -60,6 +60,14 @@ def is_meta(name: str, view: View, offered: Collection[str]) -> bool:
     return name in offered or (name in META_TOOLS and view.get(name) is None)
 
 
+def looked_for(name: str, arguments: Mapping[str, Any]) -> str:
+    """The words by which a call is about to find tools; empty: by none."""
+    if name not in (REQUEST_MORE_TOOLS, SEARCH_TOOLS):
+        return ""
+    named = " ".join(name for name in arguments.get("categories", ()) if isinstance(name, str))
+    return str(arguments.get("query", "")).strip() or named
+
+
 def answer(name: str, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
     """Run one meta tool. Arguments are checked against its schema already."""
     return _ANSWERS[name](arguments, scene)
