@@ -216,6 +216,21 @@ class Selector:
             signals={name: round(float(signal[position]), 4) for name, signal in plan.ranking.signals.items()},
         )
 
+    def refit(self, catalog: Catalog) -> None:
+        """Let rankers that learn from use choose anew how far they are believed, beside what the others say. Takes seconds
+        and goes on beside requests: call it in a thread of its own."""
+        index = self._indexes.of(catalog)
+        learning = {name: fit for name in self._scorers if (fit := getattr(index.ranker(name), "fit", None)) is not None}
+        others = tuple(name for name in self._scorers if name not in learning)
+        names = ("categories", *others) if self._by_keyword else others
+
+        def base(words: QueryWords) -> Floats:
+            found = index.categories.found(words, None) if self._by_keyword else Found()
+            return scored(index, names, words, found, None, self.settings.weights).scores
+
+        for fit in learning.values():
+            fit(base)
+
     # --- from a query to a plan ---------------------------------------------------------------------------------------
 
     def _make_index(self, catalog: Catalog) -> CatalogIndex:

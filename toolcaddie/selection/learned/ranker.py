@@ -1,0 +1,461 @@
+"""Ranking by experience: what was called after requests like this one.
+
+Of the past requests that resemble this one most, each speaks for the tools it called (k nearest neighbours; Yang, "An
+evaluation of statistical approaches to text categorization", 1999). How far they are believed is not a constant: each logged
+request is asked anew without its own conversation, and the smallest weight that does as well as the best is taken (Breiman's
+one-standard-error rule; "Classification and Regression Trees", 1984), 0 where the log does not help.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.ports import QueryWords, Ranker, RankerFactory
+from toolcaddie.selection.learned.entries import CalledTool, Known
+from toolcaddie.selection.learned.experience import (
+    EVERYBODY,
+    Experience,
+    Fit,
+    Kept,
+    Past,
+    meaning_of,
+    owner_of,
+    tenant_of,
+)
+from toolcaddie.selection.learned.features import Floats, features_of
+from toolcaddie.selection.learned.search import Bools, Ints, Request
+from toolcaddie.selection.remembered import Remembered
+
+NAME = "learned"
+
+Base = Callable[[QueryWords], npt.NDArray[np.float32]]
+"""What the other rankers together say of every tool of the catalog."""
+
+NEIGHBOURS = 100
+"""Past requests that are heard."""
+ALONE = 0.25
+"""How loud a principal is for others who is the only one, or the loudest, to speak for a tool. The bound on poisoning."""
+MOST_OF_ONE = 25
+"""Neighbours of another principal that are heard: a hundred copies of one request do not crowd out what others asked."""
+COUNTED_OF_ONE = 20
+"""Entries of another principal for one tool that make its single entries count less."""
+UNRELATED = 0.2
+"""Cosine of the vectors of two requests that have nothing to do with each other."""
+UNTRIED = 0.75
+"""What a tool that was never called has of the learned score, if it is the best by all else: the log cannot know it. A tool
+called n times has 1 / (1 + n) of that."""
+WEIGHTS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
+ENOUGH = 30
+"""Logged requests of a catalog below which the log says nothing."""
+NEW = 0.1
+"""The part of coming requests that are taken to be for tools the log has not seen, unless the log itself says more."""
+
+_STANDARD_ERRORS = 0.5
+_TRIFLE = 0.001
+_AT = 5
+_SHOWN = 3
+_SHOWN_TEXT = 60
+_MOST_READERS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Catalogued:
+    """The tools of a past as positions of the catalog."""
+
+    past: Past
+    positions: Ints
+    """Of each tool; -1: it is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Near:
+    """The past requests most like one, and which tools they called."""
+
+    kept: Sequence[Kept]
+    owners: Ints
+    likeness: Floats
+    neighbour: Ints
+    """By pair: which neighbour."""
+    position: Ints
+    """By pair: the tool it called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Answer:
+    near: _Near
+    scores: Floats
+    """0 and up, without a bound."""
+    tried: Floats
+    """How often each tool was called, as far as the asker may learn from it."""
+    me: int
+
+
+class Learned:
+    """Each tool by how like, and how many, the past requests are for which it was called."""
+
+    name = NAME
+    calibrated = True
+
+    def __init__(self, catalog: Catalog, experience: Experience) -> None:
+        self._size = len(catalog)
+        self._version = catalog.version
+        self._names = frozenset(tool.name for tool in catalog.tools)
+        self._experience = experience
+        self._known = Known(catalog)
+        self._found: dict[CalledTool, int] = {}
+        self._lock = threading.Lock()
+        self._latest: _Catalogued | None = None
+        self._readers: OrderedDict[Hashable, tuple[Past, Bools]] = OrderedDict()
+        self._tried: OrderedDict[Hashable, tuple[Past, Floats]] = OrderedDict()
+        self._last = Remembered[_Answer]()
+
+    # --- as a ranker --------------------------------------------------------------------------------------------------
+
+    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
+        """0 to 1; 0 where no past request like this one called the tool, or it is hidden."""
+        answer = self._answer(words, mask)
+        if answer is None:
+            return np.zeros(self._size, dtype=np.float32)
+        return answer.scores / (1 + answer.scores)
+
+    def weight(self, words: QueryWords, mask: Mask | None = None) -> float:
+        """How far the log is believed in this catalog; 0 until `fit` found that it helps."""
+        fit = self.fitted
+        return 0.0 if fit is None else fit.weight
+
+    @property
+    def fitted(self) -> Fit | None:
+        return self._experience.fit_of(self._version, self._names)
+
+    def blended(self, words: QueryWords, base: Floats, mask: Mask | None) -> Floats:
+        """What all other rankers together say, with what was learned: asked after `scores`, for the same request.
+
+        base + weight * max(learned, untried * the best learned * base / the best base), where `untried` is what the log
+        cannot know of a tool; then brought back to 0 to 1, the best tool being as sure as the surer of the two. With
+        weight 0, or nothing like it in the log: exactly `base`.
+        """
+        weight = self.weight(words, mask)
+        answer = (self._last.of(words) or self._answer(words, mask)) if weight else None
+        if answer is None:
+            return base
+        joined = _blend(base, answer.scores, answer.tried, weight)
+        if mask is not None:
+            joined[~mask] = 0.0
+        best = int(joined.argmax())
+        if not joined[best] > 0:
+            return base
+        learned = float(answer.scores[best])
+        return joined * np.float32(max(float(base[best]), learned / (1 + learned)) / joined[best])
+
+    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
+        """Which past requests each tool was called after: the asker's own and the operator's in their words, those of others
+        by their number alone, unless the settings say otherwise."""
+        answer = self._last.of(words)
+        if answer is None or not self.weight(words):
+            return [()] * len(positions)
+        return [self._told(answer, position) for position in positions]
+
+    # --- learning how far to believe it -------------------------------------------------------------------------------
+
+    def fit(self, base: Base) -> Fit:
+        """Choose the weight, by what it would have done for the logged requests: each without its own conversation, once as
+        it is and once as if its tools had never been called."""
+        tried = [self._trial(place, words, base) for place, words in self._experience.sample()]
+        trials = np.array([trial for trial in tried if trial is not None], dtype=np.float64)
+        fit = Fit(weight=0.0, requests=len(trials), tools=self._names)
+        if len(trials) >= ENOUGH:
+            known, new = trials[:, 0], trials[:, 1]
+            part = max(NEW, self._once())
+            gains = (1 - part) * known + part * new
+            chosen = _smallest_as_good(gains)
+            fit = Fit(
+                weight=WEIGHTS[chosen],
+                requests=len(trials),
+                without=float(known[:, 0].mean()),
+                with_log=float(known[:, chosen].mean()),
+                tools=self._names,
+            )
+        self._experience.keep_fit(self._version, fit)
+        return fit
+
+    def _trial(self, place: int, words: QueryWords, base: Base) -> Sequence[Sequence[float]] | None:
+        """Recall by weight of one logged request, for known tools and for new ones; None: its tools are gone."""
+        catalogued = self._catalogued()
+        past = catalogued.past
+        entry = past.kept[place]
+        gold = {position for tool in entry.tools if (position := self._position(tool)) is not None}
+        if not gold:
+            return None
+        right = np.array(sorted(gold), dtype=np.int64)
+        near = self._near(catalogued, words, None, owner=entry.owner, tenant=entry.tenant, without=entry.group)
+        scores = self._summed(near, self._tried_by(catalogued, entry.owner, entry.tenant), entry.owner)
+        others = np.zeros(self._size, dtype=np.float32)
+        same = np.flatnonzero(np.isin(past.pairs.entries, np.flatnonzero(past.groups == entry.group)))
+        called = catalogued.positions[past.pairs.tools[same]]
+        np.add.at(others, called[called >= 0], 1)
+        tried = np.maximum(self._tried_by(catalogued, entry.owner, entry.tenant) - others, 0)
+        told, unknown, never = base(words), scores.copy(), tried.copy()
+        unknown[right] = 0.0
+        never[right] = 0.0
+        return [
+            [_recall(_blend(told, scores, tried, weight), right) for weight in WEIGHTS],
+            [_recall(_blend(told, unknown, never, weight), right) for weight in WEIGHTS],
+        ]
+
+    def _once(self) -> float:
+        """The part of the log that calls a tool called only once: how many of the next requests will call a new one (Good,
+        "The population frequencies of species", 1953)."""
+        catalogued = self._catalogued()
+        positions = catalogued.positions[catalogued.past.pairs.tools]
+        counts = np.bincount(positions[positions >= 0], minlength=self._size)
+        return float((counts == 1).sum() / max(1, counts.sum()))
+
+    # --- asking the past ----------------------------------------------------------------------------------------------
+
+    def _answer(self, words: QueryWords, mask: Mask | None) -> _Answer | None:
+        catalogued = self._catalogued()
+        if not len(catalogued.past):
+            return None
+        owner, tenant = owner_of(words.principal), tenant_of(words.principal)
+        near = self._near(catalogued, words, mask, owner=owner, tenant=tenant)
+        if not len(near.neighbour):
+            return None
+        tried = self._tried_by(catalogued, owner, tenant)
+        scores = self._summed(near, tried, owner)
+        return self._last.keep(words, _Answer(near=near, scores=scores, tried=tried, me=owner))
+
+    def _catalogued(self) -> _Catalogued:
+        past = self._experience.past()
+        latest = self._latest
+        if latest is not None and latest.past is past:
+            return latest
+        if latest is not None and latest.past.index is past.index:
+            new = [self._place_of(tool) for tool in past.tools[len(latest.positions) :]]
+            positions = np.concatenate([latest.positions, np.array(new, dtype=np.int64)])
+        else:
+            self._found = {}
+            positions = np.array([self._place_of(tool) for tool in past.tools], dtype=np.int64)
+        self._latest = _Catalogued(past=past, positions=positions)
+        return self._latest
+
+    def _position(self, tool: CalledTool) -> int | None:
+        place = self._place_of(tool)
+        return None if place < 0 else place
+
+    def _place_of(self, tool: CalledTool) -> int:
+        if tool not in self._found:
+            position = self._known.position(tool)
+            self._found[tool] = -1 if position is None else position
+        return self._found[tool]
+
+    def _near(
+        self,
+        catalogued: _Catalogued,
+        words: QueryWords,
+        mask: Mask | None,
+        *,
+        owner: int,
+        tenant: int,
+        without: int | None = None,
+    ) -> _Near:
+        past = catalogued.past
+        allowed = self._readable(catalogued, mask, owner, tenant)
+        if without is not None:
+            allowed = allowed & (past.groups != without)
+        entries, likeness = self._alike(past, words, allowed)
+        heard = _heard(entries, likeness, past.owners, owner)
+        entries, likeness = entries[heard], likeness[heard]
+        first = np.searchsorted(past.pairs.entries, entries)
+        counts = np.searchsorted(past.pairs.entries, entries, side="right") - first
+        neighbour = np.repeat(np.arange(len(entries)), counts)
+        ends = np.cumsum(counts)
+        where = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(first - ends + counts, counts)
+        position = catalogued.positions[past.pairs.tools[where]]
+        shown = position >= 0 if mask is None else (position >= 0) & mask[position]
+        return _Near(
+            kept=[past.kept[entry] for entry in entries.tolist()],
+            owners=past.owners[entries],
+            likeness=likeness,
+            neighbour=neighbour[shown],
+            position=position[shown],
+        )
+
+    def _alike(self, past: Past, words: QueryWords, allowed: Bools) -> tuple[Ints, Floats]:
+        """Entries that share something with a request, and how much: 0 to 1."""
+        features = features_of(words)
+        request = Request(features, past.index.rarity)
+        indexed = len(past.index.rows)
+        embedder = self._experience.embedder
+        cosines: Floats | None = None
+        if embedder is not None and past.vectors is not None:
+            cosines = past.vectors @ meaning_of(embedder, words)
+        entries = past.index.candidates(request.hashes, request.worth, allowed[:indexed])
+        if cosines is not None:
+            entries = np.union1d(entries, _best(np.where(allowed[:indexed], cosines[:indexed], -1.0), NEIGHBOURS))
+        likeness = request.likeness(past.index.rows, past.index.lengths, entries)
+        if len(past) > indexed:
+            new = np.flatnonzero(allowed[indexed:])
+            entries = np.concatenate([entries, indexed + new])
+            likeness = np.concatenate([likeness, request.likeness(past.tail, past.tail_lengths, new)])
+        if cosines is not None:
+            meant = np.maximum((cosines[entries] - UNRELATED) / (1 - UNRELATED), 0.0)
+            likeness = ((likeness + meant) / 2).astype(np.float32)
+        return entries, likeness
+
+    def _readable(self, catalogued: _Catalogued, mask: Mask | None, owner: int, tenant: int) -> Bools:
+        """The entries that teach this principal and called a tool that is visible."""
+        past = catalogued.past
+        alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
+        key = (owner if alone else tenant, alone, None if mask is None else mask.tobytes())
+        with self._lock:
+            if (known := self._readers.get(key)) is not None and known[0] is past:
+                self._readers.move_to_end(key)
+                return known[1]
+        shown = catalogued.positions >= 0
+        if mask is not None:
+            shown = shown & mask[catalogued.positions]
+        allowed = np.zeros(len(past), dtype=np.bool_)
+        allowed[past.pairs.entries[shown[past.pairs.tools]]] = True
+        allowed &= (past.owners == EVERYBODY) | (past.owners == owner if alone else past.tenants == tenant)
+        with self._lock:
+            self._readers[key] = past, allowed
+            while len(self._readers) > _MOST_READERS:
+                self._readers.popitem(last=False)
+        return allowed
+
+    def _tried_by(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
+        """How often each tool was called in what this principal learns from, another principal's calls up to a number."""
+        past = catalogued.past
+        alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
+        with self._lock:
+            if (known := self._tried.get((owner, alone))) is not None and known[0].index is past.index:
+                return known[1]
+        allowed = self._readable(catalogued, None, owner, tenant)
+        pairs = np.flatnonzero(allowed[past.pairs.entries] & (catalogued.positions[past.pairs.tools] >= 0))
+        positions = catalogued.positions[past.pairs.tools[pairs]]
+        owners = past.owners[past.pairs.entries[pairs]]
+        mine = (owners == EVERYBODY) | (owners == owner)
+        tried = np.bincount(positions[mine], minlength=self._size).astype(np.float32)
+        if not mine.all():
+            both = np.stack([positions[~mine], owners[~mine]])
+            (theirs, _), counts = np.unique(both, axis=1, return_counts=True)
+            tried += np.bincount(theirs, weights=np.minimum(counts, COUNTED_OF_ONE), minlength=self._size)
+        with self._lock:
+            self._tried[owner, alone] = past, tried
+            while len(self._tried) > _MOST_READERS:
+                self._tried.popitem(last=False)
+        return tried
+
+    def _summed(self, near: _Near, tried: Floats, me: int) -> Floats:
+        """What the neighbours say together: the length of the vector of their likenesses, which the nearest decide, and
+        their sum over the square root of how often the tool is called, so that what is called all the time does not win by
+        that alone. Of the other principals none counts for more than one request just like this one, and the loudest of
+        them only for `ALONE` of that."""
+        likeness = near.likeness[near.neighbour]
+        owners = near.owners[near.neighbour]
+        mine = (owners == EVERYBODY) | (owners == me)
+        squares = self._by_tool(near.position[mine], np.square(likeness[mine]))
+        sums = self._by_tool(near.position[mine], likeness[mine])
+        if not mine.all():
+            squares += self._of_others(near.position[~mine], owners[~mine], np.square(likeness[~mine]), ALONE**2)
+            sums += self._of_others(near.position[~mine], owners[~mine], likeness[~mine], ALONE)
+        scores: Floats = (np.sqrt(squares) + sums / np.sqrt(np.maximum(tried, 1.0))).astype(np.float32)
+        return scores
+
+    def _by_tool(self, positions: Ints, values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
+        summed: npt.NDArray[np.float64] = np.bincount(positions, weights=values, minlength=self._size).astype(np.float64)
+        return summed
+
+    def _of_others(self, positions: Ints, owners: Ints, values: Floats, alone: float) -> npt.NDArray[np.float64]:
+        both, number = np.unique(np.stack([positions, owners]), axis=1, return_inverse=True)
+        each = np.minimum(np.bincount(number.ravel(), weights=values), 1.0)
+        loudest = np.zeros(self._size)
+        np.maximum.at(loudest, both[0], each)
+        return self._by_tool(both[0], each) - (1 - alone) * loudest
+
+    def _told(self, answer: _Answer, position: int) -> tuple[str, ...]:
+        near = answer.near
+        neighbours = near.neighbour[near.position == position]
+        if not len(neighbours):
+            return ()
+        order = neighbours[np.argsort(-near.likeness[neighbours], kind="stable")].tolist()
+        count = len(order)
+        requests = "1 request" if count == 1 else f"{count} requests"
+        named = self._experience.settings.name_others
+        texts = dict.fromkeys(
+            _short(near.kept[each].text) for each in order if named or near.kept[each].owner in (EVERYBODY, answer.me)
+        )
+        quoted = ", ".join(f"'{text}'" for text in list(texts)[:_SHOWN] if text)
+        return (f"called after: {quoted} ({requests})",) if quoted else (f"called after {requests} like this",)
+
+
+def factory(experience: Experience) -> RankerFactory:
+    """What makes the ranker `learned` of a catalog over this memory."""
+
+    def make(catalog: Catalog) -> Ranker:
+        return Learned(catalog, experience)
+
+    return make
+
+
+def _blend(base: Floats, learned: Floats, tried: Floats, weight: float) -> Floats:
+    best, known = base.max(initial=0.0), learned.max(initial=0.0)
+    if not weight or not known > 0:
+        return base
+    if best > 0:
+        learned = np.maximum(learned, UNTRIED * known / best * base / (1 + tried))
+    joined: Floats = (base + np.float32(weight) * learned).astype(np.float32)
+    return joined
+
+
+def _heard(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
+    """The nearest entries, of no other principal too many. Equally near: the later ones."""
+    order = np.lexsort((-entries, -likeness))
+    order = order[likeness[order] > 0]
+    theirs = owners[entries[order]]
+    others = (theirs != EVERYBODY) & (theirs != me)
+    if not others.any():
+        return order[:NEIGHBOURS]
+    counts: dict[int, int] = {}
+    heard: list[int] = []
+    for place, owner, other in zip(order.tolist(), theirs.tolist(), others.tolist(), strict=True):
+        if other:
+            counts[owner] = counts.get(owner, 0) + 1
+            if counts[owner] > MOST_OF_ONE:
+                continue
+        heard.append(place)
+        if len(heard) == NEIGHBOURS:
+            break
+    return np.array(heard, dtype=np.int64)
+
+
+def _best(values: Floats, most: int) -> Ints:
+    return np.argpartition(-values, most)[:most] if len(values) > most else np.arange(len(values))
+
+
+def _recall(scores: Floats, right: Ints) -> float:
+    """The part of the right tools among the first five; of equals the earlier come first."""
+    above = [(scores > scores[each]).sum() + (scores[:each] == scores[each]).sum() for each in right.tolist()]
+    return sum(bool(place < _AT) for place in above) / len(right)
+
+
+def _smallest_as_good(gains: npt.NDArray[np.float64]) -> int:
+    """Which weight is the smallest among those as good as the best, by half a standard error of the difference."""
+    best = int(gains.mean(axis=0).argmax())
+    for each in range(best):
+        less = gains[:, best] - gains[:, each]
+        if less.mean() <= max(_TRIFLE, _STANDARD_ERRORS * less.std() / len(less) ** 0.5):
+            return each
+    return best
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT].rstrip()}…"

@@ -1,0 +1,186 @@
+"""The past requests most like one: an index that never changes, and the entries that came after it was made.
+
+Cosine of features weighed by rarity. Candidates come from the postings of the request's rare features, as far as a fixed
+number of postings goes; then each candidate is compared exactly. So what a search costs hardly grows with the log.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.selection.learned.features import Features, Floats, Hashes
+
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+_POSTINGS = 24_000
+"""Postings read for a request, those of its rarest features first."""
+_CANDIDATES = 400
+"""Entries compared exactly."""
+_BITS = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Rows:
+    """Features of many entries, one entry after the other."""
+
+    starts: Ints
+    hashes: Hashes
+    values: Floats
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def taken(self, kept: Ints) -> Rows:
+        counts = np.diff(self.starts)[kept]
+        where = _gathered(self.starts[kept], counts)
+        return Rows(starts=_starts(counts), hashes=self.hashes[where], values=self.values[where])
+
+    @classmethod
+    def of(cls, all_of: Sequence[Features]) -> Rows:
+        counts = np.array([len(each.hashes) for each in all_of], dtype=np.int64)
+        return cls(
+            starts=_starts(counts),
+            hashes=np.concatenate([each.hashes for each in all_of]) if all_of else np.empty(0, dtype=np.uint32),
+            values=np.concatenate([each.values for each in all_of]) if all_of else np.empty(0, dtype=np.float32),
+        )
+
+    @classmethod
+    def joined(cls, first: Rows, second: Rows) -> Rows:
+        return cls(
+            starts=np.concatenate([first.starts, first.starts[-1] + second.starts[1:]]),
+            hashes=np.concatenate([first.hashes, second.hashes]),
+            values=np.concatenate([first.values, second.values]),
+        )
+
+
+class Rarity:
+    """How rare each feature is among some entries, which may count less than 1 each (smoothed to stay above 0)."""
+
+    def __init__(self, rows: Rows, counts: Floats) -> None:
+        self._hashes, numbers = np.unique(rows.hashes, return_inverse=True)
+        self._total = float(counts.sum())
+        weights = np.repeat(counts, np.diff(rows.starts))
+        self._having = np.bincount(numbers, weights=weights, minlength=len(self._hashes)).astype(np.float32)
+
+    def of(self, hashes: Hashes) -> Floats:
+        having = np.zeros(len(hashes), dtype=np.float32)
+        if len(self._hashes):
+            at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+            known = self._hashes[at] == hashes
+            having[known] = self._having[at[known]]
+        rarity: Floats = np.log1p((self._total - having + 0.5).clip(0.5) / (having + 0.5)).astype(np.float32)
+        return rarity
+
+
+class Index:
+    """Entries by their searched features."""
+
+    def __init__(self, rows: Rows, rarity: Rarity) -> None:
+        self.rows = rows
+        self.rarity = rarity
+        self.lengths = lengths_of(rows, rarity)
+        searched = np.flatnonzero((rows.hashes & 1) == 0)
+        entries = np.repeat(np.arange(len(rows), dtype=np.int32), np.diff(rows.starts))[searched]
+        order = np.argsort(rows.hashes[searched], kind="stable")
+        hashes = rows.hashes[searched][order]
+        self._hashes, starts = np.unique(hashes, return_index=True)
+        self._starts = np.append(starts, len(hashes)).astype(np.int64)
+        self._entries = entries[order]
+        self._values = rows.values[searched][order]
+
+    def candidates(self, hashes: Hashes, worth: Floats, allowed: Bools | None) -> Ints:
+        """The entries that share most with a request, by its searched features alone. `worth`: strength times rarity,
+        squared rarity being shared by both sides."""
+        if not len(self._hashes):
+            return np.empty(0, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
+        known = np.flatnonzero((self._hashes[at] == hashes) & ((hashes & 1) == 0))
+        at = at[known]
+        counts = self._starts[at + 1] - self._starts[at]
+        cheapest = np.argsort(counts, kind="stable")
+        within = np.cumsum(counts[cheapest]) <= _POSTINGS
+        within[:1] = True  # a request of one frequent word is looked up all the same
+        chosen = cheapest[within]
+        at, counts, known = at[chosen], counts[chosen], known[chosen]
+        where = _gathered(self._starts[at], counts)
+        weights = self._values[where] * np.repeat(worth[known], counts)
+        shared = np.bincount(self._entries[where], weights=weights, minlength=len(self.rows))
+        if allowed is not None:
+            shared[~allowed] = 0.0
+        found = np.flatnonzero(shared)
+        if len(found) <= _CANDIDATES:
+            return found
+        likeness = shared[found] / self.lengths[found]
+        return found[np.argpartition(-likeness, _CANDIDATES)[:_CANDIDATES]]
+
+
+class Request:
+    """A request ready to be compared with entries."""
+
+    def __init__(self, features: Features, rarity: Rarity) -> None:
+        rare = rarity.of(features.hashes)
+        self.hashes = features.hashes
+        self.worth: Floats = features.values * rare * rare
+        self.length = float(np.sqrt(np.square(features.values * rare).sum()))
+
+    def likeness(self, rows: Rows, lengths: Floats, entries: Ints | None) -> Floats:
+        """Cosines with these entries, or with all: 0 to 1."""
+        if entries is None:
+            counts = np.diff(rows.starts)
+            hashes, values = rows.hashes, rows.values
+        else:
+            counts = np.diff(rows.starts)[entries]
+            where = _gathered(rows.starts[entries], counts)
+            hashes, values, lengths = rows.hashes[where], rows.values[where], lengths[entries]
+        if not len(hashes) or not self.length:
+            return np.zeros(len(counts), dtype=np.float32)
+        table = _table()
+        low = self.hashes & ((1 << _BITS) - 1)
+        table[low] = np.arange(len(self.hashes), dtype=np.int16)
+        at = table[hashes & ((1 << _BITS) - 1)]
+        table[low] = -1
+        hits = np.flatnonzero(at >= 0)
+        hits = hits[self.hashes[at[hits]] == hashes[hits]]
+        owner = np.repeat(np.arange(len(counts)), counts)[hits]
+        shared = np.bincount(owner, weights=values[hits] * self.worth[at[hits]], minlength=len(counts))
+        cosines: Floats = np.minimum(shared / (lengths * self.length), 1.0).astype(np.float32)
+        return cosines
+
+
+def lengths_of(rows: Rows, rarity: Rarity) -> Floats:
+    """Euclidean lengths of the entries, features weighed by rarity; never 0."""
+    owner = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
+    squares = np.bincount(owner, weights=np.square(rows.values * rarity.of(rows.hashes)), minlength=len(rows))
+    lengths: Floats = np.sqrt(np.maximum(squares, 1e-9)).astype(np.float32)
+    return lengths
+
+
+_local = threading.local()
+
+
+def _table() -> npt.NDArray[np.int16]:
+    """Where a request's feature stands, by the low bits of its hash; -1: nowhere. One a thread, put back after use."""
+    if not hasattr(_local, "table"):
+        _local.table = np.full(1 << _BITS, -1, dtype=np.int16)
+    table: npt.NDArray[np.int16] = _local.table
+    return table
+
+
+def _starts(counts: Ints) -> Ints:
+    starts = np.zeros(len(counts) + 1, dtype=np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _gathered(starts: Ints, counts: Ints) -> Ints:
+    """Where the entries of some rows are, one row after the other."""
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    where: Ints = np.arange(total) + np.repeat(starts - ends + counts, counts)
+    return where
