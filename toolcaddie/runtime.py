@@ -325,7 +325,7 @@ class Runtime:
         return assembly.selector, assembly.preset, partial(self._query, assembly, view)
 
     async def prepare(self, catalog: Catalog | None = None, requests: Iterable[RunRequest] = ()) -> None:
-        """Get the vectors of the whole catalog, however long it takes: 20 to 60 ms a tool by a local model, once, where
+        """Get the vectors of the whole catalog, however long it takes: some 20 ms a tool by a local model, once, where
         `documents` keep them. None: the catalog of now. `requests`: those of these too, where somebody has to be asked for
         them. Without an embedder there is nothing to do. Raises `ProviderError` where it fails."""
         if self._vectors is None:
@@ -337,6 +337,14 @@ class Runtime:
                 text for request in requests for text in _texts(SelectionQuery(messages=request.messages), settings)
             ]
             await self._vectors.prepared.prepare_lasting(texts, written=False)
+
+    async def warm(self) -> None:
+        """Begin with the vectors of the catalog, if the preset looks at any, so that the first request finds them or more of
+        them; returns when they are there, and after `patience` seconds at most."""
+        preset, catalog = self._assembly_of(RunRequest(messages=())).preset, self.source.snapshot()
+        looked_at = _EMBEDDING in preset.selection.rankers and _finds(preset, View(catalog=catalog))
+        if self._vectors is not None and looked_at:
+            await self._vectors.ready(catalog)
 
     async def close(self) -> None:
         """Finish what is being written and close the provider."""

@@ -69,6 +69,7 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
             classifier=classifier,
         )
         try:
+            await runtime.warm()
             yield Assembled(
                 settings=settings,
                 runtime=runtime,

@@ -5,6 +5,7 @@ Apart from `assemble`, because commands that only select or list must start fast
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import os
 from collections.abc import Mapping, Sequence
@@ -40,8 +41,13 @@ _BUILT_IN_RANKERS = frozenset({"categories", "bm25"})
 
 
 def offline(settings: Settings) -> Runtime:
-    """A runtime that selects and explains: no database, nobody is asked, nothing is written."""
-    return runtime_of(settings, sources_of(settings, needed=True), _load_provider(PRACTICE, settings))
+    """A runtime that selects and explains: no model answers and no database is opened, but where an embedder is set. Then
+    vectors are asked of it, and kept in the database, for the next command."""
+    documents: Documents | None = None
+    if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
+        documents = importlib.import_module("toolcaddie.doors.vectors_kept").DocumentsOnDemand(settings.database_url)
+    sources = sources_of(settings, needed=True)
+    return runtime_of(settings, sources, _load_provider(PRACTICE, settings), documents=documents)
 
 
 def catalog_of(settings: Settings) -> Catalog:
