@@ -220,7 +220,9 @@ class Selector:
         """Let rankers that learn from use choose anew how far they are believed, beside what the others say. Takes seconds
         and goes on beside requests: call it in a thread of its own."""
         index = self._indexes.of(catalog)
-        learning = {name: fit for name in self._scorers if (fit := getattr(index.ranker(name), "fit", None)) is not None}
+        learning = {
+            name: fit for name in self._scorers if (fit := getattr(index.ranker(name), "fit", None)) is not None
+        }
         others = tuple(name for name in self._scorers if name not in learning)
         names = ("categories", *others) if self._by_keyword else others
 
