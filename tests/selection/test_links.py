@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Catalog, Category, View
+from toolcaddie.catalog import Catalog, CatalogChange, Category, View
 from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import PRESETS, SelectionSettings
@@ -215,6 +215,29 @@ def test_find_and_act_come_together_in_the_gym(message: str, needed: set[str]) -
         preset=replace(base, budget=replace(base.budget, max_tools=8)),
     )
     assert needed <= set(runtime.select(message).names)
+
+
+def test_links_follow_a_changed_catalog_and_are_those_of_one_made_anew() -> None:
+    base = [
+        tool("stop_contract", needs=("contract_id",)),
+        tool("list_contracts"),
+        tool("look_up", gives=holding("contract_id")),
+    ]
+    more = [
+        *base[:2],
+        tool("search_contracts"),
+        tool("seek", gives=holding("contract_id")),
+        tool("meet", needs=("contract_id",)),
+    ]
+    before, after = Catalog.of(base), Catalog.of(more)
+    first = Links(before)
+    assert first.of(0) == Links(before).of(0)
+    followed = first.changed(CatalogChange.between(before, after))
+    anew = Links(after)
+    assert [followed.of(position) for position in range(5)] == [anew.of(position) for position in range(5)]
+    assert first.of(0) == Links(before).of(0)
+    back = followed.changed(CatalogChange.between(after, before))
+    assert back.of(0) == first.of(0)
 
 
 def test_a_schema_of_any_shape_does_no_harm() -> None:

@@ -13,17 +13,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.selection.query import split_words, stems_of
 from toolcaddie.tool_types import Tool
 
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int64]
+K = TypeVar("K")
+V = TypeVar("V")
 
 CoUsed = Mapping[tuple[str, str], float]
 """How often, 0 to 1, the second tool was used where the first was."""
@@ -102,24 +103,38 @@ class _Need:
     """Of the thing: `client_id` is a client."""
 
 
+_Named = dict[str, dict[str, tuple[frozenset[str], float]]]
+_Returned = dict[tuple[str, ...], dict[str, None]]
+
+
 class Links:
     """The relations of one catalog. Read by any thread: what is remembered is worked out again where two ask at once."""
 
     def __init__(self, catalog: Catalog) -> None:
+        self._begin(catalog, {}, {})
+        for tool in catalog.tools:
+            self._enter(tool, None)
+
+    def changed(self, change: CatalogChange) -> Links:
+        """Those of the catalog after the change; only what is new is read."""
+        after = object.__new__(Links)
+        after._begin(change.after, dict(self._named), dict(self._returned))
+        after._stem.update(self._stem)
+        own: set[Any] = set()
+        for position in change.removed.tolist():
+            after._forget(change.before.tools[position], own)
+        for position in change.added.tolist():
+            after._enter(change.after.tools[position], own)
+        return after
+
+    def _begin(self, catalog: Catalog, named: _Named, returned: _Returned) -> None:
         self._catalog = catalog
-        words = [split_words(tool.name) for tool in catalog.tools]
-        self._stem = _stems(word for each in words for word in each)
-        self._named: dict[str, list[tuple[int, frozenset[str], float]]] = {}
+        self._stem: dict[str, str] = {}
+        self._named = named
         """By the thing its name ends in: finding tools, the stems of their names, and what such a name is worth as evidence
-        for each of its stems that is asked for."""
-        for position, each in enumerate(words):
-            self._enter(position, each)
-        self._returned: dict[tuple[str, ...], list[int]] = {}
+        for each of its stems that is asked for. What two catalogs share is copied before it is changed."""
+        self._returned = returned
         """By the thing: tools whose output holds its id."""
-        for position, tool in enumerate(catalog.tools):
-            if tool.output_schema is not None:
-                for stems in self._outputs(tool, words[position]):
-                    self._returned.setdefault(stems, []).append(position)
         self._needed: dict[int, tuple[_Need, ...]] = {}
         self._known: dict[int, tuple[Link, ...]] = {}
         self._neighbours: tuple[CoUsed | None, Mapping[str, Sequence[tuple[int, float]]]] = (None, {})
@@ -139,11 +154,11 @@ class Links:
             if not before or (len(before) < EACH and link.weight >= _BESIDE * before[0]):
                 before.append(link.weight)
                 found[link.giver] = link
-        if co_used:
-            for other, weight in self._used_with(position, co_used):
-                if (mask is None or mask[other]) and (other not in found or found[other].weight < weight):
-                    reason = f"was used together with {self._catalog.tools[position].name}"
-                    found[other] = Link(giver=other, parameter="", weight=min(1.0, weight), reason=reason)
+        used = self._used_with(position, co_used) if co_used else ()
+        for other, weight in [each for each in used if mask is None or mask[each[0]]][:EACH]:
+            if other not in found or found[other].weight < weight:
+                reason = f"was used together with {self._catalog.tools[position].name}"
+                found[other] = Link(giver=other, parameter="", weight=min(1.0, weight), reason=reason)
         return sorted(found.values(), key=lambda link: -link.weight)
 
     # --- what gives what ------------------------------------------------------------------------------------------------
@@ -162,19 +177,24 @@ class Links:
         return made
 
     def _givers(self, position: int, tool: Tool, need: _Need) -> Iterator[Link]:
-        returning = self._returned.get(need.stems, ())
-        for giver in returning:
-            if self._serves(giver, position, need):
-                reason = f"returns {need.parameter}, which {tool.name} needs"
-                # What makes a new thing returns its id too, and is seldom meant by a request about one there is.
-                weight = _LEAST if self._makes(giver) else _RETURNS
-                yield Link(giver=giver, parameter=need.parameter, weight=self._near(tool, giver, weight), reason=reason)
-        for giver, stems, worth in self._named.get(need.stems[-1], ()):
-            if giver not in returning and stems.issuperset(need.stems) and self._serves(giver, position, need):
-                weight = self._near(tool, giver, worth * len(need.stems))
-                if weight >= _LEAST:
-                    reason = f"may find {need.parameter}, which {tool.name} needs"
-                    yield Link(giver=giver, parameter=need.parameter, weight=weight, reason=reason)
+        returning = self._returned.get(need.stems, {})
+        for giver in self._serving(returning, position, need):
+            reason = f"returns {need.parameter}, which {tool.name} needs"
+            # What makes a new thing returns its id too, and is seldom meant by a request about one there is.
+            weight = _LEAST if self._makes(giver) else _RETURNS
+            yield Link(giver=giver, parameter=need.parameter, weight=self._near(tool, giver, weight), reason=reason)
+        named = self._named.get(need.stems[-1], {})
+        told = [
+            name
+            for name, (stems, worth) in named.items()
+            if worth * len(need.stems) >= _LEAST and name not in returning and stems.issuperset(need.stems)
+        ]
+        for giver in self._serving(told, position, need):
+            worth = named[self._catalog.tools[giver].name][1]
+            weight = self._near(tool, giver, worth * len(need.stems))
+            if weight >= _LEAST:
+                reason = f"may find {need.parameter}, which {tool.name} needs"
+                yield Link(giver=giver, parameter=need.parameter, weight=weight, reason=reason)
 
     def _mentioned(self, position: int, tool: Tool) -> Iterator[Link]:
         """Tools that this one's texts name: "the id as get_clients_list returns it"."""
@@ -188,9 +208,14 @@ class Links:
                 reason = f"is named by {tool.name}" + (f" for its {gives}" if gives else "")
                 yield Link(giver=giver, parameter=gives or name, weight=_NAMED, reason=reason)
 
-    def _serves(self, giver: int, position: int, need: _Need) -> bool:
-        """Not itself, nor a tool that needs the very same thing."""
-        return giver != position and all(other.stems != need.stems for other in self._needs(giver))
+    def _serving(self, names: Iterable[str], position: int, need: _Need) -> Iterator[int]:
+        """Of these not the tool itself, nor one that needs the very same thing."""
+        for name in names:
+            giver = self._catalog.position(name)
+            if giver is None or giver == position:
+                continue
+            if all(other.stems != need.stems for other in self._needs(giver)):
+                yield giver
 
     def _near(self, tool: Tool, giver: int, weight: float) -> float:
         other = self._catalog.tools[giver]
@@ -219,26 +244,37 @@ class Links:
             place = self._catalog.position(other)
             if place is not None and one != other and weight > 0:
                 neighbours.setdefault(one, []).append((place, float(weight)))
-        return {name: sorted(found, key=lambda each: -each[1])[:EACH] for name, found in neighbours.items()}
+        return {name: sorted(found, key=lambda each: -each[1]) for name, found in neighbours.items()}
 
     # --- reading tools --------------------------------------------------------------------------------------------------
 
-    def _enter(self, position: int, words: Sequence[str]) -> None:
-        """A finding tool, by the thing its name ends in: `get_clients_list` and `listClients` end in a client."""
+    def _enter(self, tool: Tool, own: set[Any] | None) -> None:
+        words = split_words(tool.name)
+        for thing, known in self._finding(words).items():
+            _owned(self._named, thing, own)[tool.name] = known
+        for stems in self._outputs(tool, words):
+            _owned(self._returned, stems, own)[tool.name] = None
+
+    def _forget(self, tool: Tool, own: set[Any]) -> None:
+        words = split_words(tool.name)
+        for thing in self._finding(words):
+            _owned(self._named, thing, own).pop(tool.name, None)
+        for stems in self._outputs(tool, words):
+            _owned(self._returned, stems, own).pop(tool.name, None)
+
+    def _finding(self, words: Sequence[str]) -> dict[str, tuple[frozenset[str], float]]:
+        """The thing that the name of a finding tool ends in: `get_clients_list` and `listClients` end in a client."""
+        found: dict[str, tuple[frozenset[str], float]] = {}
         if not _LOGS_IN.isdisjoint(words):
-            for thing in _PASSES:
-                self._named.setdefault(self._stem_of(thing), []).append(
-                    (position, frozenset({self._stem_of(thing)}), _SAYS_SO)
-                )
-        if _FINDS.isdisjoint(words):
-            return
+            passes = map(self._stem_of, sorted(_PASSES))
+            found.update((thing, (frozenset({thing}), _SAYS_SO)) for thing in passes)
         says = [word for word in words if word not in _FINDS and word not in _NO_HEAD]
-        if says:
-            stems, last = frozenset(self._stem[word] for word in says), says[-1]
+        if says and not _FINDS.isdisjoint(words):
+            last = says[-1]
             several = last in _PASSES or (last.endswith("s") and not last.endswith("ss"))
             sure = 1.0 if several or not _SEVERAL.isdisjoint(words) else _ONE
-            worth = _SAYS_SO * sure / len(says)
-            self._named.setdefault(self._stem[last], []).append((position, stems, worth))
+            found[self._stem_of(last)] = frozenset(map(self._stem_of, says)), _SAYS_SO * sure / len(says)
+        return found
 
     def _needs(self, position: int) -> tuple[_Need, ...]:
         if (known := self._needed.get(position)) is None:
@@ -256,6 +292,8 @@ class Links:
 
     def _outputs(self, tool: Tool, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The things whose ids a tool's output holds: `membership_id` anywhere, `id` in an object that is a membership."""
+        if tool.output_schema is None:
+            return
         about = [word for word in words if word not in _FINDS and word not in _NO_HEAD][-1:]
         found: dict[tuple[str, ...], None] = {}
         for owner, name in _properties(tool.output_schema):
@@ -264,11 +302,21 @@ class Links:
                 thing = tuple(split_words(owner)) or tuple(about)
             if thing:
                 found[tuple(self._stem_of(word) for word in thing)] = None
-        return iter(found)
+        yield from found
 
     def _stem_of(self, word: str) -> str:
-        known = self._stem.get(word)
-        return known if known is not None else stems_of([word], ("english",))[0][0]
+        """Names of code are English, whatever the descriptions are."""
+        if (known := self._stem.get(word)) is None:
+            known = self._stem[word] = stems_of([word], ("english",))[0][0]
+        return known
+
+
+def _owned(table: dict[K, dict[str, V]], key: K, own: set[Any] | None) -> dict[str, V]:
+    """A part of a table that may be changed: copied where it is not among our own yet. None: all of it is ours."""
+    if own is not None and key not in own:
+        own.add(key)
+        table[key] = dict(table.get(key, {}))
+    return table.setdefault(key, {})
 
 
 def lifted(
@@ -285,9 +333,9 @@ def lifted(
     """The scores with those raised that the `best` tools need, and why, by position.
 
     `best`: positions, the best first; also what is sent already may need something. What scores no more than `floor` is no
-    candidate and stands in nobody's way. `places`: how many tools the budget has
-    room for; None: no limit. A raised tool scores less than what needs it, and no more than the tool at the last place before
-    the share of needed tools: those before it keep their places. A chain is followed for a second step.
+    candidate and stands in nobody's way. `places`: how many tools the budget has room for; None: no limit. A raised tool scores
+    less than what needs it, and no more than the tool at the last place before the share of needed tools: those before it keep
+    their places. A chain is followed for a second step.
     """
     share = UNLIMITED if places is None else places // SHARE
     wanted: dict[int, tuple[float, str]] = {}
@@ -387,9 +435,3 @@ def _descriptions(schema: Any) -> Iterator[str]:
         inner = held.get(name)
         if isinstance(inner, Mapping) and isinstance(inner.get("description"), str):
             yield inner["description"]
-
-
-def _stems(words: Iterable[str]) -> dict[str, str]:
-    """Names of code are English, whatever the descriptions are."""
-    different = list(dict.fromkeys(words))
-    return {word: stem for word, (stem, *_) in zip(different, stems_of(different, ("english",)), strict=True)}
