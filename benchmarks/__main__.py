@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import gateway, loop, provider, selection
+from benchmarks import embedders, gateway, loop, provider, selection
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "selection": selection.main,
+    "embedders": embedders.main,
     "loop": loop.main,
     "provider": provider.main,
     "gateway": gateway.main,

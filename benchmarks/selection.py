@@ -139,13 +139,17 @@ def _tool(area: str, verb: str, detail: str, copy: int, dice: random.Random) -> 
     )
 
 
-def _query(dice: random.Random) -> SelectionQuery:
-    def said() -> str:
-        pattern = dice.choice(_REQUESTS)
-        return pattern.format(area=dice.choice(_AREAS), verb=dice.choice(_VERBS), detail=dice.choice(_DETAILS))
+def request(dice: random.Random) -> str:
+    """What somebody may say of the tools of `catalog`."""
+    pattern = dice.choice(_REQUESTS)
+    return pattern.format(area=dice.choice(_AREAS), verb=dice.choice(_VERBS), detail=dice.choice(_DETAILS))
 
-    messages = [Message(role=role, content=said()) for _ in range(dice.randrange(3)) for role in ("user", "assistant")]
-    return SelectionQuery(messages=(*messages, Message(role="user", content=said())), expandable=True)
+
+def _query(dice: random.Random) -> SelectionQuery:
+    messages = [
+        Message(role=role, content=request(dice)) for _ in range(dice.randrange(3)) for role in ("user", "assistant")
+    ]
+    return SelectionQuery(messages=(*messages, Message(role="user", content=request(dice))), expandable=True)
 
 
 if __name__ == "__main__":
