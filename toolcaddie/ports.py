@@ -139,6 +139,11 @@ class Ranker(Protocol):
 
     A ranker that does not always have something to say may have a method `weight(words, mask) -> float`, asked after `scores`:
     what it counts in this request beside the mean of those that have none. 0: nothing.
+
+    Where a catalog follows another that differs in few tools, a ranker with a method `changed(change: CatalogChange) -> Ranker`
+    is asked for the one of `change.after`, and may keep what it knows: the row of tool i was row `change.origin[i]` before, and
+    `change.added` are to be worked out. The answer scores as one made anew would; the ranker itself stays as it is, because
+    others still use it. Without the method the factory makes another: right as well, and slower.
     """
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from toolcaddie.catalog import Catalog, Category, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Category, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.query import fold
 from toolcaddie.selection.remembered import Remembered
@@ -59,21 +59,42 @@ class Categories:
 
     name = "categories"
 
-    def __init__(self, catalog: Catalog, *, match: MatchMode = "word", related_depth: int | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        *,
+        match: MatchMode = "word",
+        related_depth: int | None = None,
+        known: Categories | None = None,
+    ) -> None:
+        """`known`: what the same categories, in their order, came to before."""
         self._catalog = catalog
+        self._match: MatchMode = match
         self._depth = related_depth
         self._normalise: Callable[[str], str] = _spaced if match == "word" else str.lower
-        self._index = {category.name: i for i, category in enumerate(catalog.categories)}
-        self._owners, self._automaton = _automaton(catalog.categories, _forms if match == "word" else _plain)
-        self._related = [
-            tuple(self._index[name] for name in category.related if name in self._index)
-            for category in catalog.categories
-        ]
-        self._category_of = np.array(
-            [-1 if tool.category is None else self._index[tool.category] for tool in catalog.tools], dtype=np.int32
-        )
+        self._index: Mapping[str, int]
+        self._owners: Owners
+        self._automaton: AhoCorasick | None
+        self._related: Sequence[tuple[int, ...]]
+        if known is not None:
+            self._index, self._owners, self._automaton = known._index, known._owners, known._automaton
+            self._related = known._related
+        else:
+            self._index = {category.name: i for i, category in enumerate(catalog.categories)}
+            self._owners, self._automaton = _automaton(catalog.categories, _forms if match == "word" else _plain)
+            self._related = [
+                tuple(self._index[name] for name in category.related if name in self._index)
+                for category in catalog.categories
+            ]
+        self._category_of = catalog.category_of.astype(np.int32)
         self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
         self._last = Remembered[Found]()
+
+    def changed(self, change: CatalogChange) -> Categories:
+        """Those of the catalog after the change."""
+        same = self._catalog.categories == change.after.categories
+        known = self if same else None
+        return Categories(change.after, match=self._match, related_depth=self._depth, known=known)
 
     @property
     def category_of(self) -> npt.NDArray[np.int32]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import Ranker, RankerFactory
 from toolcaddie.run import Selection
 from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
@@ -21,46 +23,101 @@ _MOST_CATALOGS = 64
 _MOST_TOOLS = 100_000
 _MOST_TOKENS = 10_000_000
 
+_LOOKED_AT = 4
+_MOST_CHANGED = 1 / 4
+"""An index follows from one of the last four, where at most this part of the tools differs."""
+
+Longs = npt.NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Carried:
+    """What an index takes over: a value for each of its tools, and rankers that followed the change."""
+
+    unknown: Longs
+    """Positions of the tools that nothing is known of."""
+    core: Mask
+    full: Longs
+    slim: Longs
+    """-1: not worked out yet."""
+    rankers: Mapping[str, Ranker]
+    links: Links | None = None
+
+    @classmethod
+    def nothing(cls, size: int) -> Carried:
+        return cls(
+            unknown=np.arange(size),
+            core=np.zeros(size, dtype=np.bool_),
+            full=np.zeros(size, dtype=np.int64),
+            slim=np.full(size, -1, dtype=np.int64),
+            rankers={},
+        )
+
 
 class CatalogIndex:
     """Made once per catalog version; read by any thread."""
 
     def __init__(
-        self, catalog: Catalog, categories: Categories, factories: Mapping[str, RankerFactory], *, core: bool
+        self,
+        catalog: Catalog,
+        categories: Categories,
+        factories: Mapping[str, RankerFactory],
+        *,
+        core: bool,
+        carried: Carried | None = None,
     ) -> None:
+        """`carried`: what is known already, from an index of nearly the same tools."""
+        carried = carried or Carried.nothing(len(catalog))
+        self.catalog = catalog
         self.size = len(catalog)
         self.categories = categories
-        self.core: Mask = np.array([core and catalog.is_core(tool) for tool in catalog.tools], dtype=np.bool_)
-        self.members: tuple[npt.NDArray[np.int64], ...] = tuple(
-            np.array(catalog.positions_in(category.name), dtype=np.int64) for category in catalog.categories
-        )
-        self.place: npt.NDArray[np.float32] = np.zeros(self.size, dtype=np.float32)
-        for members in self.members:
-            self.place[members] = np.arange(len(members))
+        self.members: tuple[Longs, ...] = tuple(catalog.members(at) for at in range(len(catalog.categories)))
+        self.place = _places(self.members, self.size)
         self.defaults: tuple[int, ...] = tuple(i for i, category in enumerate(catalog.categories) if category.default)
-        self.full: npt.NDArray[np.int64] = np.array([_tokens(tool) for tool in catalog.tools], dtype=np.int64)
+        self.core, self.full = carried.core, carried.full
+        for position in carried.unknown.tolist():
+            tool = catalog.tools[position]
+            self.core[position] = core and catalog.is_core(tool)
+            self.full[position] = _tokens(tool)
         self.tokens = int(self.full.sum())
         self.settled: dict[Hashable, Selection] = {}
         """Selections that do not depend on what is asked: everything fits. By what they do depend on."""
-        self._slim = np.full(self.size, -1, dtype=np.int64)
-        self._catalog = catalog
+        self._slim = carried.slim
+        self._core_flags = core
         self._factories = factories
-        self._rankers: dict[str, Ranker] = {}
-        self._links: Links | None = None
+        self._rankers: dict[str, Ranker] = dict(carried.rankers)
+        self._links = carried.links
         self._lock = threading.Lock()
+
+    def changed(self, change: CatalogChange) -> CatalogIndex:
+        """That of the catalog after the change, the same as one made of it anew; only what is new is worked out."""
+        with self._lock:
+            rankers, links = dict(self._rankers), self._links
+        following = {name: follow(change) for name, ranker in rankers.items() if (follow := _follower(ranker))}
+        carried = Carried(
+            unknown=change.added,
+            core=_carried(self.core, change, False),
+            full=_carried(self.full, change, 0),
+            slim=_carried(self._slim, change, -1),
+            rankers=following,
+            links=None if links is None else links.changed(change),
+        )
+        categories = self.categories.changed(change)
+        return CatalogIndex(change.after, categories, self._factories, core=self._core_flags, carried=carried)
 
     def ranker(self, name: str) -> Ranker:
         """The catalog's ranker of that name, made when first asked for."""
         with self._lock:
             if name not in self._rankers:
-                self._rankers[name] = self._factories[name](self._catalog)
+                self._rankers[name] = self._factories[name](self.catalog)
             return self._rankers[name]
 
     def links(self) -> Links:
         """What the catalog's tools need of each other, worked out when first asked for."""
         with self._lock:
             if self._links is None:
-                self._links = Links(self._catalog)
+                self._links = Links(self.catalog)
             return self._links
 
     def slim(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -70,13 +127,14 @@ class CatalogIndex:
         same numbers.
         """
         for position in positions[self._slim[positions] < 0].tolist():
-            self._slim[position] = min(_tokens(self._catalog.tools[position], slim=True), int(self.full[position]))
+            self._slim[position] = min(_tokens(self.catalog.tools[position], slim=True), int(self.full[position]))
         sizes: npt.NDArray[np.int64] = self._slim[positions]
         return sizes
 
 
 class IndexCache:
-    """The indexes used last, by catalog version; bounded by catalogs, by their tools together and by those tools' sizes."""
+    """The indexes used last, by catalog version; bounded by catalogs, by their tools together and by those tools' sizes. That
+    of a catalog much like one of the last follows from it."""
 
     def __init__(self, make: Callable[[Catalog], CatalogIndex]) -> None:
         self._make = make
@@ -97,7 +155,7 @@ class IndexCache:
 
     def _built(self, catalog: Catalog) -> CatalogIndex:
         try:
-            index = self._make(catalog)
+            index = self._followed(catalog) or self._make(catalog)
         finally:
             with self._lock:
                 self._building.pop(catalog.version, None)
@@ -107,6 +165,18 @@ class IndexCache:
                 self._kept.popitem(last=False)
         return index
 
+    def _followed(self, catalog: Catalog) -> CatalogIndex | None:
+        """An index made from one of the last, where few tools differ: a change costs what changed, not what there is."""
+        with self._lock:
+            latest = list(self._kept.values())[: -_LOOKED_AT - 1 : -1]
+        for index in latest:
+            most = _MOST_CHANGED * len(catalog)
+            if abs(index.size - len(catalog)) <= most:
+                change = CatalogChange.between(index.catalog, catalog)
+                if len(change.added) + len(change.removed) <= most:
+                    return index.changed(change)
+        return None
+
     def _over(self) -> bool:
         kept = self._kept.values()
         return (
@@ -114,6 +184,30 @@ class IndexCache:
             or sum(index.size for index in kept) > _MOST_TOOLS
             or sum(index.tokens for index in kept) > _MOST_TOKENS
         )
+
+
+def _follower(ranker: Ranker) -> Callable[[CatalogChange], Ranker] | None:
+    """A ranker's own way to follow a change; None: it is made anew, when it is asked for."""
+    follow: Callable[[CatalogChange], Ranker] | None = getattr(ranker, "changed", None)
+    return follow
+
+
+def _carried(values: npt.NDArray[T], change: CatalogChange, unknown: int) -> npt.NDArray[T]:
+    """What is known of each tool, by its position after the change."""
+    if not len(values):
+        return np.full(len(change.after), unknown, dtype=values.dtype)
+    after = values[change.origin]
+    after[change.added] = unknown
+    return after
+
+
+def _places(members: Sequence[Longs], size: int) -> npt.NDArray[np.float32]:
+    """How many tools of its category stand before each tool."""
+    places = np.zeros(size, dtype=np.float32)
+    if members:
+        counts = np.array([len(each) for each in members])
+        places[np.concatenate(members)] = np.arange(counts.sum()) - (np.cumsum(counts) - counts).repeat(counts)
+    return places
 
 
 def _tokens(tool: Tool, *, slim: bool = False) -> int:
