@@ -130,6 +130,22 @@ async def test_a_restart_embeds_nothing_of_the_catalog_again() -> None:
     assert [text for text in embedder.asked if "report" in text] == ["report 60: Figures of area 60.", "report 60"]
 
 
+@pytest.mark.parametrize("embedder", [Meanings, RemoteMeanings])
+async def test_a_tool_that_comes_later_is_found_by_meaning_at_once_and_one_that_went_is_not(embedder: Any) -> None:
+    source = Changing("work", tools())
+    made = Runtime(provider=ScriptedProvider([say("done")] * 9), sources=[source], embedder=embedder())
+    await made.run("the bill")
+    assert "print_it" not in sent(made)
+    source.put(*tools(), Tool(name="print_it", description="Invoice.", input_schema={}, source="work"))
+    await made.run("the bill")
+    assert "print_it" in sent(made)
+    source.put(*tools()[1:], Tool(name="print_it", description="Invoice.", input_schema={}, source="work"))
+    await made.run(ASKED)
+    assert WANTED not in sent(made)
+    await made.run("the bill")
+    assert "print_it" in sent(made)
+
+
 async def test_a_catalog_that_is_sent_whole_needs_no_vectors() -> None:
     embedder = Meanings()
     await runtime(embedder, count=5).run(ASKED)
@@ -151,3 +167,23 @@ def test_ranking_by_meaning_without_an_embedder_is_refused_at_start() -> None:
     chosen = replace(chosen, selection=replace(chosen.selection, rankers=SIGNALS["embedding"]))
     with pytest.raises(ConfigError, match=r"embedding\.embedder"):
         runtime(preset=chosen)
+
+
+class Changing(DefinitionSource):
+    """Definitions that can be replaced."""
+
+    def __init__(self, name: str, made: list[Tool]) -> None:
+        super().__init__(name, made, origin="a test")
+        self._changes = 0
+        self._now = list(super().tools())
+
+    @property
+    def revision(self) -> int:
+        return self._changes
+
+    def tools(self) -> list[Tool]:
+        return self._now
+
+    def put(self, *made: Tool) -> None:
+        self._now = [replace(tool, source=self.name) for tool in made]
+        self._changes += 1

@@ -74,6 +74,16 @@ async def test_many_are_read_at_once_and_only_the_live_ones_of_their_kind(databa
     assert await database.documents.get_many("run", []) == {}
 
 
+async def test_many_are_written_at_once_and_replace_what_was_there(database: Database, clock: Clock) -> None:
+    await database.documents.put("vector", "7", b"old")
+    await database.documents.put_many("vector", {str(number): b"%d" % number for number in range(3_000)}, ttl=10)
+    await database.documents.put_many("vector", {})
+    found = await database.documents.get_many("vector", [str(number) for number in range(3_000)])
+    assert found == {str(number): b"%d" % number for number in range(3_000)}
+    clock.now += 10
+    assert await database.documents.get("vector", "7") is None
+
+
 async def test_more_keys_than_a_statement_takes_are_read_too(database: Database) -> None:
     for number in (0, 700, 2_999):
         await database.documents.put("run", str(number), b"%d" % number)

@@ -7,12 +7,13 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import structlog
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
 from toolcaddie.errors import ProviderError
 from toolcaddie.ports import QueryWords, Ranker, RankerFactory
@@ -122,16 +123,32 @@ class _WhenReady:
     """A ranker made when its catalog is ready, and silent before. Whatever a ranker may have beside what every one has, it has
     too."""
 
-    def __init__(self, catalog: Catalog, make: RankerFactory, is_ready: Callable[[Catalog], bool]) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        factory: RankerFactory,
+        is_ready: Callable[[Catalog], bool],
+        *,
+        follow: Callable[[], Ranker] | None = None,
+    ) -> None:
+        """`follow` makes the ranker from that of the catalog before; without it the factory does."""
         self._catalog = catalog
-        self._factory = make
+        self._factory = factory
         self._is_ready = is_ready
+        self._make = follow or partial(factory, catalog)
         self._ranker: Ranker = _Silent(len(catalog))
+
+    def changed(self, change: CatalogChange) -> Ranker:
+        """That of a changed catalog, which waits for vectors of its own."""
+        way = getattr(self._ranker, "changed", None)
+        follow = None if way is None else partial(way, change)
+        return _WhenReady(change.after, self._factory, self._is_ready, follow=follow)
 
     def __getattr__(self, name: str) -> Any:
         # Two threads may both make it, and get the same one.
         if isinstance(self._ranker, _Silent) and self._is_ready(self._catalog):
-            self._ranker = self._factory(self._catalog)
+            self._ranker = self._make()
+            self._make = partial(self._factory, self._catalog)  # what was before is not held any longer
         return getattr(self._ranker, name)
 
 
