@@ -54,7 +54,7 @@ def measure(rank: Rank, requests: Sequence[LabelledRequest]) -> Measured:
     fits = [bool(request.gold) for request in requests]
     return Measured(
         requests=len(requests),
-        metrics={name: _over(fitting, figure) for name, figure in _FIGURES.items()},
+        metrics={name: _over(fitting, figure) for name, figure in FIGURES.items()},
         no_fit=None if all(fits) else auroc_of([answer.fit for answer in answers], fits),
         latency_ms=percentiles([1e3 * each for each in seconds]),
     )
@@ -86,22 +86,21 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     return {"p50": ordered[len(ordered) // 2], "p99": ordered[int(len(ordered) * 0.99)]}
 
 
-_Figure = Callable[[Sequence[str], frozenset[str], int], float]
+Figure = Callable[[Sequence[str], frozenset[str]], float]
 
 
-def _at(figure: _Figure, k: int) -> Callable[[Sequence[str], frozenset[str]], float]:
+def _at(figure: Callable[[Sequence[str], frozenset[str], int], float], k: int) -> Figure:
     return lambda names, gold: figure(names, gold, k)
 
 
-_FIGURES = {
-    **{f"recall@{k}": _at(recall, k) for k in (1, 3, 5, 10, 20)},
-    **{f"complete@{k}": _at(complete, k) for k in (5, 10)},
+FIGURES: Mapping[str, Figure] = {
+    **{f"recall@{k}": _at(recall, k) for k in (1, 2, 3, 4, 5, 10, 20)},
+    **{f"complete@{k}": _at(complete, k) for k in (1, 5, 10)},
     "ndcg@10": _at(ndcg, 10),
 }
+"""From the names found, the best first, and those that are right, to 0 to 1."""
 
 
-def _over(
-    answered: Sequence[tuple[Answer, LabelledRequest]], figure: Callable[[Sequence[str], frozenset[str]], float]
-) -> Estimate:
+def _over(answered: Sequence[tuple[Answer, LabelledRequest]], figure: Figure) -> Estimate:
     values = [figure(answer.names, request.gold) for answer, request in answered]
     return mean_of(values, [request.group for _, request in answered])

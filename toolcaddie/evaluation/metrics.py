@@ -65,6 +65,19 @@ def auroc_of(values: Sequence[float], fits: Sequence[bool]) -> Estimate:
     return _bootstrapped(len(scores), drawn_auroc)
 
 
+def quantile_of(values: Sequence[float], share: float) -> Estimate:
+    """The value that this share of all are not above; one of the values."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64))
+    place = min(int(len(ordered) * share), len(ordered) - 1)
+    # The rank of a resample's quantile: drawing ranks and sorting them gives the same as sorting what was drawn.
+    return _bootstrapped(len(ordered), lambda drawn: float(ordered[np.partition(drawn, place)[place]]))
+
+
+def difference_of(values: Sequence[float], others: Sequence[float], groups: Sequence[str]) -> Estimate:
+    """How far the mean of `values` is above that of `others`, which are of the same requests, one by one."""
+    return mean_of((np.asarray(values) - np.asarray(others)).tolist(), groups)
+
+
 def _bootstrapped(size: int, figure: Callable[[npt.NDArray[np.int64]], float]) -> Estimate:
     """Percentile bootstrap (Efron 1979) with a fixed seed: the same data give the same interval."""
     dice = np.random.default_rng(0)

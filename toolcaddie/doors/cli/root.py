@@ -19,6 +19,7 @@ _COMMANDS = {
     "chat": (f"{_HERE}.chat", "Talk to the model with your tools, turn by turn."),
     "select": (f"{_HERE}.select", "Show which tools MESSAGE would be given."),
     "why": (f"{_HERE}.why", "Say why TOOL is in or out for MESSAGE, or for a recorded run."),
+    "eval": (f"{_HERE}.eval", "Measure how well tools are found."),
     "tools": (f"{_HERE}.tools", "List the tools of a catalog, or show one."),
     "call": (f"{_HERE}.call", "Run TOOL through every gate, without a model."),
     "trail": (f"{_HERE}.trail", "List recorded runs, or show what one run did."),

@@ -1,0 +1,11 @@
+"""`toolcaddie eval`: how well tools are found, on one's own catalog and requests, and what the trail says of their use."""
+
+from toolcaddie.doors.cli.eval.measure import command
+from toolcaddie.doors.cli.eval.misses import misses
+from toolcaddie.doors.cli.eval.replay import replay
+from toolcaddie.doors.cli.eval.usage import usage
+
+for _subcommand in (usage, misses, replay):
+    command.add_command(_subcommand)
+
+__all__ = ["command"]

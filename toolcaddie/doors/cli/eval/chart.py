@@ -1,0 +1,119 @@
+"""What `eval` prints for a person: figures with their intervals, bars, and what the comparison says in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from toolcaddie.doors.cli.output import print_table
+from toolcaddie.evaluation.assess import Assessed, Compared
+from toolcaddie.evaluation.fit import DEPTHS, Fitted
+from toolcaddie.evaluation.metrics import Estimate
+
+_WIDTH = 40
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
+_CURVE = (1, 2, 3, 5, 10, 20)
+
+
+def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared], *, at: int) -> None:
+    """Everything about some configurations on the same requests."""
+    first = assessed[0]
+    none_fits = len(first.requests) - len(first.fitting)
+    groups = len({request.group for request in first.requests})
+    apart = f", {groups:,} independent" if groups < len(first.requests) else ""
+    click.echo(
+        f"{len(first.catalog):,} tools, {len(first.requests):,} requests{apart}"
+        + (f"; no tool fits {none_fits:,} of them" if none_fits else "")
+    )
+    click.echo()
+    columns = ("configuration", f"recall@{at}", "complete@10", "ndcg@10", "sent", "tokens", "p50 ms", "p99 ms")
+    rows = [
+        (
+            each.name,
+            with_margin(each.recall_curve()[at - 1]),
+            with_margin(each.metrics["complete@10"]),
+            with_margin(each.metrics["ndcg@10"]),
+            with_margin(each.metrics["recall@sent"]),
+            f"{each.tokens.value:,.0f}",
+            f"{each.latency_ms['p50'].value:.2f}",
+            f"{each.latency_ms['p99'].value:.2f}",
+        )
+        for each in assessed
+    ]
+    print_table(columns, rows, right=columns[1:], spare=("ndcg@10", "complete@10", "p50 ms"))
+    click.echo()
+    _print_bars(assessed)
+    click.echo()
+    _print_costs(assessed)
+    _print_no_fit(assessed)
+    if comparisons:
+        click.echo()
+        print_comparisons(comparisons)
+
+
+def with_margin(estimate: Estimate) -> str:
+    """`0.842 ±0.013`: half the interval's width, which is about the same on both sides."""
+    return f"{estimate.value:.3f} ±{(estimate.high - estimate.low) / 2:.3f}"
+
+
+def between(estimate: Estimate, *, sign: bool = False) -> str:
+    """`0.842 [0.829, 0.855]`."""
+    form = "+.3f" if sign else ".3f"
+    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
+
+
+def print_comparisons(comparisons: Sequence[Compared]) -> None:
+    """One line each: the difference with its interval, and what it says in words."""
+    widest = max(len(each.metric) for each in comparisons)
+    for each in comparisons:
+        click.echo(f"{each.metric:<{widest}}  {between(each.difference, sign=True)}  {each.verdict}")
+
+
+def print_fitted(fit: Fitted) -> None:
+    """What weights were found and whether they are worth having."""
+    depths = ", ".join(map(str, DEPTHS))
+    click.echo(f"\nmean recall at {depths} with the weights there are: {between(fit.before)}")
+    click.echo(f"with weights fitted to other requests: {between(fit.after)}, {between(fit.gain, sign=True)}")
+    click.echo(f"in recall@5: {between(fit.recall, sign=True)}")
+    if not fit.recommended:
+        click.echo("that is no gain beyond chance: keep the weights there are")
+
+
+def bar(share: float, width: int = _WIDTH) -> str:
+    """A bar of `width` characters when full, in eighths of a character."""
+    eighths = round(max(0.0, min(1.0, share)) * width * 8)
+    whole, rest = divmod(eighths, 8)
+    return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(width)
+
+
+def _print_bars(assessed: Sequence[Assessed]) -> None:
+    """Recall at several depths, the configurations below each other."""
+    curves = [each.recall_curve() for each in assessed]
+    names = max(len(each.name) for each in assessed) if len(assessed) > 1 else 0
+    for k in _CURVE:
+        for number, (each, curve) in enumerate(zip(assessed, curves, strict=True)):
+            head = f"recall@{k:<3}" if number == 0 else " " * 10
+            name = f"{each.name:<{names}} " if names else ""
+            painted = click.style(bar(curve[k - 1].value), fg=_COLOURS[number % len(_COLOURS)])
+            click.echo(f"{head} {name}{painted} {curve[k - 1].value:.3f}")
+
+
+def _print_costs(assessed: Sequence[Assessed]) -> None:
+    for each in assessed:
+        whole = each.tokens_all
+        share = f", {each.tokens.value / whole:.0%} of the {whole:,} of all definitions" if whole else ""
+        click.echo(f"{each.name}: {each.tokens.value:,.0f} tokens of definitions a request{share}")
+
+
+def _print_no_fit(assessed: Sequence[Assessed]) -> None:
+    for each in assessed:
+        said = []
+        if each.no_fit.auroc is not None:
+            said.append(f"told apart with AUROC {between(each.no_fit.auroc)}")
+        if each.no_fit.caught is not None:
+            said.append(f"the floor catches {each.no_fit.caught.value:.1%} of what no tool fits")
+        if each.no_fit.false_nothing is not None:
+            said.append(f'says "nothing" to {each.no_fit.false_nothing.value:.1%} of what some tool does')
+        click.echo(f"{each.name}: {'; '.join(said)}")

@@ -1,0 +1,288 @@
+"""`toolcaddie eval`: how well a configuration finds the tools of labelled requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.doors.cli.eval.chart import print_assessed
+from toolcaddie.doors.cli.eval.parts import (
+    Configuration,
+    configurations,
+    evaluated_catalog,
+    finders,
+    limit_option,
+    log_of,
+    progress,
+    signals_choice,
+)
+from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
+from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import ConfigError
+from toolcaddie.evaluation.assess import COMPARED, Assessed, Compared, assess, compared
+from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
+from toolcaddie.evaluation.measure import DEPTH
+from toolcaddie.evaluation.metrics import Estimate
+from toolcaddie.evaluation.recorded import labelled
+from toolcaddie.evaluation.report import html_report
+from toolcaddie.settings import Settings
+
+_DEFAULT_AT = 5
+
+
+@click.group(
+    name="eval",
+    invoke_without_command=True,
+    epilog="\b\nExamples:\n"
+    "  toolcaddie eval --catalog tools.jsonl --queries queries.jsonl\n"
+    "  toolcaddie eval --catalog gym --log --min-recall 0.95\n"
+    "  toolcaddie eval --catalog tools.jsonl --queries queries.jsonl --signals lexical \\\n"
+    "    --signals embedding --report report.html\n"
+    "  toolcaddie eval --catalog tools.jsonl --queries queries.jsonl --fit --write weights.toml\n"
+    "  toolcaddie eval usage",
+)
+@catalog_option
+@click.option(
+    "--queries",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='Labelled requests, one JSON object a line: {"query": ..., "history": [...], "gold": [...]}.',
+)
+@click.option("--log", "from_log", is_flag=True, help="Take the requests from the trail; what was called is right.")
+@click.option(
+    "--train",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Labelled requests to learn from beforehand, in the form of --queries.",
+)
+@click.option(
+    "--signals", type=signals_choice, multiple=True, help="What tools are found by. Several times: compare them."
+)
+@click.option(
+    "--compare", "others", metavar="PRESET|FILE", multiple=True, help="A preset or settings file to compare with."
+)
+@preset_option
+@click.option("--at", type=click.IntRange(1, DEPTH), default=_DEFAULT_AT, show_default=True, help="Places that count.")
+@click.option(
+    "--min-recall", type=click.FloatRange(0, 1), help="Exit with 1 if the first configuration's recall is below."
+)
+@click.option("--fit", is_flag=True, help="Look for weights that find more, and say what they gain.")
+@click.option(
+    "--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the weights of --fit to this file."
+)
+@click.option(
+    "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with plots to this .html file."
+)
+@limit_option
+@database_option
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    catalogs: tuple[str, ...],
+    queries: Path | None,
+    from_log: bool,
+    train: Path | None,
+    signals: tuple[str, ...],
+    others: tuple[str, ...],
+    preset: str | None,
+    at: int,
+    min_recall: float | None,
+    fit: bool,
+    write: Path | None,
+    report: Path | None,
+    limit: int,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Measure how well tools are found."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if (queries is None) is not from_log:
+        raise click.UsageError("give labelled requests: --queries FILE, or --log for those of the trail")
+    if write is not None and not fit:
+        raise click.UsageError("--write goes with --fit")
+    common = ctx.find_object(Common) or Common()
+    settings = settings_of(common, catalogs=catalogs, preset=preset, database_url=database_url)
+    chosen = configurations(settings, signals, others)
+    catalog = evaluated_catalog(settings)
+    requests = read_requests(queries) if queries is not None else _logged(settings, catalog, limit)
+    _check(requests, catalog, what=str(queries or "the log"))
+    asyncio.run(_learn(train))
+    assessed = asyncio.run(_assessed(chosen, catalog, requests))
+    comparisons = _comparisons(assessed, at)
+    told = _told(assessed, comparisons, catalog, requests, at)
+    if report is not None:
+        _write(report, html_report(assessed, comparisons, title=_title(queries, settings)))
+    if as_json:
+        print_json(told)
+    else:
+        print_assessed(assessed, comparisons, at=at)
+        if report is not None:
+            note(f"wrote {report}")
+    if min_recall is not None:
+        _gate(assessed[0], at, min_recall)
+
+
+async def _assessed(
+    chosen: Sequence[Configuration], catalog: Catalog, requests: Sequence[LabelledRequest]
+) -> list[Assessed]:
+    async with finders(chosen, catalog, requests) as found:
+        measured = []
+        for finder in found:
+            with progress(finder.name) as told:
+                measured.append(assess(finder, requests, done=told))
+        return measured
+
+
+async def _learn(train: Path | None) -> None:
+    """What a log taught is nothing that selection can use yet: rather refused than left out unsaid."""
+    if train is not None:
+        raise ConfigError("--train: this version has no ranker that learns from a log; leave it away")
+
+
+def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRequest]:
+    log = asyncio.run(log_of(settings, limit))
+    requests = labelled(log.runs, catalog)
+    if not requests:
+        raise ConfigError(
+            f"of {len(log.runs)} recorded runs none called a tool of this catalog, so nothing says which tools were right"
+        )
+    left = len(log.runs) - len(requests)
+    note(
+        f"{len(requests)} recorded requests; what was called for them counts as right, which favours what was sent then"
+        + (f"; {left} that called nothing are left out" if left else "")
+    )
+    return requests
+
+
+def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, what: str) -> None:
+    if not requests:
+        raise ConfigError(
+            f'{what} holds no requests; write one JSON object a line: {{"query": "...", "gold": ["tool"]}}'
+        )
+    if not any(request.gold for request in requests):
+        raise ConfigError(f"{what}: no request has a right tool in `gold`; label some")
+    unknown = _unknown(requests, catalog)
+    if unknown and not any(catalog.position(name) is not None for request in requests for name in request.gold):
+        raise ConfigError(
+            f"{what}: the catalog has none of the right tools ({', '.join(unknown[:3])}, ...); is it the right one?"
+        )
+    if unknown:
+        note(f"{len(unknown)} right tools are not in the catalog and count as not found: {', '.join(unknown[:5])}")
+
+
+def _unknown(requests: Sequence[LabelledRequest], catalog: Catalog) -> list[str]:
+    named = dict.fromkeys(name for request in requests for name in sorted(request.gold))
+    return [name for name in named if catalog.position(name) is None]
+
+
+def _comparisons(assessed: Sequence[Assessed], at: int) -> list[Compared]:
+    """Every configuration against the first."""
+    metrics = (f"recall@{at}", *(name for name in COMPARED if name != "recall@5"))
+    return [each for other in assessed[1:] for each in compared(other, assessed[0], metrics)]
+
+
+def _gate(first: Assessed, at: int, least: float) -> None:
+    recall = sum(first.values(f"recall@{at}")) / len(first.fitting)
+    if recall < least:
+        raise CommandFailed(f"recall@{at} of {first.name} is {recall:.4f}, below --min-recall {least:g}")
+    note(f"recall@{at} of {first.name} is {recall:.4f}, at least {least:g}")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}; name another file") from error
+
+
+def _title(queries: Path | None, settings: Settings) -> str:
+    return f"{queries.name if queries else 'the log'} on {', '.join(settings.catalogs)}"
+
+
+# --- as JSON ----------------------------------------------------------------------------------------------------------
+
+
+def _told(
+    assessed: Sequence[Assessed],
+    comparisons: Sequence[Compared],
+    catalog: Catalog,
+    requests: Sequence[LabelledRequest],
+    at: int,
+) -> dict[str, Any]:
+    """The first configuration's figures stand at the top, those of all under `configurations`."""
+    figures = [_figures(each, at) for each in assessed]
+    return {
+        **figures[0],
+        "catalog": {"tools": len(catalog), "version": catalog.version},
+        "requests": {
+            "all": len(requests),
+            "fitting": len(assessed[0].fitting),
+            "nothing_fits": len(requests) - len(assessed[0].fitting),
+            "groups": len({request.group for request in requests}),
+            "unknown_tools": _unknown(requests, catalog),
+        },
+        "configurations": figures,
+        "comparisons": [
+            {
+                "metric": each.metric,
+                "name": each.name,
+                "than": each.than,
+                "difference": _round(each.difference.value),
+                "interval": _interval(each.difference),
+                "verdict": each.verdict,
+            }
+            for each in comparisons
+        ],
+    }
+
+
+def _figures(assessed: Assessed, at: int) -> dict[str, Any]:
+    metrics = dict(assessed.metrics)
+    if f"recall@{at}" not in metrics:
+        metrics[f"recall@{at}"] = assessed.recall_curve()[at - 1]
+    no_fit = {
+        "auroc": assessed.no_fit.auroc,
+        "false_nothing": assessed.no_fit.false_nothing,
+        "caught": assessed.no_fit.caught,
+    }
+    tokens = assessed.tokens
+    return {
+        "configuration": assessed.name,
+        "metrics": _values(metrics),
+        "no_fit": _values(no_fit),
+        "latency_ms": _values(assessed.latency_ms),
+        "tokens": {
+            "sent": round(tokens.value, 1),
+            "all": assessed.tokens_all,
+            "share": _round(tokens.value / assessed.tokens_all) if assessed.tokens_all else None,
+        },
+        "intervals": {
+            "metrics": _intervals(metrics),
+            "no_fit": _intervals(no_fit),
+            "latency_ms": _intervals(assessed.latency_ms),
+            "tokens": {"sent": _interval(tokens)},
+        },
+    }
+
+
+def _values(estimates: Mapping[str, Estimate | None]) -> dict[str, float | None]:
+    return {name: None if each is None else _round(each.value) for name, each in estimates.items()}
+
+
+def _intervals(estimates: Mapping[str, Estimate | None]) -> dict[str, tuple[float, float] | None]:
+    return {name: None if each is None else _interval(each) for name, each in estimates.items()}
+
+
+def _interval(estimate: Estimate) -> tuple[float, float]:
+    return _round(estimate.low), _round(estimate.high)
+
+
+def _round(number: float) -> float:
+    return round(number, 4)

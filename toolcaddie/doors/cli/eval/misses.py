@@ -1,0 +1,109 @@
+"""`toolcaddie eval misses`: what selection left out and was wanted, with words that would find it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
+from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import ConfigError
+from toolcaddie.evaluation.misses import Misses, misses_of
+
+_MESSAGE_SHOWN = 60
+_UNMET_SHOWN = 5
+
+
+@click.command(
+    name="misses",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie eval misses --catalog gym\n"
+    "  toolcaddie eval misses --catalog gym --json\n"
+    "  toolcaddie eval misses --catalog gym --write hints.jsonl",
+)
+@catalog_option
+@click.option(
+    "--support", type=click.IntRange(min=1), default=2, show_default=True, help="Requests a hint must stand in."
+)
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help='Write the hints to this file, one {"name": ..., "hints": [...]} a line.',
+)
+@limit_option
+@database_option
+@json_option
+@click.pass_context
+def misses(
+    ctx: click.Context,
+    catalogs: tuple[str, ...],
+    support: int,
+    write: Path | None,
+    limit: int,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Show which tools were wanted and not selected, and what to do."""
+    as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
+    before = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
+    settings = settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before, database_url=database_url)
+    catalog = evaluated_catalog(settings)
+    found = misses_of(asyncio.run(log_of(settings, limit)).runs, catalog, support=support)
+    patch = found.patch()
+    if write is not None:
+        lines = (msgspec.json.encode({"name": name, "hints": hints}).decode() + "\n" for name, hints in patch.items())
+        try:
+            write.write_text("".join(lines), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{write} cannot be written: {error.strerror}; name another file") from error
+    if as_json:
+        print_json(_told(found))
+        return
+    _print(found)
+    if write is not None:
+        note(f"wrote hints for {len(patch)} tools to {write}")
+
+
+def _told(found: Misses) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(found)
+    told["patch"] = {name: {"hints": hints} for name, hints in found.patch().items()}
+    return told
+
+
+def _print(found: Misses) -> None:
+    if not found.tools and not found.unmet:
+        click.echo(
+            f"{found.runs:,} runs, {found.with_calls:,} of them called a tool; all that was called had been selected"
+        )
+        return
+    rows = [
+        (
+            each.tool,
+            each.missed,
+            each.served,
+            ", ".join(hint.word for hint in each.hints) if each.known else "(not in the catalog)",
+            shortened(each.requests[-1].message, _MESSAGE_SHOWN),
+        )
+        for each in found.tools
+    ]
+    if rows:
+        print_table(
+            ("tool", "missed", "served", "hints to add", "last request"),
+            rows,
+            right=("missed", "served"),
+            spare=("served",),
+        )
+        click.echo()
+    click.echo(f"{found.runs:,} runs, {found.with_calls:,} of them called a tool; {len(found.tools)} tools were missed")
+    if found.unmet:
+        click.echo(f"looked for, and nothing new called ({len(found.unmet)}):")
+        for each in found.unmet[-_UNMET_SHOWN:]:
+            click.echo(
+                f"  {each.by} {shortened(each.asked, _MESSAGE_SHOWN)!r}, for: {shortened(each.message, _MESSAGE_SHOWN)}"
+            )

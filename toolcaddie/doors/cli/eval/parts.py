@@ -1,0 +1,177 @@
+"""What the commands of `eval` share: configurations from settings, labelled requests, the log, and progress."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from msgspec.structs import replace
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.output import note
+from toolcaddie.doors.parts import PRACTICE, catalog_of, runtime_of
+from toolcaddie.errors import CatalogError, ConfigError
+from toolcaddie.evaluation.datasets import LabelledRequest, read_tools
+from toolcaddie.evaluation.finder import PresetFinder
+from toolcaddie.evaluation.recorded import Log, read_log
+from toolcaddie.plugins import PROVIDERS, load
+from toolcaddie.ports import Documents, Provider
+from toolcaddie.presets import PRESETS, SIGNALS
+from toolcaddie.run import RunRequest
+from toolcaddie.runtime import Runtime
+from toolcaddie.settings import EmbeddingSettings, Settings, effective_preset, load_settings
+
+DEFAULT_EMBEDDER = "minilm"
+
+limit_option = click.option(
+    "--limit", type=click.IntRange(min=1), default=100_000, show_default=True, help="Newest runs to look at."
+)
+signals_choice = click.Choice(sorted(SIGNALS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """What is measured, by name."""
+
+    name: str
+    settings: Settings
+
+
+def configurations(settings: Settings, signals: Sequence[str], others: Sequence[str]) -> list[Configuration]:
+    """The settings with each of the `signals`, or as they are; then the presets and settings files to compare with.
+
+    Raises `ConfigError` for a preset that does not choose.
+    """
+    found = [Configuration(name=name, settings=with_signals(settings, name)) for name in dict.fromkeys(signals)]
+    found = found or [Configuration(name=settings.preset, settings=settings)]
+    found.extend(_other(other, settings) for other in others)
+    names = [each.name for each in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"{twice!r} would be compared with itself; name it once")
+    for each in found:
+        chosen = effective_preset(each.settings)
+        if chosen.exposure != "selected":
+            raise ConfigError(
+                f"preset {chosen.name!r} does not select tools, so there is nothing to measure; name another"
+            )
+    return found
+
+
+def with_signals(settings: Settings, name: str) -> Settings:
+    """The settings with the rankers of these signals; only `embedding` has an embedder, and brings one where none is set."""
+    chosen = replace(settings, selection=replace(settings.selection, rankers=SIGNALS[name]))
+    if name != "embedding":
+        return replace(chosen, embedding=EmbeddingSettings())
+    if settings.embedding.embedder is None:
+        return replace(chosen, embedding=replace(settings.embedding, embedder=DEFAULT_EMBEDDER))
+    return chosen
+
+
+def _other(name: str, settings: Settings) -> Configuration:
+    if name in PRESETS:
+        return Configuration(name=name, settings=replace(settings, preset=name))
+    if not name.endswith(".toml"):
+        raise ConfigError(
+            f"--compare {name}: neither a preset ({', '.join(sorted(PRESETS))}) nor a settings file ending in .toml"
+        )
+    return Configuration(name=Path(name).stem, settings=load_settings(Path(name)))
+
+
+# --- catalogs and configurations --------------------------------------------------------------------------------------
+
+
+def evaluated_catalog(settings: Settings) -> Catalog:
+    """The tools of the settings' catalogs. Of a single .jsonl file also tools that could not be served: here they are only
+    looked for. Raises `ConfigError`."""
+    try:
+        return catalog_of(settings)
+    except CatalogError as error:
+        if len(settings.catalogs) != 1 or not settings.catalogs[0].endswith(".jsonl"):
+            raise
+        catalog = Catalog.of(read_tools(Path(settings.catalogs[0])), check_schemas=False)
+        first, *more = str(error).splitlines()
+        others = f" (and {len(more)} more)" if more else ""
+        note(f"this catalog could not be served as it is: {first}{others}; it is measured all the same")
+        return catalog
+
+
+@asynccontextmanager
+async def finders(
+    chosen: Sequence[Configuration], catalog: Catalog, requests: Sequence[LabelledRequest]
+) -> AsyncIterator[list[PresetFinder]]:
+    """What measures each configuration, with the vectors it needs."""
+    if not any(each.settings.embedding.embedder for each in chosen):
+        yield [_finder(each, catalog, None)[0] for each in chosen]
+        return
+    async with opened(chosen[0].settings) as database:  # vectors are kept for the next time
+        made = [_finder(each, catalog, database.documents) for each in chosen]
+        try:
+            for each, (_, runtime) in zip(chosen, made, strict=True):
+                if each.settings.embedding.embedder:
+                    with waiting(f"vectors of {len(catalog):,} tools"):
+                        await runtime.prepare(catalog, [RunRequest(messages=each.messages) for each in requests])
+            yield [finder for finder, _ in made]
+        finally:
+            for _, runtime in made:
+                await runtime.close()
+
+
+def _finder(chosen: Configuration, catalog: Catalog, documents: Documents | None) -> tuple[PresetFinder, Runtime]:
+    runtime = runtime_of(chosen.settings, (), _nobody(), documents=documents)
+    view = View(catalog=catalog)
+    selector, preset, query = runtime.finds_by(view)
+    return PresetFinder(name=chosen.name, view=view, selector=selector, preset=preset, query=query), runtime
+
+
+def _nobody() -> Provider:
+    """A provider, because a runtime has one; nobody is asked here."""
+    made: Provider = load(PROVIDERS, PRACTICE)(base_url=None, api_key=None, model=None)
+    return made
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+async def log_of(settings: Settings, limit: int) -> Log:
+    """The recorded runs. Raises `ConfigError` where there are none."""
+    async with opened(settings) as database:
+        with progress("reading the log") as told:
+            log = await read_log(database.events, limit=limit, done=told)
+    if log.unread:
+        note(f"{log.unread} runs could not be understood and are left out")
+    if not log.runs:
+        raise ConfigError(
+            f"{settings.database_url} holds no run that selected tools; runs are recorded by `toolcaddie run`, `chat` and "
+            "`serve`, or name another database with --database-url"
+        )
+    return log
+
+
+# --- progress ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, if that is a terminal; told how many of how many are done."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, of: bar.update(task, completed=done, total=of)
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """A sign of life on stderr, if that is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(what):
+        yield

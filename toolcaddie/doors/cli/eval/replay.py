@@ -1,0 +1,116 @@
+"""`toolcaddie eval replay`: a recorded run selected again, under another configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from toolcaddie.doors.cli.eval.parts import configurations, evaluated_catalog, finders, signals_choice
+from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.trail import LAST, events_of
+from toolcaddie.errors import RequestError
+from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.evaluation.recorded import RecordedRun, recorded
+from toolcaddie.evaluation.replay import Replay, check_replayable, replayed
+from toolcaddie.ports import EventRecord, RunSummary
+from toolcaddie.settings import Settings
+
+_MESSAGE_SHOWN = 100
+_NAMES_SHOWN = 12
+
+
+@click.command(
+    name="replay",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie eval replay last --catalog gym --preset keyword\n"
+    "  toolcaddie eval replay run_0123 --catalog gym --signals lexical --json",
+)
+@click.argument("run_id")
+@catalog_option
+@preset_option
+@click.option("--signals", type=signals_choice, help="What tools are found by.")
+@database_option
+@json_option
+@click.pass_context
+def replay(
+    ctx: click.Context,
+    run_id: str,
+    catalogs: tuple[str, ...],
+    preset: str | None,
+    signals: str | None,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Select a recorded run again and show what would have changed.
+
+    RUN_ID is the id of a run, or 'last'.
+    """
+    as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
+    before = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
+    settings = settings_of(
+        ctx.find_object(Common) or Common(), catalogs=catalogs or before, preset=preset, database_url=database_url
+    )
+    told = asyncio.run(_replayed(settings, run_id, signals))
+    print_json(_told(told)) if as_json else _print(told)
+
+
+async def _replayed(settings: Settings, run_id: str, signals: str | None) -> Replay:
+    run = _run(await events_of(settings, run_id), run_id)
+    check_replayable(run)
+    catalog = evaluated_catalog(settings)
+    chosen = configurations(settings, [signals] if signals else [], [])
+    asked = LabelledRequest(messages=run.messages, gold=frozenset(), group="")
+    async with finders(chosen, catalog, [asked]) as (finder,):
+        return replayed(run, finder.select(run.messages), catalog)
+
+
+def _run(events: Sequence[EventRecord], run_id: str) -> RecordedRun:
+    first = events[0]
+    summary = RunSummary(run_id=first.run_id, started=first.at, message="", status="", principal="", preset="")
+    try:
+        run = recorded(summary, events)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise RequestError(
+            f"run {first.run_id} cannot be replayed: its rows are not what we write ({error})"
+        ) from error
+    if run is None:
+        shown = run_id if run_id == LAST else first.run_id
+        raise RequestError(
+            f"run {first.run_id} selected no tools, so there is nothing to replay; see `toolcaddie trail {shown}`"
+        )
+    return run
+
+
+def _told(found: Replay) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(found)
+    told["verdict"] = found.verdict
+    return told
+
+
+def _print(found: Replay) -> None:
+    click.echo(f"{found.run_id}: {shortened(found.message, _MESSAGE_SHOWN)}")
+    for remark in found.notes:
+        note(remark)
+    click.echo()
+    if found.called:
+        rows = [(each.name, _yes(each.before), _yes(each.after)) for each in found.called]
+        print_table(("called", "then", "now"), rows)
+        click.echo()
+    click.echo(f"{found.kept} tools in both; tokens {found.tokens_before:,} then, {found.tokens_after:,} now")
+    for sign, names in (("+", found.added), ("-", found.removed)):
+        if names:
+            more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+            click.echo(f"{sign}{len(names)}: {', '.join(names[:_NAMES_SHOWN])}{more}")
+    if found.no_match_after and not found.no_match_before:
+        click.echo("now nothing in the catalog fits this message")
+    click.echo(found.verdict)
+
+
+def _yes(selected: bool) -> str:
+    return "selected" if selected else "missed"

@@ -1,0 +1,141 @@
+"""`toolcaddie eval usage`: what the trail says of how the catalog is used, and what its defaults and relations should be."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+import msgspec
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
+from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
+from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import ConfigError
+from toolcaddie.evaluation.usage import SUPPORT, Usage, usage_of
+
+_TOOLS_SHOWN = 20
+_NAMES_SHOWN = 12
+
+
+@click.command(
+    name="usage",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie eval usage --catalog gym\n"
+    "  toolcaddie eval usage --catalog gym --role staff --json\n"
+    "  toolcaddie eval usage --support 20 --all",
+)
+@catalog_option
+@click.option("--role", help="Only runs of this role.")
+@click.option("--bot", help="Only runs of this bot.")
+@click.option(
+    "--support", type=click.IntRange(min=1), default=SUPPORT, show_default=True, help="Runs a proposal needs at least."
+)
+@click.option("--all", "show_all", is_flag=True, help="List every tool, not the most used ones.")
+@limit_option
+@database_option
+@json_option
+@click.pass_context
+def usage(
+    ctx: click.Context,
+    catalogs: tuple[str, ...],
+    role: str | None,
+    bot: str | None,
+    support: int,
+    show_all: bool,
+    limit: int,
+    database_url: str | None,
+    as_json: bool,
+) -> None:
+    """Show which categories and tools are used, and what follows."""
+    as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
+    before = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
+    settings = settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before, database_url=database_url)
+    catalog = evaluated_catalog(settings) if settings.catalogs else None
+    log = asyncio.run(log_of(settings, limit))
+    runs = [run for run in log.runs if role in (None, run.role) and bot in (None, run.bot)]
+    if not runs:
+        known = (
+            sorted({run.role or "none" for run in log.runs})
+            if role
+            else sorted({run.bot or "none" for run in log.runs})
+        )
+        raise ConfigError(f"no recorded run is of that {'role' if role else 'bot'}; there are {', '.join(known)}")
+    found = usage_of(runs, catalog, support=support)
+    if as_json:
+        print_json(_told(found, catalog))
+    else:
+        _print(found, catalog, support=support, show_all=show_all)
+
+
+def _told(found: Usage, catalog: Catalog | None) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(found)
+    told["catalog_known"] = catalog is not None
+    return told
+
+
+def _print(found: Usage, catalog: Catalog | None, *, support: int, show_all: bool) -> None:
+    click.echo(
+        f"{found.runs:,} runs from {local_time(found.since)} to {local_time(found.until)}; {found.with_calls:,} called a tool; "
+        f"in {found.no_match:,} nothing matched"
+    )
+    if found.categories:
+        click.echo()
+        rows = [
+            (use.name, use.matched, use.related, use.default, use.sent, use.called, use.missed)
+            for use in found.categories
+        ]
+        columns = ("category", "matched", "related", "default", "sent", "called", "missed")
+        print_table(columns, rows, right=columns[1:], spare=("default", "related"))
+    shown = [use for use in found.tools if use.calls or show_all][: None if show_all else _TOOLS_SHOWN]
+    if shown:
+        click.echo()
+        columns = ("tool", "calls", "failed", "missed", "sent", "unused tokens", "category")
+        tools = [
+            (use.name, use.calls, use.failed, use.missed, use.sent, f"{use.tokens:,}", use.category) for use in shown
+        ]
+        print_table(columns, tools, right=columns[1:-1], spare=("category", "sent"))
+    click.echo()
+    _print_idle(found, catalog)
+    click.echo()
+    _print_proposals(found, support)
+
+
+def _print_idle(found: Usage, catalog: Catalog | None) -> None:
+    tokens = found.tokens
+    if tokens.sent:
+        about = "" if tokens.exact else "about "
+        click.echo(
+            f"tokens: {tokens.sent:,} of definitions sent, {tokens.sent / tokens.all:.0%} of what sending all would have taken; "
+            f"{about}{tokens.unused:,} of them ({tokens.unused / tokens.sent:.0%}) of tools the run did not call"
+            if tokens.all
+            else f"tokens: {tokens.sent:,} of definitions sent; {about}{tokens.unused:,} of tools the run did not call"
+        )
+    if found.never_called:
+        click.echo(f"sent and never called ({len(found.never_called)}): {_names(found.never_called)}")
+    if catalog is None:
+        note("without --catalog only what the trail names is known; with it, tools that were never sent are listed too")
+    elif found.never_sent:
+        click.echo(f"never sent nor called ({len(found.never_sent)}): {_names(found.never_sent)}")
+
+
+def _print_proposals(found: Usage, support: int) -> None:
+    changes = [each for each in found.defaults if each.advice != "keep"]
+    for default in found.defaults:
+        why = f"called in {default.runs} runs, {default.share:.0%}" if default.runs else "never called"
+        click.echo(f"default categories: {default.advice} {default.category} ({why})")
+    for pair in found.related:
+        known = ", as the catalog has it" if pair.known else ""
+        click.echo(
+            f"related categories: {pair.category} brings {pair.related} ({pair.runs} runs, {pair.confidence:.0%} of its runs, "
+            f"lift {pair.lift:.1f}, at least {pair.low:.1f}){known}"
+        )
+    if not changes and not any(not pair.known for pair in found.related):
+        click.echo(f"nothing to propose: no change rests on {support} runs or more")
+
+
+def _names(names: tuple[str, ...]) -> str:
+    more = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")

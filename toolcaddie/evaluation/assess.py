@@ -1,0 +1,281 @@
+"""A configuration on labelled requests, as it serves them: what it ranks first, what it sends, whether it knows when nothing
+fits, and what that costs. What was found for each request is kept, so that two configurations can be compared one by one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.evaluation.measure import DEPTH, FIGURES, Figure
+from toolcaddie.evaluation.metrics import Estimate, auroc_of, difference_of, mean_of, quantile_of, recall
+from toolcaddie.message import Message
+from toolcaddie.run import Selection
+from toolcaddie.schema import definition_tokens
+from toolcaddie.selection.selector import Ranked
+
+SENT = {
+    "recall@sent": lambda names, gold: len(gold.intersection(names)) / len(gold),
+    "complete@sent": lambda names, gold: float(gold <= set(names)),
+}
+"""Of what is sent under the budget, whatever the order."""
+
+
+class Finder(Protocol):
+    """What is measured: a selector with its preset over one catalog."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def catalog(self) -> Catalog: ...
+    def select(self, messages: Sequence[Message]) -> Selection:
+        """What a request carries."""
+        ...
+
+    def ranked(self, messages: Sequence[Message], limit: int) -> Ranked:
+        """The order in which tools are preferred, whatever the budget."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one request was given."""
+
+    names: tuple[str, ...]
+    """At most `DEPTH`, the best first."""
+    fit: float
+    """How well the best one serves the request; the higher, the surer."""
+    nothing: bool
+    """The floor said that no tool fits."""
+    sent: tuple[str, ...]
+    tokens: int
+    """Of what is sent, meta tools aside."""
+    seconds: float
+    """From the messages to the selection."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoFit:
+    """Whether it is seen that no tool fits. Each None where there is nothing to measure it on."""
+
+    auroc: Estimate | None
+    """How often a request that some tool fits scores higher than one that none fits."""
+    false_nothing: Estimate | None
+    """The share of requests that some tool fits of which the floor says that none does."""
+    caught: Estimate | None
+    """The share of requests that no tool fits of which the floor says so."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessed:
+    """One configuration's outcomes, request by request, and the figures they come to."""
+
+    name: str
+    catalog: Catalog
+    requests: tuple[LabelledRequest, ...]
+    outcomes: tuple[Outcome, ...]
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Estimate]:
+        """`recall@5`, `complete@5`, `ndcg@10`, `recall@sent` and more, over the requests that some tool fits."""
+        groups = [request.group for request in self.fitting]
+        return {name: mean_of(self.values(name), groups) for name in (*FIGURES, *SENT)}
+
+    @cached_property
+    def no_fit(self) -> NoFit:
+        fits = [bool(request.gold) for request in self.requests]
+        said = [float(outcome.nothing) for outcome in self.outcomes]
+        groups = [request.group for request in self.requests]
+
+        def share(of: bool) -> Estimate | None:
+            chosen = [i for i, fit in enumerate(fits) if fit is of]
+            return mean_of([said[i] for i in chosen], [groups[i] for i in chosen]) if chosen else None
+
+        mixed = any(fits) and not all(fits)
+        return NoFit(
+            auroc=auroc_of([outcome.fit for outcome in self.outcomes], fits) if mixed else None,
+            false_nothing=share(True),
+            caught=share(False),
+        )
+
+    @cached_property
+    def latency_ms(self) -> Mapping[str, Estimate]:
+        """`p50` and `p99`, by the clock on the wall."""
+        times = [1e3 * outcome.seconds for outcome in self.outcomes]
+        return {"p50": quantile_of(times, 0.5), "p99": quantile_of(times, 0.99)}
+
+    @cached_property
+    def tokens(self) -> Estimate:
+        """Of what is sent, the mean over all requests."""
+        return mean_of([float(outcome.tokens) for outcome in self.outcomes], [each.group for each in self.requests])
+
+    @cached_property
+    def tokens_all(self) -> int:
+        """What every definition of the catalog takes."""
+        return definition_tokens(self.catalog)
+
+    @property
+    def fitting(self) -> tuple[LabelledRequest, ...]:
+        """The requests that some tool fits."""
+        return tuple(request for request in self.requests if request.gold)
+
+    def values(self, metric: str) -> list[float]:
+        """One value for each of `fitting`. Raises `KeyError` for a name that is no metric."""
+        if metric in SENT:
+            return [SENT[metric](outcome.sent, request.gold) for outcome, request in self._fitted()]
+        figure = figure_of(metric)
+        return [figure(outcome.names, request.gold) for outcome, request in self._fitted()]
+
+    def recall_curve(self) -> list[Estimate]:
+        """Recall at 1, 2, ... `DEPTH` places."""
+        groups = [request.group for request in self.fitting]
+        return [
+            mean_of([recall(outcome.names, request.gold, k) for outcome, request in self._fitted()], groups)
+            for k in range(1, DEPTH + 1)
+        ]
+
+    def tokens_curve(self) -> list[float]:
+        """What the definitions of the first 1, 2, ... `DEPTH` tools take, the mean over the requests."""
+        cost = {tool.name: definition_tokens((tool,)) for tool in self.catalog}
+        rows = np.zeros((len(self.outcomes), DEPTH))
+        for row, outcome in zip(rows, self.outcomes, strict=True):
+            row[: len(outcome.names)] = [cost.get(name, 0) for name in outcome.names]
+        means: list[float] = rows.cumsum(axis=1).mean(axis=0).tolist()
+        return means
+
+    def roc(self) -> list[tuple[float, float]]:
+        """Points (share of requests that some tool fits called "nothing", share of the others called so), as the demanded
+        fit rises; empty where all requests are of one kind."""
+        fits = np.array([bool(request.gold) for request in self.requests])
+        if fits.all() or not fits.any():
+            return []
+        values = np.array([outcome.fit for outcome in self.outcomes])
+        bars = [-np.inf, *np.unique(values).tolist(), np.inf]
+        return [(float((values[fits] < bar).mean()), float((values[~fits] < bar).mean())) for bar in bars]
+
+    def by_category(self) -> dict[str, tuple[int, Estimate]]:
+        """Recall@5 by the category of the first right tool in catalog order, with the number of requests; the most first."""
+        return self._by(lambda request: self._category(request.gold))
+
+    def by_kind(self) -> dict[str, tuple[int, Estimate]]:
+        """Recall@5 by what kind of request it is."""
+        return self._by(_kind)
+
+    def misses(self, limit: int) -> Iterator[tuple[LabelledRequest, Outcome]]:
+        """The requests served worst: those that miss the most right tools first, then those that find them last."""
+
+        def badness(pair: tuple[Outcome, LabelledRequest]) -> tuple[float, float]:
+            outcome, request = pair
+            return recall(outcome.names, request.gold, 5), FIGURES["ndcg@10"](outcome.names, request.gold)
+
+        worst = sorted(self._fitted(), key=badness)[:limit]
+        return ((request, outcome) for outcome, request in worst if recall(outcome.names, request.gold, 5) < 1)
+
+    def _fitted(self) -> list[tuple[Outcome, LabelledRequest]]:
+        return [pair for pair in zip(self.outcomes, self.requests, strict=True) if pair[1].gold]
+
+    def _category(self, gold: frozenset[str]) -> str:
+        places = sorted(place for name in gold if (place := self.catalog.position(name)) is not None)
+        return (self.catalog.tools[places[0]].category if places else None) or ""
+
+    def _by(self, kind: Callable[[LabelledRequest], str]) -> dict[str, tuple[int, Estimate]]:
+        members: dict[str, list[tuple[float, str]]] = {}
+        for value, request in zip(self.values("recall@5"), self.fitting, strict=True):
+            members.setdefault(kind(request), []).append((value, request.group))
+        most_first = sorted(members.items(), key=lambda item: -len(item[1]))
+        return {
+            name: (len(found), mean_of([value for value, _ in found], [group for _, group in found]))
+            for name, found in most_first
+        }
+
+
+def assess(
+    finder: Finder, requests: Sequence[LabelledRequest], *, done: Callable[[int, int], None] = lambda asked, of: None
+) -> Assessed:
+    """Ask for every request once. `done` is told how many of how many were asked for.
+
+    Raises `ValueError` where no request has a right tool: there is nothing to find.
+    """
+    if not any(request.gold for request in requests):
+        raise ValueError("no request has a right tool; label some before measuring")
+    finder.select(requests[0].messages)  # what is worked out once of a catalog is no request's cost
+    outcomes = []
+    for number, request in enumerate(requests, start=1):
+        outcomes.append(_outcome(finder, request))
+        done(number, len(requests))
+    return Assessed(name=finder.name, catalog=finder.catalog, requests=tuple(requests), outcomes=tuple(outcomes))
+
+
+def _outcome(finder: Finder, request: LabelledRequest) -> Outcome:
+    started = time.perf_counter()
+    selection = finder.select(request.messages)
+    seconds = time.perf_counter() - started
+    ranked = finder.ranked(request.messages, DEPTH)
+    return Outcome(
+        names=tuple(found.tool.name for found in ranked.tools),
+        fit=ranked.fit,
+        nothing=selection.no_match or not ranked.tools,
+        sent=selection.names,
+        tokens=selection.tokens_selected,
+        seconds=seconds,
+    )
+
+
+def figure_of(metric: str) -> Figure:
+    """The figure of a name such as `recall@5`, for any number. Raises `KeyError`."""
+    if metric in FIGURES:
+        return FIGURES[metric]
+    name, _, places = metric.partition("@")
+    if name != "recall" or not places.isdecimal() or not 1 <= int(places) <= DEPTH:
+        raise KeyError(metric)
+    return lambda names, gold: recall(names, gold, int(places))
+
+
+COMPARED = ("recall@5", "complete@10", "ndcg@10", "recall@sent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """How far one configuration is above another in one metric, request by request."""
+
+    metric: str
+    name: str
+    than: str
+    difference: Estimate
+
+    @property
+    def verdict(self) -> str:
+        """In words: which is better, or that these requests do not say."""
+        if self.difference.low > 0:
+            return f"{self.name} is better than {self.than}"
+        if self.difference.high < 0:
+            return f"{self.name} is worse than {self.than}"
+        if self.difference.low == self.difference.high == 0:
+            return f"{self.name} and {self.than} are the same"
+        return f"undecided between {self.name} and {self.than}"
+
+
+def compared(one: Assessed, other: Assessed, metrics: Sequence[str] = COMPARED) -> list[Compared]:
+    """`one` against `other` on the same requests: the interval is that of the paired difference (bootstrap over groups), which
+    is far narrower than the two intervals side by side."""
+    groups = [request.group for request in one.fitting]
+    return [
+        Compared(
+            metric=metric,
+            name=one.name,
+            than=other.name,
+            difference=difference_of(one.values(metric), other.values(metric), groups),
+        )
+        for metric in metrics
+    ]
+
+
+def _kind(request: LabelledRequest) -> str:
+    wanted = "one tool" if len(request.gold) == 1 else "several tools"
+    return f"{wanted}, {'in a conversation' if len(request.messages) > 1 else 'first message'}"

@@ -1,0 +1,41 @@
+"""A selector with its preset over one catalog, as `assess` measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.message import Message
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.presets import Preset
+from toolcaddie.run import RunRequest, SelectedTool, Selection
+from toolcaddie.selection.selector import Ranked, Selector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresetFinder:
+    """Implements `assess.Finder`. A preset that chooses by categories alone has no order of its own: there the tools stand
+    as they are sent."""
+
+    name: str
+    view: View
+    selector: Selector
+    preset: Preset
+    query: Callable[[RunRequest], SelectionQuery]
+    """What makes a request the selector's query: with the places that meta tools take."""
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.view.catalog
+
+    def select(self, messages: Sequence[Message]) -> Selection:
+        return self.selector.select(self.view, self.query(RunRequest(messages=messages)), self.preset.budget)
+
+    def ranked(self, messages: Sequence[Message], limit: int) -> Ranked:
+        query = self.query(RunRequest(messages=messages))
+        if any(name != "categories" for name in self.preset.selection.rankers):
+            return self.selector.ranked(self.view, query, limit)
+        selection = self.selector.select(self.view, query, self.preset.budget)
+        sent: Sequence[SelectedTool] = () if selection.no_match else selection.tools
+        return Ranked(tools=tuple(tool for tool in sent if not tool.core)[:limit], fit=float(not selection.no_match))

@@ -1,0 +1,37 @@
+"""Labelled requests as a log: what would have been learned, had they been served."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.presets import SelectionSettings
+from toolcaddie.run import Principal
+from toolcaddie.selection.learned import CalledTool, LogEntry, called
+from toolcaddie.selection.query import query_words
+
+
+def entries_of(
+    requests: Iterable[LabelledRequest],
+    catalog: Catalog,
+    *,
+    settings: SelectionSettings | None = None,
+    principal: Principal | None = None,
+) -> Iterator[LogEntry]:
+    """What each request that some tool fits teaches. Tools the catalog does not have are known by their names alone."""
+    chosen = settings or SelectionSettings()
+    for request in requests:
+        if not request.gold:
+            continue
+        words = query_words(
+            SelectionQuery(messages=request.messages), window=chosen.window, window_user=chosen.window_user
+        )
+        tools = ((name, catalog.get(name)) for name in sorted(request.gold))
+        yield LogEntry(
+            words=words,
+            tools=tuple(CalledTool(name=name) if tool is None else called(tool) for name, tool in tools),
+            principal=principal,
+            group=request.group,
+        )

@@ -1,0 +1,110 @@
+"""A recorded run selected again: what another configuration would have sent, and whether what was really called is in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.errors import RequestError
+from toolcaddie.evaluation.recorded import RecordedRun
+from toolcaddie.run import Selection
+from toolcaddie.schema import definition_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalledTool:
+    """A tool that the run called, and who would have had it."""
+
+    name: str
+    before: bool
+    after: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A run as it was selected then and as it would be now."""
+
+    run_id: str
+    message: str
+    preset: str
+    """That of the run."""
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    kept: int
+    called: tuple[CalledTool, ...]
+    tokens_before: int
+    tokens_after: int
+    no_match_before: bool
+    no_match_after: bool
+    notes: tuple[str, ...]
+    """What makes the comparison less than exact, a sentence each."""
+
+    @property
+    def verdict(self) -> str:
+        """What the change would have meant for this run, in words."""
+        gained = sum(each.after and not each.before for each in self.called)
+        lost = sum(each.before and not each.after for each in self.called)
+        if not self.called:
+            return "no tool was called, so nothing says which selection is better"
+        if gained and not lost:
+            return f"better: {gained} more of the {len(self.called)} tools called would have been selected"
+        if lost and not gained:
+            return f"worse: {lost} of the {len(self.called)} tools called would not have been selected"
+        if gained:
+            return f"mixed: {gained} more of the {len(self.called)} tools called, {lost} fewer"
+        if all(each.after for each in self.called):
+            return f"the same: every tool called is in both ({len(self.called)})"
+        return f"the same: {sum(each.after for each in self.called)} of {len(self.called)} tools called are in both"
+
+
+def replayed(run: RecordedRun, selection: Selection, catalog: Catalog) -> Replay:
+    """`selection` is what another configuration makes of `run.messages` on `catalog`, that of now.
+
+    Raises `RequestError` where the run says nothing that could be selected for again.
+    """
+    check_replayable(run)
+    before, after = set(run.selected), set(selection.names)
+    return Replay(
+        run_id=run.run_id,
+        message=run.message,
+        preset=run.preset,
+        added=tuple(name for name in selection.names if name not in before),
+        removed=tuple(name for name in run.selected if name not in after),
+        kept=len(before & after),
+        called=tuple(CalledTool(name=name, before=name in before, after=name in after) for name in run.used),
+        tokens_before=run.tokens_selected or _tokens(run.selected, catalog),
+        tokens_after=selection.tokens_selected,
+        no_match_before=run.no_match,
+        no_match_after=selection.no_match,
+        notes=tuple(_notes(run, catalog)),
+    )
+
+
+def check_replayable(run: RecordedRun) -> None:
+    """Raise `RequestError` where the run says nothing that could be selected for again."""
+    if not run.message.strip():
+        raise RequestError(f"run {run.run_id} cannot be replayed: the trail holds no words it was to answer")
+
+
+def _notes(run: RecordedRun, catalog: Catalog) -> list[str]:
+    notes = []
+    if run.catalog_version != catalog.version:
+        gone = [name for name in run.selected if catalog.position(name) is None]
+        what = f"; of the tools selected then it lacks {', '.join(gone[:5])}" if gone else ""
+        more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
+        notes.append(
+            f"the catalog is another one now ({len(catalog)} tools, {run.catalog_size} then){what}{more}; "
+            "what is selected is selected from that of now"
+        )
+    if run.cut:
+        notes.append("a message was longer than what the trail keeps of it; the rest is not looked at")
+    if run.classified is not None:
+        notes.append(
+            f"a model named categories for the run ({', '.join(run.classified) or 'none'}); they are not asked for again"
+        )
+    return notes
+
+
+def _tokens(names: Sequence[str], catalog: Catalog) -> int:
+    return definition_tokens(tool for name in names if (tool := catalog.get(name)) is not None)

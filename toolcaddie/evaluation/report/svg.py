@@ -1,0 +1,248 @@
+"""Plots as SVG. Colours are classes and variables of the page's style, so that a plot follows the reader's light or dark.
+
+Whatever is written into a plot is escaped here, at the one place where text becomes markup.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+Point = tuple[float, float]
+
+WIDTH = 560.0
+"""Of every plot, in its own units; the page scales it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """A line, perhaps with a band around it."""
+
+    name: str
+    points: Sequence[Point]
+    band: Sequence[tuple[float, float, float]] = ()
+    """x, low, high."""
+    marked: bool = True
+    """A dot at each point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whisker:
+    """A value with its interval. `series` is the number of its colour."""
+
+    value: float
+    low: float
+    high: float
+    series: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of a dot plot."""
+
+    label: str
+    whiskers: Sequence[Whisker]
+    note: str = ""
+
+
+def lines(
+    series: Sequence[Series],
+    *,
+    x: str,
+    y: str,
+    x_range: Point,
+    y_range: Point = (0.0, 1.0),
+    marks: Sequence[tuple[Point, str, int]] = (),
+    diagonal: bool = False,
+    percent: bool = False,
+    height: float = 330.0,
+) -> str:
+    """Lines over a grid. `marks`: single points with a text and the number of their series."""
+    frame = _Frame(x_range=x_range, y_range=y_range, height=height, left=52.0, bottom=46.0)
+    drawn = [frame.grid(x, y, percent=percent)]
+    if diagonal:
+        drawn.append(frame.path([(x_range[0], y_range[0]), (x_range[1], y_range[1])], "chance"))
+    for number, each in enumerate(series):
+        if each.band:
+            up = [(at, high) for at, _, high in each.band]
+            down = [(at, low) for at, low, _ in reversed(each.band)]
+            drawn.append(frame.area([*up, *down], f"band s{number % 6}"))
+    for number, each in enumerate(series):
+        drawn.append(frame.path(each.points, f"line s{number % 6}"))
+        if each.marked:
+            drawn.extend(
+                frame.dot(point, f"dot s{number % 6}", f"{each.name}: {_number(point[0])} → {point[1]:.3f}")
+                for point in each.points
+            )
+    drawn.extend(frame.star(point, f"mark s{number % 6}", text) for point, text, number in marks)
+    names = [each.name for each in series]
+    return _svg("".join(drawn), height, f"{y} against {x}: {', '.join(names)}")
+
+
+def dots(
+    rows: Sequence[Row],
+    *,
+    x_range: Point = (0.0, 1.0),
+    zero: float | None = None,
+    left: float = 170.0,
+    label: str,
+    series: int = 1,
+    signed: bool = False,
+) -> str:
+    """Rows of values with their intervals, the whiskers of a row below each other."""
+    step, inner = 14.0 * max(1, series) + 12.0, 14.0
+    height = 12.0 + step * len(rows) + 34.0
+    frame = _Frame(x_range=x_range, y_range=(0.0, 1.0), height=height, left=left, bottom=34.0, right=64.0)
+    drawn = [frame.columns(signed=signed)]
+    if zero is not None:
+        drawn.append(
+            f'<line class="zero" x1="{frame.x(zero):.1f}" x2="{frame.x(zero):.1f}" y1="8" y2="{height - 34:.1f}"/>'
+        )
+    for number, row in enumerate(rows):
+        top = 12.0 + step * number
+        middle = top + (step - 12.0) / 2
+        drawn.append(_text(left - 10, middle + 4, _cut(row.label, left), "label end", full=row.label))
+        if row.note:
+            drawn.append(_text(WIDTH - 4, middle + 4, row.note, "tick end"))
+        for place, whisker in enumerate(row.whiskers):
+            drawn.append(frame.whisker(whisker, top + inner * (place + 0.5)))
+    return _svg("".join(drawn), height, label)
+
+
+def bars(
+    groups: Sequence[tuple[str, Sequence[float]]], edges: Sequence[float], *, x: str, y: str, height: float = 300.0
+) -> str:
+    """Histograms over each other: for each group the share in each bin."""
+    top = max((value for _, values in groups for value in values), default=1.0) or 1.0
+    frame = _Frame(x_range=(edges[0], edges[-1]), y_range=(0.0, _nice(top)), height=height, left=52.0, bottom=46.0)
+    drawn = [frame.grid(x, y, percent=True)]
+    for number, (name, values) in enumerate(groups):
+        for low, high, value in zip(edges, edges[1:], values, strict=False):
+            x0, x1, y0, y1 = frame.x(low), frame.x(high), frame.y(0.0), frame.y(value)
+            told = escape(f"{name}: {value:.1%} between {low:.2f} and {high:.2f}")
+            drawn.append(
+                f'<rect class="bar s{number % 6}" x="{x0 + 1:.1f}" y="{y1:.1f}" width="{max(0.5, x1 - x0 - 2):.1f}" '
+                f'height="{max(0.0, y0 - y1):.1f}"><title>{told}</title></rect>'
+            )
+    return _svg("".join(drawn), height, f"{y} by {x}")
+
+
+# --- the frame ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Frame:
+    """From values to places."""
+
+    x_range: Point
+    y_range: Point
+    height: float
+    left: float
+    bottom: float
+    right: float = 16.0
+    top: float = 12.0
+
+    def x(self, value: float) -> float:
+        low, high = self.x_range
+        share = (value - low) / (high - low) if high > low else 0.5
+        return self.left + min(1.0, max(0.0, share)) * (WIDTH - self.left - self.right)
+
+    def y(self, value: float) -> float:
+        low, high = self.y_range
+        share = (value - low) / (high - low) if high > low else 0.5
+        return self.height - self.bottom - min(1.0, max(0.0, share)) * (self.height - self.bottom - self.top)
+
+    def grid(self, x: str, y: str, *, percent: bool = False) -> str:
+        base, end = self.height - self.bottom, WIDTH - self.right
+        drawn = []
+        for value in _ticks(*self.y_range):
+            at = self.y(value)
+            drawn.append(f'<line class="grid" x1="{self.left}" x2="{end}" y1="{at:.1f}" y2="{at:.1f}"/>')
+            drawn.append(_text(self.left - 8, at + 4, f"{value:.0%}" if percent else _number(value), "tick end"))
+        drawn.extend(_text(self.x(value), base + 18, _number(value), "tick middle") for value in _ticks(*self.x_range))
+        drawn.append(f'<line class="axis" x1="{self.left}" x2="{end}" y1="{base}" y2="{base}"/>')
+        drawn.append(_text((self.left + end) / 2, self.height - 8, x, "axis-name middle"))
+        middle = (self.top + base) / 2
+        drawn.append(
+            f'<text class="axis-name middle" transform="translate(14 {middle:.1f}) rotate(-90)">{escape(y)}</text>'
+        )
+        return "".join(drawn)
+
+    def columns(self, *, signed: bool) -> str:
+        base = self.height - self.bottom
+        drawn = []
+        for value in _ticks(*self.x_range):
+            at = self.x(value)
+            drawn.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="8" y2="{base:.1f}"/>')
+            text = f"{value:+.2g}" if signed and value else _number(value)
+            drawn.append(_text(at, base + 18, text, "tick middle"))
+        return "".join(drawn)
+
+    def path(self, points: Sequence[Point], kind: str) -> str:
+        if not points:
+            return ""
+        return f'<path class="{kind}" d="{self._steps(points)}"/>'
+
+    def area(self, points: Sequence[Point], kind: str) -> str:
+        return f'<path class="{kind}" d="{self._steps(points)}Z"/>' if points else ""
+
+    def dot(self, point: Point, kind: str, text: str) -> str:
+        x, y = self.x(point[0]), self.y(point[1])
+        return f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.2"><title>{escape(text)}</title></circle>'
+
+    def star(self, point: Point, kind: str, text: str) -> str:
+        x, y = self.x(point[0]), self.y(point[1])
+        d = f"M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7z"
+        return f'<path class="{kind}" d="{d}"><title>{escape(text)}</title></path>'
+
+    def whisker(self, whisker: Whisker, y: float) -> str:
+        low, high, at = self.x(whisker.low), self.x(whisker.high), self.x(whisker.value)
+        kind = f"s{whisker.series % 6}"
+        told = escape(whisker.text or f"{whisker.value:.3f} [{whisker.low:.3f}, {whisker.high:.3f}]")
+        return (
+            f'<g><title>{told}</title><line class="whisker {kind}" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<circle class="dot {kind}" cx="{at:.1f}" cy="{y:.1f}" r="4"/></g>'
+        )
+
+    def _steps(self, points: Iterable[Point]) -> str:
+        return "".join(f"{'L' if i else 'M'}{self.x(x):.1f} {self.y(y):.1f}" for i, (x, y) in enumerate(points))
+
+
+def _svg(inner: str, height: float, label: str) -> str:
+    return f'<svg viewBox="0 0 {WIDTH:g} {height:g}" role="img" aria-label="{escape(label)}">{inner}</svg>'
+
+
+def _text(x: float, y: float, text: str, kind: str, *, full: str = "") -> str:
+    title = f"<title>{escape(full)}</title>" if full and full != text else ""
+    return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}{title}</text>'
+
+
+def _cut(text: str, room: float) -> str:
+    most = max(4, int(room / 7.2) - 1)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round values from low to high, about five."""
+    if not high > low:
+        return [low]
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [round(n * step, 10) for n in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def _nice(value: float) -> float:
+    """The next round number that is not below."""
+    power = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
+    return next(power * factor for factor in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * factor >= value * 0.999)
+
+
+def _number(value: float) -> str:
+    if value and abs(value) >= 10_000:
+        return f"{value / 1_000:,.0f}k"
+    return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.3g}"
