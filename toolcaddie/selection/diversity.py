@@ -1,0 +1,127 @@
+"""Tools for all that a request names, not fifteen for the half of it that many tools serve.
+
+"Weather in Paris and convert 100 EUR to USD" has fifteen tools for the weather that score nearly alike, and one that converts.
+After the best few, a tool counts by its score and by the part of the request that no tool before it has words for: maximal
+marginal relevance (Carbonell and Goldstein, 1998), with the request's own words as the measure of what is new (as in xQuAD,
+Santos et al., 2010). And of tools that are the same but for a name (one server mounted twice, a generated catalog) only a few
+go before the others, unless the request tells them apart.
+
+The first `KEPT` keep their places but for twins, so recall in the first five stays as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.selection.grid import Table
+from toolcaddie.selection.postings import Asked, Scope
+
+Floats = npt.NDArray[np.float32]
+Longs = npt.NDArray[np.int64]
+
+KEPT = 5
+"""The best tools, which are not weighed against others."""
+
+DEPTH = 20
+"""Tools looked at."""
+
+PLACES = 10
+"""Places that are given anew; who stands behind them stays in order."""
+
+NEW = 1.0
+"""What the whole request, if nothing had words for it yet, would add to the score of the best tool."""
+
+WEAK = 0.2
+"""A tool below this part of the best one's score is not raised for its words: it has them by chance."""
+
+TWINS = 3
+"""Tools of one kind that go before the others."""
+
+ALIKE = 0.8
+"""Share of their words together that two twins have both (Jaccard)."""
+
+_BUCKETS = 1_024
+
+
+def spread(
+    scores: Floats,
+    terms: Table,
+    asked: Longs,
+    worth: Floats,
+    *,
+    places: int = PLACES,
+    depth: int = DEPTH,
+    twins: int = TWINS,
+) -> Longs:
+    """The order in which to serve tools that stand best first.
+
+    `scores`: theirs, falling. `terms`: the words of each, a row a tool. `asked`: the words of the request among them, and `worth`
+    what each of these says (rarity times weight; 0: nothing). `places`: how many are given anew, of the first `depth` tools; a
+    budget of 24 wants 24 of 48. `twins`: how many that are alike go before others.
+    """
+    order = np.arange(len(scores))
+    depth = min(depth, len(scores))
+    if depth <= 1 or scores[0] <= 0:
+        return order
+    rows = np.arange(depth).repeat(np.diff(terms.starts[: depth + 1]))
+    words = terms.columns[: terms.starts[depth]]
+    held, alike = _held(rows, words, depth, asked), _alike(rows, words, depth)
+    total = float(worth.sum())
+    left = worth / total if total > 0 else np.zeros(len(worth), dtype=np.float32)
+    served: list[int] = []
+    if not (alike.sum(axis=1) >= twins).any():
+        served.extend(range(min(KEPT, depth)))
+        left = np.where(held[:KEPT].any(axis=0), 0.0, left)
+        if not (held[KEPT:] @ left).any():
+            return order
+    relative = scores[:depth] / scores[0]
+    strong = relative >= WEAK
+    waiting = np.ones(depth, dtype=np.bool_)
+    waiting[served] = False
+    brothers = alike[:, served].sum(axis=1)
+    while len(served) < min(places, depth):
+        new = held @ left
+        if len(served) >= KEPT and not (new * waiting).any() and not (waiting & (brothers >= twins)).any():
+            break  # nobody left has a word for anything more, and nobody stands back
+        value = relative + NEW * new * strong if len(served) >= KEPT else relative
+        free = waiting & ((brothers < twins) | (new > 0))
+        # Twins give way to what fits, not to what happens to be there.
+        place = int(np.where(free if (free & strong).any() else waiting, value, -1.0).argmax())
+        served.append(place)
+        waiting[place] = False
+        brothers += alike[place]
+        left = np.where(held[place], 0.0, left)
+    order[:depth] = [*served, *np.flatnonzero(waiting).tolist()]
+    return order
+
+
+def worth_of(asked: Asked, scope: Scope) -> Floats:
+    """What each word of a request says: how much it was said times how rare it is among the visible tools; nothing for a stop
+    word."""
+    terms = asked.reading.terms
+    said = np.array([terms[place].weight for place in asked.term.tolist()], dtype=np.float32)
+    worth: Floats = said * asked.part * scope.rarity[asked.ids] * asked.content
+    return worth
+
+
+def _held(rows: Longs, words: npt.NDArray[np.int32], depth: int, asked: Longs) -> Floats:
+    """1 where a tool (row) has a word of the request (column)."""
+    known, column_of = np.unique(asked, return_inverse=True)
+    held = np.zeros((depth, len(known)), dtype=np.float32)
+    if len(known):
+        column = np.minimum(np.searchsorted(known, words), len(known) - 1)
+        hits = known[column] == words
+        held[rows[hits], column[hits]] = 1.0
+    return held[:, column_of]
+
+
+def _alike(rows: Longs, words: npt.NDArray[np.int32], depth: int) -> npt.NDArray[np.bool_]:
+    """Which of the first tools are twins of which; none of itself. Words fall into buckets, which are as good for this."""
+    has = np.zeros((depth, _BUCKETS), dtype=np.float32)
+    has[rows, words % _BUCKETS] = 1.0
+    both = has @ has.T
+    size = both.diagonal()
+    alike: npt.NDArray[np.bool_] = both >= np.maximum(1.0, ALIKE * (size[:, None] + size[None, :] - both))
+    np.fill_diagonal(alike, False)
+    return alike
