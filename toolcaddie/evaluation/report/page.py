@@ -105,7 +105,7 @@ def _legend(assessed: Sequence[Assessed]) -> str:
 
 
 def _table(assessed: Sequence[Assessed]) -> str:
-    heads = ("recall@1", "recall@5", "recall@10", "complete@5", "complete@10", "ndcg@10", "recall@sent")
+    heads = ("recall@1", "recall@5", "complete@10", "ndcg@10", "recall@sent")
     top = "".join(f'<th class="n">{name}</th>' for name in heads)
     rows = []
     for number, each in enumerate(assessed):
@@ -174,7 +174,7 @@ def _metrics(assessed: Sequence[Assessed]) -> str:
                 _whisker(each.metrics[name], number, f"{each.name}, {name}: {_between(each.metrics[name])}")
                 for number, each in enumerate(assessed)
             ],
-            note=f"{assessed[0].metrics[name].value:.3f}",
+            note=f"{assessed[0].metrics[name].value:.3f}" if len(assessed) == 1 else "",
         )
         for name in _METRICS
     ]
@@ -280,10 +280,10 @@ def _fits(first: Assessed) -> str:
         return ""
     edges = np.linspace(0.0, max(float(fits.max(initial=0.0)), 1e-9), _BINS + 1)
     groups = [
-        (name, (np.histogram(fits[chosen], edges)[0] / max(1, int(chosen.sum()))).tolist())
-        for name, chosen in (("some tool fits", some), ("no tool fits", ~some))
+        (name, colour, (np.histogram(fits[chosen], edges)[0] / max(1, int(chosen.sum()))).tolist())
+        for name, colour, chosen in (("some tool fits", 3, some), ("no tool fits", 5, ~some))
     ]
-    legend = '<div class="legend"><span><i class="s0"></i>some tool fits</span><span><i class="s1"></i>no tool fits</span></div>'
+    legend = '<div class="legend"><span><i class="s3"></i>some tool fits</span><span><i class="s5"></i>no tool fits</span></div>'
     plot = bars(groups, edges.tolist(), x="fit of the best tool", y="share of the requests")
     return _section("Fit of the best tool", f"By {first.name}. The less the two overlap, the better.", legend + plot)
 

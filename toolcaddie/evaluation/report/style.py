@@ -26,16 +26,18 @@ header p { color: var(--soft); margin: 2px 0 0; }
 h1 { font-size: 26px; line-height: 1.25; margin: 0; letter-spacing: -.01em; overflow-wrap: anywhere; }
 h2 { font-size: 17px; margin: 0 0 2px; }
 section p.about { color: var(--soft); margin: 0 0 14px; font-size: 13.5px; max-width: 75ch; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(165px, 1fr)); gap: 14px; margin: 24px 0; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 14px; margin: 24px 0; }
 .tile, section { background: var(--card); border: 1px solid var(--rule); border-radius: 12px; }
 .tile { padding: 14px 16px; }
 .tile .name { color: var(--soft); font-size: 13px; }
-.tile .value { font-size: 27px; font-weight: 650; letter-spacing: -.02em; font-variant-numeric: tabular-nums; }
+.tile .value { font-size: 25px; font-weight: 650; letter-spacing: -.02em; font-variant-numeric: tabular-nums; }
 .tile .between { color: var(--soft); font-size: 12.5px; font-variant-numeric: tabular-nums; }
 .plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 480px), 1fr)); gap: 18px; }
 section { padding: 18px 20px; margin: 0 0 18px; min-width: 0; }
 .plots section { margin: 0; }
 .plots { margin-bottom: 18px; }
+.plots > section:last-child:nth-child(odd) { grid-column: 1 / -1; }
+.plots > section:last-child:nth-child(odd) svg { max-width: 700px; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: 13.5px; }
 th { text-align: left; color: var(--soft); font-weight: 550; border-bottom: 1px solid var(--rule); white-space: nowrap; }

@@ -113,18 +113,18 @@ def dots(
 
 
 def bars(
-    groups: Sequence[tuple[str, Sequence[float]]], edges: Sequence[float], *, x: str, y: str, height: float = 300.0
+    groups: Sequence[tuple[str, int, Sequence[float]]], edges: Sequence[float], *, x: str, y: str, height: float = 300.0
 ) -> str:
-    """Histograms over each other: for each group the share in each bin."""
-    top = max((value for _, values in groups for value in values), default=1.0) or 1.0
+    """Histograms over each other: for each group its name, its colour and the share in each bin."""
+    top = max((value for _, _, values in groups for value in values), default=1.0) or 1.0
     frame = _Frame(x_range=(edges[0], edges[-1]), y_range=(0.0, _nice(top)), height=height, left=52.0, bottom=46.0)
     drawn = [frame.grid(x, y, percent=True)]
-    for number, (name, values) in enumerate(groups):
+    for name, colour, values in groups:
         for low, high, value in zip(edges, edges[1:], values, strict=False):
             x0, x1, y0, y1 = frame.x(low), frame.x(high), frame.y(0.0), frame.y(value)
             told = escape(f"{name}: {value:.1%} between {low:.2f} and {high:.2f}")
             drawn.append(
-                f'<rect class="bar s{number % 6}" x="{x0 + 1:.1f}" y="{y1:.1f}" width="{max(0.5, x1 - x0 - 2):.1f}" '
+                f'<rect class="bar s{colour}" x="{x0 + 1:.1f}" y="{y1:.1f}" width="{max(0.5, x1 - x0 - 2):.1f}" '
                 f'height="{max(0.0, y0 - y1):.1f}"><title>{told}</title></rect>'
             )
     return _svg("".join(drawn), height, f"{y} by {x}")

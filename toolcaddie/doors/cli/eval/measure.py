@@ -203,7 +203,8 @@ def _write(path: Path, text: str) -> None:
 
 
 def _title(queries: Path | None, settings: Settings) -> str:
-    return f"{queries.name if queries else 'the log'} on {', '.join(settings.catalogs)}"
+    catalogs = ", ".join(Path(spec).name if spec.endswith(".jsonl") else spec for spec in settings.catalogs)
+    return f"{queries.name if queries else 'the log'} on {catalogs}"
 
 
 # --- as JSON ----------------------------------------------------------------------------------------------------------
