@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
+from weakref import WeakKeyDictionary
 
 import aiohttp
 import msgspec
@@ -71,8 +72,8 @@ class Endpoint:
         self._asked = dimensions
         self._seconds = seconds
         self._longest_wait = longest_wait
-        self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
+        """A connection belongs to a loop, and a process may run several: a command one after the other, threads side by side."""
         self.dimensions = dimensions or 0
         size = f":{dimensions}" if dimensions else ""
         self.name = f"{model}{size} at {self._url.host}:{self._url.port}"
@@ -93,7 +94,8 @@ class Endpoint:
         return vectors
 
     async def close(self) -> None:
-        session, self._session = self._session, None
+        """Close the connections of the running loop."""
+        session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
 
@@ -122,9 +124,11 @@ class Endpoint:
         headers = {"content-type": "application/json"}
         if self._secret:
             headers["authorization"] = f"Bearer {self._secret}"
-        session = await self._open()
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            self._sessions[loop] = operator_client(seconds=self._seconds)
         try:
-            async with session.post(self._url, data=body, headers=headers) as response:
+            async with self._sessions[loop].post(self._url, data=body, headers=headers) as response:
                 if response.status != 200:
                     raise await self._refused(response)
                 return await read_capped(response, _MAX_ANSWER)
@@ -134,15 +138,6 @@ class Endpoint:
             raise ProviderRejectedError(self._keyless(f"{self._who}: {error}")) from error
         except aiohttp.ClientError as error:
             raise ProviderUnavailableError(self._keyless(f"{self._who} cannot be reached: {error}")) from error
-
-    async def _open(self) -> aiohttp.ClientSession:
-        """The session of the running loop: commands of the command line run a loop each."""
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._session.closed or self._loop is not loop:
-            if self._session is not None and self._loop is not None and not self._loop.is_closed():
-                await self.close()
-            self._session, self._loop = operator_client(seconds=self._seconds), loop
-        return self._session
 
     async def _refused(self, response: aiohttp.ClientResponse) -> ProviderError:
         try:
