@@ -81,7 +81,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("\n\nserver.prt = 1", "toolcaddie.toml:3: unknown key 'server.prt'; did you mean 'port'?"),
         ("server = {prt = 1}", "toolcaddie.toml:1: unknown key 'server.prt'"),
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
-        ("zzz = 1", "there are bots, budget, catalogs, classifier, database_url, embedding, limits"),
+        ("zzz = 1", "there are bots, budget, catalogs, classifier, database_url, embedding, learning, limits"),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
         ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),
         (

@@ -21,6 +21,7 @@ import numpy as np
 import structlog
 
 from toolcaddie.approval.decided import Decided
+from toolcaddie.audit.redact import redact_text
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
@@ -75,7 +76,7 @@ from toolcaddie.run import (
     Selection,
 )
 from toolcaddie.schema import definition_tokens
-from toolcaddie.selection import embedding
+from toolcaddie.selection import embedding, learned
 from toolcaddie.selection.classifier import keeps
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.selector import Selector
@@ -119,6 +120,9 @@ class Runtime:
     `embedder` lets presets that find tools by every signal there is find them by meaning too. No request waits for vectors
     longer than `patience` seconds; until those of a catalog are there, and wherever the embedder fails, words alone find its
     tools. `await prepare()` at start gets them before the first request.
+
+    `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
+    from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
     """
 
     def __init__(
@@ -138,6 +142,7 @@ class Runtime:
         embedder: Embedder | RemoteEmbedder | None = None,
         patience: float = PATIENCE,
         rankers: Mapping[str, RankerFactory] | None = None,
+        experience: learned.Experience | None = None,
         capabilities: Sequence[Capabilities] = CAPABILITIES,
         bots: Mapping[str, Bot] | None = None,
     ) -> None:
@@ -147,12 +152,16 @@ class Runtime:
         self.model = model
         self._policy = policy or AllowAll()
         self._trail = trail
-        self._sinks = tuple(sinks)
+        self._experience = experience
+        self._learning = None if experience is None else self._sink_of(experience)
+        self._sinks = tuple(sinks) if self._learning is None else (self._learning, *sinks)
         self._documents = documents or MemoryDocuments()
         self._classifier = classifier
         self._vectors = None if embedder is None else _vectors(embedder, documents, patience)
         self._asks_for_vectors = isinstance(embedder, RemoteEmbedder)
         self._rankers = {**(rankers or {}), **({_EMBEDDING: self._vectors.ranker} if self._vectors else {})}
+        if experience is not None:
+            self._rankers[learned.NAME] = learned.factory(experience)
         self._capabilities = capabilities
         self._bots = bots or {}
         self._approver = approver
@@ -346,8 +355,17 @@ class Runtime:
         if self._vectors is not None and looked_at:
             await self._vectors.ready(catalog)
 
+    async def learn(self, entries: Iterable[learned.LogEntry]) -> None:
+        """Remember these requests and choose anew how far the memory is believed. Raises `ConfigError` without one."""
+        if self._experience is None:
+            raise ConfigError("there is nothing to learn into; give the runtime an experience")
+        await asyncio.to_thread(self._experience.extend, entries)
+        await asyncio.to_thread(self._refit)
+
     async def close(self) -> None:
         """Finish what is being written and close the provider."""
+        if self._learning is not None:
+            await self._learning.settled()
         if self._vectors is not None:
             await self._vectors.close()
         if self._background:
@@ -459,7 +477,7 @@ class Runtime:
         except ProviderError:
             pass  # logged where it happened
         finally:
-            await self._vectors.close()  # its connections belong to this loop, which ends here
+            await self._vectors.prepared.close()  # its connections belong to this loop, which ends here
 
     def _select(
         self,
@@ -522,6 +540,7 @@ class Runtime:
             fixed_count=len(offered),
             fixed_tokens=assembly.meta_tokens(view.category_names()) if offered else 0,
             expandable=REQUEST_MORE_TOOLS in offered,
+            principal=request.principal,
         )
 
     @staticmethod
@@ -575,6 +594,9 @@ class Runtime:
             chosen = replace(chosen, selection=replace(chosen.selection, rankers=SIGNALS["embedding"]))
         if self._vectors is None and _EMBEDDING in chosen.selection.rankers:
             raise ConfigError("selection.rankers has 'embedding', but there is no embedder; set embedding.embedder")
+        if self._experience is not None and set(chosen.selection.rankers) - {"categories", learned.NAME}:
+            names = (*(name for name in chosen.selection.rankers if name != learned.NAME), learned.NAME)
+            chosen = replace(chosen, selection=replace(chosen.selection, rankers=names))
         selector = Selector(chosen.selection, self._rankers, core=chosen.core_first)
         executor = self._executor(self._approver, chosen)
         engine = Engine(
@@ -646,6 +668,22 @@ class Runtime:
                 await live(event)
 
         return emit
+
+    # --- learning from use -------------------------------------------------------------------------------------------
+
+    def _sink_of(self, experience: learned.Experience) -> learned.LearningSink:
+        selection = self.preset.selection
+        return learned.LearningSink(
+            experience,
+            redact=redact_text,
+            tool_of=lambda name: self.source.snapshot().get(name),
+            refit=self._refit,
+            window=selection.window,
+            window_user=selection.window_user,
+        )
+
+    def _refit(self) -> None:
+        self._assembly_of(RunRequest(messages=())).selector.refit(self.source.snapshot())
 
     # --- what is kept between requests -------------------------------------------------------------------------------
 

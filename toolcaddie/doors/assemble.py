@@ -8,18 +8,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.audit.trail import Trail
 from toolcaddie.doors.parts import PRACTICE, classifier_of, key_of, provider_of, runtime_of, sources_of
+from toolcaddie.errors import ToolcaddieError
+from toolcaddie.evaluation.datasets import read_requests
+from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.plugins import SINKS, discover, load
 from toolcaddie.ports import Documents, EventLog, EventSink, KeyStore, Provider
 from toolcaddie.runtime import Runtime
+from toolcaddie.selection.learned import LogEntry, entries_of_trail
 from toolcaddie.settings import Settings
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink
@@ -68,8 +74,11 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
             documents=database.documents,
             classifier=classifier,
         )
+        teaching: asyncio.Task[None] | None = None
         try:
             await runtime.warm()
+            if settings.learning.enabled:
+                teaching = asyncio.create_task(_teach(runtime, settings, database))
             yield Assembled(
                 settings=settings,
                 runtime=runtime,
@@ -82,7 +91,26 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
                 own_upstream_key=bool(key_of(settings)) or provider.name == PRACTICE,
             )
         finally:
+            if teaching is not None:
+                teaching.cancel()
+                await asyncio.wait({teaching})
             await runtime.close()
+
+
+async def _teach(runtime: Runtime, settings: Settings, database: Database) -> None:
+    """What the file and the recorded runs teach, beside the first requests. What cannot be read is said, and not learned."""
+    chosen = settings.learning
+    entries: list[LogEntry] = []
+    try:
+        if chosen.log is not None:
+            requests = await asyncio.to_thread(read_requests, Path(chosen.log))
+            entries += entries_of(requests, runtime.source.snapshot())
+        if chosen.from_trail:
+            entries += await entries_of_trail(database.events, most_runs=chosen.from_trail)
+    except ToolcaddieError as error:
+        log.warning("log_not_read", error=str(error))
+    await runtime.learn(entries)
+    log.info("learned_from_the_past", requests=len(entries))
 
 
 def plugged_sinks() -> list[EventSink]:

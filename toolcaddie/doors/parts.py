@@ -28,6 +28,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.runtime import Bot, Runtime
 from toolcaddie.selection.classifier import ModelClassifier
+from toolcaddie.selection.learned import Experience, LearningSettings
 from toolcaddie.settings import Settings, Upstream, effective_preset
 from toolcaddie.sources.combined import CombinedSource
 
@@ -176,10 +177,26 @@ def runtime_of(
         embedder=embedder_of(settings),
         patience=settings.embedding.patience,
         rankers=_rankers(chosen.selection.rankers),
+        experience=experience_of(settings),
         bots={
             name: Bot(disabled_tools=bot.disabled_tools, categories=bot.categories)
             for name, bot in settings.bots.items()
         },
+    )
+
+
+def experience_of(settings: Settings) -> Experience | None:
+    """The memory that the settings ask for, empty; None: nothing is to be remembered."""
+    chosen = settings.learning
+    if not chosen.enabled:
+        return None
+    return Experience(
+        LearningSettings(
+            scope=chosen.scope,
+            most_entries=chosen.most_entries,
+            keep_days=None if chosen.keep_days == "off" else chosen.keep_days,
+            name_others=chosen.name_others,
+        )
     )
 
 

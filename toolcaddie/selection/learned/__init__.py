@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolcaddie.selection.learned.entries import CalledTool, LogEntry, called, digest_of
 from toolcaddie.selection.learned.experience import Experience, Fit, LearningSettings
 from toolcaddie.selection.learned.ranker import NAME, Learned, factory
+from toolcaddie.selection.learned.sink import LearningSink, entries_of_trail
 
 __all__ = [
     "NAME",
@@ -13,8 +14,10 @@ __all__ = [
     "Fit",
     "Learned",
     "LearningSettings",
+    "LearningSink",
     "LogEntry",
     "called",
     "digest_of",
+    "entries_of_trail",
     "factory",
 ]

@@ -191,6 +191,9 @@ class Experience:
         owner = owner_of(principal)
         return self._drop(lambda entry: entry.owner != owner)
 
+    def now(self) -> float:
+        return self._clock()
+
     # --- asking -------------------------------------------------------------------------------------------------------
 
     def past(self) -> Past:

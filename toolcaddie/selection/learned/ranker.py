@@ -371,7 +371,9 @@ class Learned:
         return scores
 
     def _by_tool(self, positions: Ints, values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:
-        summed: npt.NDArray[np.float64] = np.bincount(positions, weights=values, minlength=self._size).astype(np.float64)
+        summed: npt.NDArray[np.float64] = np.bincount(positions, weights=values, minlength=self._size).astype(
+            np.float64
+        )
         return summed
 
     def _of_others(self, positions: Ints, owners: Ints, values: Floats, alone: float) -> npt.NDArray[np.float64]:

@@ -1,0 +1,252 @@
+"""What a log of past requests adds to selection, beside the learning baselines that come with the labelled sets.
+
+python -m benchmarks.learned [--log 1000] [--seeds 0,1,2] [--embedding] [--sets toole,seal] [--foreign] [--cost]
+
+`--log all`: the whole train part. The figures are recall@5 on the dev parts, means over the seeds that draw the log. `--foreign`
+gives each set a log that is none of its own; `--cost` measures 100,000 entries. Needs `pip install --group bench`, and with
+`--embedding` the model of `toolcaddie[minilm]`; the baselines with it need torch too and are left out without it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import random
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from benchmarks.selection_quality import _baseline, _bench, _resident_mb, _wire
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
+from toolcaddie.evaluation.logs import entries_of
+from toolcaddie.evaluation.measure import Rank, measure, percentiles, ranking_of
+from toolcaddie.ports import Embedder, QueryWords, SelectionQuery
+from toolcaddie.presets import PRESETS, SelectionSettings
+from toolcaddie.selection import embedding
+from toolcaddie.selection.learned import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory
+from toolcaddie.selection.selector import Selector
+
+SETS = ("toole", "clinc150", "sgd", "seal")
+LARGE = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A labelled set as ours and the baselines read it."""
+
+    name: str
+    catalog: Catalog
+    asked: Sequence[LabelledRequest]
+    logged: Sequence[LabelledRequest]
+    wire: Sequence[Mapping[str, Any]]
+    train: Sequence[Mapping[str, Any]]
+
+    def log(self, baselines: Any, count: int | str, seed: int) -> list[LabelledRequest]:
+        """The requests that the baselines' own draw takes."""
+        chosen = {row["id"] for row in baselines.sample_log(self.train, count, seed)}
+        return [each for each, row in zip(self.logged, self.train, strict=True) if row["id"] in chosen]
+
+
+def main() -> None:
+    arguments = _arguments()
+    bench = _bench()
+    if bench is None:
+        print("skipped: no folder shared/bench beside the project; point TOOLCADDIE_SHARED at it", file=sys.stderr)
+        return
+    sys.path.insert(0, str(bench))
+    import baselines  # noqa: PLC0415  found only now
+
+    embedder = _minilm() if arguments.embedding else None
+    for name in arguments.sets:
+        _compare(_part(bench / "sets" / name), baselines, arguments, embedder)
+    if arguments.foreign:
+        _foreign(bench / "sets", baselines, arguments, embedder)
+    if arguments.cost:
+        _cost(_part(bench / "sets" / "toole"), _part(bench / "sets" / "clinc150"))
+
+
+def _arguments() -> argparse.Namespace:
+    def names(text: str) -> list[str]:
+        return [name for name in text.split(",") if name]
+
+    parser = argparse.ArgumentParser(description="What a log adds, beside the learning baselines.")
+    parser.add_argument("--log", default="1000", type=lambda text: text if text == "all" else int(text))
+    parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in names(text)], default=[0, 1, 2])
+    parser.add_argument("--sets", type=names, default=list(SETS))
+    parser.add_argument("--embedding", action="store_true")
+    parser.add_argument("--no-baselines", dest="baselines", action="store_false")
+    parser.add_argument("--foreign", action="store_true")
+    parser.add_argument("--cost", action="store_true")
+    return parser.parse_args()
+
+
+def _part(folder: Path) -> Part:
+    tools = read_tools(folder / "tools.jsonl")
+    train = folder / "queries.train.jsonl"
+    return Part(
+        name=folder.name,
+        catalog=Catalog.of(tools, check_schemas=False),
+        asked=[each for each in read_requests(folder / "queries.dev.jsonl") if each.gold],
+        logged=read_requests(train),
+        wire=[_wire(tool) for tool in tools],
+        train=[msgspec.json.decode(line) for line in train.read_bytes().splitlines() if line.strip()],
+    )
+
+
+def _compare(part: Part, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
+    seeds = arguments.seeds[:1] if arguments.log == "all" else arguments.seeds
+    logs = [part.log(baselines, arguments.log, seed) for seed in seeds]
+    print(f"{part.name}: log of {len(logs[0])}", flush=True)
+    print(f"  {'ours, no log':<28}{_recall(_ours(part, (), embedder)[0], part):.3f}")
+    ours = [_ours(part, list(entries_of(log, part.catalog)), embedder) for log in logs]
+    recalls = [_recall(rank, part) for rank, _ in ours]
+    said = ", ".join(f"{fit.weight} ({fit.without:.3f} to {fit.with_log:.3f})" for _, fit in ours if fit is not None)
+    _row("ours", recalls, f"  weights {said}")
+    if arguments.baselines:
+        for label, make in _learners(baselines, embedder is not None).items():
+            for history in (0, 4) if any(len(each.messages) > 1 for each in part.asked) else (0,):
+                ranks = [make(part.wire, part.train, hist=history, log=arguments.log, seed=seed) for seed in seeds]
+                _row(f"{label}, history {history}", [_recall(_warm(rank, part), part) for rank in ranks])
+
+
+def _ours(
+    part: Part, entries: Sequence[LogEntry], embedder: Embedder | None, settings: LearningSettings | None = None
+) -> tuple[Rank, Any]:
+    """The ranking of the default preset with these past requests, and how far they were believed."""
+    experience = Experience(settings or LearningSettings(most_entries=LARGE), embedder=embedder)
+    experience.extend(entries)
+    selector = _selector(experience, embedder)
+    selector.refit(part.catalog)
+    fit = experience.fit_of(part.catalog.version, frozenset()) if entries else None
+    return ranking_of(selector, View(catalog=part.catalog)), fit
+
+
+def _selector(experience: Experience | None, embedder: Embedder | None) -> Selector:
+    chosen: SelectionSettings = PRESETS["default"].selection
+    makers = {} if experience is None else {NAME: factory(experience)}
+    names = [name for name in chosen.rankers if name != "embedding"]
+    if embedder is not None:
+        makers["embedding"] = embedding.factory(embedder)
+        names.append("embedding")
+    return Selector(replace(chosen, rankers=(*names, *([NAME] if experience is not None else []))), makers)
+
+
+def _learners(baselines: Any, embedding_too: bool) -> dict[str, Callable[..., Any]]:
+    names = ("svm", "bm25s", "minilm", "rrf") if embedding_too else ("svm", "bm25s")
+    found: dict[str, Callable[..., Any]] = {}
+    for name in names:
+        try:
+            make = getattr(baselines, name)
+            make.warm()
+        except ImportError as error:
+            print(f"left out: {name} needs {error.name}", file=sys.stderr)
+        else:
+            found[name] = make
+    return found
+
+
+def _warm(rank: Any, part: Part) -> Rank:
+    if hasattr(rank, "prefetch"):
+        rank.prefetch(
+            [(row.messages[-1].text, [f"{m.role}: {m.text}" for m in row.messages[:-1]]) for row in part.asked]
+        )
+    return _baseline(rank)
+
+
+def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
+    """Logs that say nothing of a catalog: of tools it does not have, and of its tools after requests of another."""
+    others = {"toole": "clinc150", "clinc150": "toole", "sgd": "clinc150", "seal": "sgd"}
+    for name, other in others.items():
+        if name not in arguments.sets:
+            continue
+        part, stranger = _part(sets / name), _part(sets / other)
+        log = stranger.log(baselines, 1_000, 0)
+        names = [tool.name for tool in part.catalog.tools]
+        drawn = random.Random(0)
+        shuffled = [replace(request, gold=frozenset({drawn.choice(names)})) for request in log]
+        before = _recall(_ours(part, (), embedder)[0], part)
+        for label, requests in (("strange tools", log), ("its tools, strange requests", shuffled)):
+            entries = [
+                replace(entry, tools=tuple(CalledTool(name=tool.name) for tool in entry.tools))
+                for entry in entries_of(requests, part.catalog)
+            ]
+            rank, fit = _ours(part, entries, embedder)
+            after = _recall(rank, part)
+            print(f"foreign log, {name}, {label}: {before:.4f} to {after:.4f}, weight {fit.weight}", flush=True)
+
+
+def _cost(part: Part, other: Part) -> None:
+    """What 100,000 entries cost: made of two sets' requests, each with a word that makes it another."""
+    drawn = random.Random(0)
+    words = [word for row in other.logged for word in row.messages[-1].text.split()]
+    names = [tool.name for tool in part.catalog.tools]
+    own = list(entries_of(part.logged, part.catalog))
+    entries = []
+    for number in range(LARGE):
+        entry = own[number % len(own)]
+        text = f"{entry.words.messages[0][0]} {drawn.choice(words)} {drawn.choice(words)}"
+        entries.append(replace(entry, words=QueryWords(messages=((text, 1.0),)), group=str(number)))
+    requests = drawn.sample(list(part.asked), 1_000)
+    preset, view = PRESETS["default"], View(catalog=part.catalog)
+    gc.collect()
+    before, started = _resident_mb(), time.perf_counter()
+    experience = Experience(LearningSettings(most_entries=LARGE))
+    for entry in entries:
+        experience.add(entry)
+    added = time.perf_counter() - started
+    started = time.perf_counter()
+    experience.settle()
+    settled = time.perf_counter() - started
+    gc.collect()
+    size = _resident_mb() - before
+    with_log, without = _selector(experience, None), _selector(None, None)
+    started = time.perf_counter()
+    with_log.refit(part.catalog)
+    fitted = time.perf_counter() - started
+    times: dict[str, list[float]] = {"without": [], "with": []}
+    for selector in (with_log, without):
+        selector.select(view, SelectionQuery(messages=requests[0].messages), preset.budget)
+    for request in requests:
+        for label, selector in (("without", without), ("with", with_log)):
+            started = time.perf_counter()
+            selector.select(view, SelectionQuery(messages=request.messages, expandable=True), preset.budget)
+            times[label].append(1e3 * (time.perf_counter() - started))
+    one = []
+    for entry in entries[:500]:
+        started = time.perf_counter()
+        experience.add(entry)
+        one.append(1e3 * (time.perf_counter() - started))
+    print(
+        f"{len(names)} tools, {len(entries):,} entries: {size:.0f} MB, added in {added:.1f} s, settled in {settled:.1f} s,"
+    )
+    print(f"  fitted in {fitted:.1f} s (weight {experience.fit_of(part.catalog.version, frozenset()).weight});")
+    for label, each in times.items():
+        found = percentiles(each)
+        print(f"  selection {label} the log: p50 {found['p50']:.2f} ms, p99 {found['p99']:.2f} ms")
+    print(f"  one entry more: p50 {percentiles(one)['p50']:.3f} ms, p99 {percentiles(one)['p99']:.3f} ms ")
+
+
+def _minilm() -> Embedder:
+    from toolcaddie.embedders.local import minilm  # noqa: PLC0415  an extra
+
+    made: Embedder = minilm()
+    return made
+
+
+def _recall(rank: Rank, part: Part) -> float:
+    return measure(rank, part.asked).metrics["recall@5"].value
+
+
+def _row(label: str, recalls: Sequence[float], more: str = "") -> None:
+    each = " ".join(f"{recall:.3f}" for recall in recalls)
+    print(f"  {label:<28}{sum(recalls) / len(recalls):.3f}  ({each}){more}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

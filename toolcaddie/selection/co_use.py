@@ -1,0 +1,74 @@
+"""Which tools are used together: counted over the conversations of a log, so that one brings the other along."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from itertools import permutations
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.selection.learned.entries import CalledTool, Known
+from toolcaddie.selection.learned.experience import EVERYBODY, Experience, Past
+
+_MOST_OF_ONE = 3
+"""Conversations of one principal that count for a pair."""
+_MOST_TOOLS = 16
+"""A conversation that used more says nothing of any two."""
+_SELDOM = 2.0
+"""Conversations added to those of a tool, so that what happened once is no rule."""
+_MOST_PAIRS = 20_000
+_MOST_CATALOGS = 8
+
+
+class CoUse:
+    """Pairs of tools by how often the second was used in conversations that used the first, 0 to 1.
+
+    Counted when a catalog is first asked for and again when the memory made a new index; between that the same mapping is
+    given. Names of tools alone come out, whoever used them: who may not see a tool is not shown its pairs by the selector.
+    """
+
+    def __init__(self, experience: Experience) -> None:
+        self._experience = experience
+        self._lock = threading.Lock()
+        self._counted: dict[str, tuple[object, Mapping[tuple[str, str], float]]] = {}
+
+    def __call__(self, catalog: Catalog) -> Mapping[tuple[str, str], float]:
+        past = self._experience.past()
+        with self._lock:
+            known = self._counted.get(catalog.version)
+            if known is not None and known[0] is past.index:
+                return known[1]
+        pairs = co_used(past, catalog)
+        with self._lock:
+            self._counted[catalog.version] = past.index, pairs
+            while len(self._counted) > _MOST_CATALOGS:
+                del self._counted[next(iter(self._counted))]
+        return pairs
+
+
+def co_used(past: Past, catalog: Catalog) -> Mapping[tuple[str, str], float]:
+    """(first, second) -> the part of the conversations with the first that used the second too, a little under it where they
+    are few; the 20,000 most frequent pairs."""
+    known = Known(catalog)
+    names: dict[CalledTool, str | None] = {}
+    for tool in past.tools:
+        position = known.position(tool)
+        names[tool] = None if position is None else catalog.tools[position].name
+    conversations: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for entry in past.kept:
+        conversations[entry.owner, entry.group].update(
+            name for tool in entry.tools if (name := names[tool]) is not None
+        )
+    singles: Counter[str] = Counter()
+    pairs: Counter[tuple[str, str]] = Counter()
+    of_one: Counter[tuple[int, str, str]] = Counter()
+    for (owner, _), used in conversations.items():
+        if len(used) > _MOST_TOOLS:
+            continue
+        singles.update(used)
+        for first, second in permutations(sorted(used), 2):
+            of_one[owner, first, second] += 1
+            if owner == EVERYBODY or of_one[owner, first, second] <= _MOST_OF_ONE:
+                pairs[first, second] += 1
+    return {pair: count / (singles[pair[0]] + _SELDOM) for pair, count in pairs.most_common(_MOST_PAIRS)}

@@ -1,0 +1,189 @@
+"""From runs to log entries: live, as their events come, and afterwards from the trail."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from toolcaddie.events import CallFinished, RunEvent, RunFailed, RunFinished, RunPaused, RunStarted, ToolsSelected
+from toolcaddie.message import Message, Role
+from toolcaddie.ports import EventLog, EventRecord, QueryWords, SelectionQuery
+from toolcaddie.run import Principal
+from toolcaddie.selection.learned.entries import CalledTool, LogEntry, called
+from toolcaddie.selection.learned.experience import Experience
+from toolcaddie.selection.query import query_words
+from toolcaddie.tool_types import Tool, ToolCall
+
+log = structlog.get_logger(__name__)
+
+_RUNS = 4_096
+"""Runs under way that are followed; of more, the oldest teach nothing."""
+_TEXT_LIMIT = 4_000
+"""Characters of a message that are kept, as in the trail."""
+_GROWTH = 1.5
+"""How much the memory grows before it is asked again how far it is believed."""
+_FIRST = 30
+_KINDS = ("run_started", "tools_selected", "call_finished")
+_RUNS_AT_ONCE = 500
+
+Redact = Callable[[str], str]
+
+
+@dataclass(slots=True)
+class _Run:
+    words: QueryWords
+    principal: Principal
+    group: str
+    selected: bool = False
+    tools: dict[str, None] = field(default_factory=dict)
+
+
+class LearningSink:
+    """An event sink: what was selected for, called, and did not fail, is remembered when the run ends.
+
+    `redact` takes secrets out of a text before it is kept, `tool_of` gives the tool of a name as it is now, and `refit` lets
+    the rankers choose anew how far the memory is believed; it is called in a thread, as is the making of a new index.
+    """
+
+    def __init__(
+        self,
+        experience: Experience,
+        *,
+        redact: Redact,
+        tool_of: Callable[[str], Tool | None] = lambda name: None,
+        refit: Callable[[], None] = lambda: None,
+        window: int = 8,
+        window_user: int = 4,
+    ) -> None:
+        self._experience = experience
+        self._redact = redact
+        self._tool_of = tool_of
+        self._refit = refit
+        self._window, self._window_user = window, window_user
+        self._runs: OrderedDict[str, _Run] = OrderedDict()
+        self._next_fit = _FIRST
+        self._working: asyncio.Task[None] | None = None
+
+    async def emit(self, event: RunEvent) -> None:
+        if isinstance(event, RunStarted):
+            self._start(event)
+        elif isinstance(event, ToolsSelected):
+            if (run := self._runs.get(event.run_id)) is not None:
+                run.selected = True
+        elif isinstance(event, CallFinished):
+            if (run := self._runs.get(event.run_id)) is not None and not event.result.is_error:
+                run.tools[event.call.name] = None
+        elif isinstance(event, RunFinished | RunFailed | RunPaused):
+            self._end(event.run_id)
+
+    async def settled(self) -> None:
+        """Return when the work in the background is done."""
+        while self._working is not None:
+            await asyncio.shield(self._working)
+
+    def _start(self, event: RunStarted) -> None:
+        messages = (*event.history, Message(role="user", content=event.message))
+        cleaned = [self._cleaned(message) for message in messages]
+        query = SelectionQuery(messages=cleaned)
+        self._runs[event.run_id] = _Run(
+            words=query_words(query, window=self._window, window_user=self._window_user),
+            principal=event.principal,
+            group=_conversation(event.principal, cleaned),
+        )
+        while len(self._runs) > _RUNS:
+            self._runs.popitem(last=False)
+
+    def _cleaned(self, message: Message) -> Message:
+        # A secret across the cut would not be recognised: look at more than is kept.
+        text = self._redact(message.text[: 2 * _TEXT_LIMIT])[:_TEXT_LIMIT]
+        return Message(role=message.role, content=text, tool_calls=message.tool_calls)
+
+    def _end(self, run_id: str) -> None:
+        run = self._runs.pop(run_id, None)
+        if run is None or not run.selected or not run.tools:
+            return  # nothing was looked for (a tool called directly), or nothing was found
+        tools = ((name, self._tool_of(name)) for name in run.tools)
+        self._experience.add(
+            LogEntry(
+                words=run.words,
+                tools=tuple(CalledTool(name=name) if tool is None else called(tool) for name, tool in tools),
+                principal=run.principal,
+                group=run.group,
+                at=self._experience.now(),
+            )
+        )
+        if self._working is None and (self._experience.due or self._experience.learned >= self._next_fit):
+            self._working = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            await asyncio.to_thread(self._experience.settle)
+            if self._experience.learned >= self._next_fit:
+                self._next_fit = int(self._experience.learned * _GROWTH)
+                await asyncio.to_thread(self._refit)
+        except Exception:  # what was learned may wait; nobody's answer hangs on it
+            log.exception("learning_failed")
+        finally:
+            self._working = None
+
+
+async def entries_of_trail(trail: EventLog, *, most_runs: int, window: int = 8, window_user: int = 4) -> list[LogEntry]:
+    """What the recorded runs teach, the oldest first. The trail keeps texts cut and without secrets, so they come as the
+    sink would have kept them. Of tools the trail knows the names alone."""
+    runs = [summary.run_id for summary in await trail.runs(limit=most_runs)]
+    entries: list[LogEntry] = []
+    for start in range(0, len(runs), _RUNS_AT_ONCE):
+        some = runs[start : start + _RUNS_AT_ONCE]
+        of_run: dict[str, list[EventRecord]] = {}
+        for record in await trail.records(some, _KINDS):
+            of_run.setdefault(record.run_id, []).append(record)
+        for run_id in some:
+            entry = _entry_of(of_run.get(run_id, ()), window, window_user)
+            if entry is not None:
+                entries.append(entry)
+    return entries[::-1]
+
+
+def _entry_of(records: Sequence[EventRecord], window: int, window_user: int) -> LogEntry | None:
+    started = next((record for record in records if record.kind == "run_started"), None)
+    selected = any(record.kind == "tools_selected" for record in records)
+    tools = dict.fromkeys(
+        str(record.data["name"])
+        for record in records
+        if record.kind == "call_finished" and "error" not in record.data and "name" in record.data
+    )
+    if started is None or not selected or not tools:
+        return None
+    messages = [_message(said) for said in started.data.get("history", ())]
+    messages.append(Message(role="user", content=str(started.data.get("message", ""))))
+    who = started.data.get("principal") or {}
+    principal = Principal(
+        id=str(who.get("id", "local")),
+        bot=who.get("bot"),
+        role=who.get("role"),
+        tenant=str(who.get("tenant", "default")),
+    )
+    return LogEntry(
+        words=query_words(SelectionQuery(messages=messages), window=window, window_user=window_user),
+        tools=tuple(CalledTool(name=name) for name in tools),
+        principal=principal,
+        group=_conversation(principal, messages),
+        at=started.at,
+    )
+
+
+def _message(said: Mapping[str, Any]) -> Message:
+    role: Role = "assistant" if said.get("role") == "assistant" else "user"
+    calls = tuple(ToolCall(id="", name=str(name)) for name in said.get("called", ()))
+    return Message(role=role, content=str(said.get("text", "")), tool_calls=calls)
+
+
+def _conversation(principal: Principal, messages: Sequence[Message]) -> str:
+    """A conversation is known by who has it and by its first words: each turn of it repeats these. In a long one they leave
+    the window, and its later turns count as another."""
+    return f"{principal.tenant}\0{principal.id}\0{messages[0].text[:500]}"
