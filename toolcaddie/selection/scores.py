@@ -47,6 +47,18 @@ class Scored:
         return float(self.scores.max(initial=0.0))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Said:
+    """What the rankers said of a request, before anybody weighs it."""
+
+    signals: Mapping[str, Floats]
+    """By ranker, 0 to 1 for every tool."""
+    own: Mapping[str, float]
+    """Of rankers that weigh themselves: what they ask to count."""
+    matched: bool
+    """A keyword hit."""
+
+
 def scored(
     index: CatalogIndex,
     names: Sequence[str],
@@ -56,23 +68,39 @@ def scored(
     weights: Mapping[str, float],
 ) -> Scored:
     """The rankers' signals fused. `weights` has factors that replace those of `WEIGHTS`, or multiply a ranker's own."""
+    return fused(signals_of(index, names, words, found, mask), weights)
+
+
+def signals_of(index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Mask | None) -> Said:
+    """What each ranker says, none of it weighed."""
     signals = {
         name: index.categories.scores_of(found, mask) if name == "categories" else _said(index, name, words, mask)
         for name in names
     }
-    beside = {}
+    own = {}
     for name, signal in signals.items():
-        own = None if name == "categories" else getattr(index.ranker(name), "weight", None)
-        if own is not None:
-            silent = not signal.any()
-            beside[name] = 0.0 if silent else max(0.0, float(own(words, mask))) * weights.get(name, 1.0)
+        asks = None if name == "categories" else getattr(index.ranker(name), "weight", None)
+        if asks is not None:
+            own[name] = max(0.0, float(asks(words, mask))) if signal.any() else 0.0
+    return Said(signals=signals, own=own, matched=bool(found.matched))
+
+
+def fused(said: Said, weights: Mapping[str, float]) -> Scored:
+    """One score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
+    signals = said.signals
+    beside = {name: own * weights.get(name, 1.0) for name, own in said.own.items()}
     factors = {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in signals if name not in beside}
     total = sum(factors.values())
-    by_words = np.zeros(index.size, dtype=np.float32)
+    by_words = np.zeros(len(next(iter(signals.values()), ())), dtype=np.float32)
     for name, factor in factors.items():
         by_words += signals[name] * np.float32(factor / total if total else 0.0)
     scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, signals)
-    return Scored(signals=signals, scores=scores, floor=_floor(scores, found))
+    return Scored(signals=signals, scores=scores, floor=_floor(scores, matched=said.matched))
+
+
+def weights_of(said: Said, weights: Mapping[str, float]) -> dict[str, float]:
+    """What each of these rankers counts with these weights in place of those that ship."""
+    return {name: weights.get(name, 1.0 if name in said.own else WEIGHTS.get(name, 1.0)) for name in said.signals}
 
 
 def _joined(by_words: Floats, beside: Mapping[str, float], signals: Mapping[str, Floats]) -> Floats:
@@ -93,10 +121,10 @@ def _stretched(signal: Floats) -> Floats:
     return signal / best if best > 0 else signal
 
 
-def _floor(scores: Floats, found: Found) -> float:
+def _floor(scores: Floats, *, matched: bool) -> float:
     """Where no keyword hit and even the best is too weak, all tools are under it."""
     best = float(scores.max(initial=0.0))
-    return FLOOR * best if found.matched or best >= NOTHING_FITS else NOTHING_FITS
+    return FLOOR * best if matched or best >= NOTHING_FITS else NOTHING_FITS
 
 
 def _said(index: CatalogIndex, name: str, words: QueryWords, mask: Mask | None) -> Floats:

@@ -29,7 +29,7 @@ from toolcaddie.selection.links import LOOKED_AT, CoUsed, best_places, lifted
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.room import pins_that_fit, room_for
-from toolcaddie.selection.scores import Scored, scored
+from toolcaddie.selection.scores import Said, Scored, scored, signals_of
 
 _SETTLED = 16
 """Selections kept of a catalog that goes through whole."""
@@ -184,6 +184,13 @@ class Selector:
             for position, score, reasons in zip(best.tolist(), _rounded(scores, best), why, strict=True)
         )
         return Ranked(tools=tools, fit=said.fit)
+
+    def said(self, view: View, query: SelectionQuery) -> Said:
+        """What each ranker says of every tool, unweighed: for whoever looks for other weights."""
+        index = self._indexes.of(view.catalog)
+        words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
+        found = Found(matched=index.categories.found(words, view.mask).matched)
+        return signals_of(index, ("categories", *(self._scorers or ("bm25",))), words, found, view.mask)
 
     def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
         """Every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
