@@ -349,3 +349,21 @@ def test_the_log_shows_where_a_tool_raised_without_the_values_there(
     assert "no luck" in done.stderr
     assert "raising.py" in done.stderr
     assert "hiddenJohn" not in done.stderr
+
+
+def test_run_tells_what_the_first_stage_said_and_counts_its_tokens(
+    toolcaddie: CommandLine, key: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "first-stage.toml"
+    config.write_text('preset = "budget"\n[classifier]\nmodel = "small"\n')
+    answers = [say('{"categories": ["memberships"]}'), say("Frozen."), say("I do not know."), say("Hm.")]
+    with ScriptedUpstream(answers) as upstream:
+        asked = ("--config", str(config), "run", "John is ill", "--catalog", "gym", *_at(upstream))
+        done = toolcaddie(*asked)
+        assert done.stderr.splitlines()[0] == "categories: memberships (small)"
+        usage = _events(toolcaddie)["run_finished"]["usage"]
+        assert (usage["input"], usage["output"]) == (200, 20)
+        done = toolcaddie(*asked)
+        assert done.exit_code == 0
+        assert done.stderr.splitlines()[0].startswith("the classifier could not say: ")
+        assert [body["model"] for body in upstream.bodies] == ["small", "gpt-test", "small", "gpt-test"]

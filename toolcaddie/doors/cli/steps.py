@@ -19,6 +19,7 @@ from toolcaddie.events import (
     MetaCalled,
     ModelAnswered,
     ModelAsked,
+    RequestClassified,
     RunEvent,
     RunFinished,
     RunPaused,
@@ -27,7 +28,7 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.run import Delivery, RunResult, Selection
+from toolcaddie.run import Classification, Delivery, RunResult, Selection
 from toolcaddie.tool_types import ToolCall
 
 _ARGUMENTS_SHOWN = 80
@@ -89,6 +90,8 @@ class Steps:
     def show(self, event: RunEvent) -> None:
         self.seen.take(event)
         match event:
+            case RequestClassified():
+                self._say(classified_line(event.classification))
             case ToolsSelected():
                 self._say(selected_line(event.selection))
             case ModelAsked():
@@ -135,6 +138,14 @@ class Steps:
         if self._shown and not self._shown.endswith("\n"):
             click.echo()
         self._shown = ""
+
+
+def classified_line(said: Classification) -> str:
+    """What the first stage said, in a line."""
+    if said.how == "failed":
+        return f"the classifier could not say: {shortened(said.detail, _RESULT_SHOWN)}"
+    named = ", ".join(said.categories) or "none"
+    return f"categories: {named} ({'as before' if said.how == 'kept' else said.model or 'classifier'})"
 
 
 def selected_line(selection: Selection) -> str:
