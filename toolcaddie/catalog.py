@@ -183,6 +183,12 @@ class Catalog:
         """Positions of the tools of the category at this place, in catalog order; not to be written to."""
         return self._members[self._starts[category + 1] : self._starts[category + 2]]
 
+    def places(self) -> Positions:
+        """How many tools of its category stand before each tool."""
+        places = np.empty(len(self), dtype=np.int64)
+        places[self._members] = np.arange(len(self)) - self._starts[self._category_of[self._members] + 1]
+        return places
+
     def positions_in(self, category: str) -> tuple[int, ...]:
         """Positions of a category's tools, in catalog order; empty for an unknown one."""
         at = self._category_at.get(category)
@@ -204,6 +210,10 @@ class CatalogChange:
     after: Catalog
     origin: Positions
     """Of each tool in `after` its position in `before`, -1: it is new, or what is said of its category is."""
+    added: Positions
+    """Positions in `after` of the tools that are new."""
+    removed: Positions
+    """Positions in `before` of the tools that are gone."""
 
     @classmethod
     def between(cls, before: Catalog, after: Catalog) -> CatalogChange:
@@ -216,19 +226,11 @@ class CatalogChange:
         ]
         for at in changed:
             origin[after.members(at)] = -1
-        return cls(before=before, after=after, origin=origin)
-
-    @property
-    def added(self) -> Positions:
-        """Positions in `after` of the tools that are new."""
-        return np.flatnonzero(self.origin < 0)
-
-    @property
-    def removed(self) -> Positions:
-        """Positions in `before` of the tools that are gone."""
-        stays = np.zeros(len(self.before), dtype=np.bool_)
-        stays[self.origin[self.origin >= 0]] = True
-        return np.flatnonzero(~stays)
+        added, stays = origin < 0, np.zeros(len(before), dtype=np.bool_)
+        stays[origin[~added]] = True
+        return cls(
+            before=before, after=after, origin=origin, added=np.flatnonzero(added), removed=np.flatnonzero(~stays)
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -7,7 +7,7 @@ touched; a bag of all n-grams of all texts finds the same tools and costs many t
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +25,7 @@ from toolcaddie.selection.remembered import Remembered
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
 
 ALIKE = 0.2
 """Cosine of two words' n-grams under which they have nothing in common."""
@@ -72,22 +73,27 @@ class _Answer:
 class Spelling:
     """The terms of a vocabulary by their n-grams. It never changes but for what it remembers."""
 
-    def __init__(self, vocabulary: Mapping[str, int], grams: dict[str, int], grid: Grid, alphabet: list[str]) -> None:
+    def __init__(
+        self, vocabulary: Mapping[str, int], grams: dict[str, int], grid: Grid, alphabet: list[str], ranks: Longs
+    ) -> None:
         self.words = tuple(vocabulary)
         self._vocabulary = vocabulary
         self._grams = grams
         self._grid = grid
         self._sizes = grid.sizes()
         self._alphabet = alphabet
-        self._ranks = np.empty(len(alphabet), dtype=np.int64)
-        self._ranks[[vocabulary[word] for word in alphabet]] = np.arange(len(alphabet))
+        self._ranks = ranks
+        """Place of each word in the alphabet."""
         self.alike = lru_cache(maxsize=_REMEMBERED)(self._find_alike)
 
     @classmethod
     def of(cls, vocabulary: Mapping[str, int]) -> Spelling:
         grams: dict[str, int] = {}
         table = _table_of(vocabulary, grams)
-        return cls(vocabulary, grams, Grid.of(table, len(grams)), sorted(vocabulary))
+        alphabet = sorted(vocabulary)
+        ranks = np.empty(len(alphabet), dtype=np.int64)
+        ranks[[vocabulary[word] for word in alphabet]] = np.arange(len(alphabet))
+        return cls(vocabulary, grams, Grid.of(table, len(grams)), alphabet, ranks)
 
     def grown(self, vocabulary: Mapping[str, int]) -> Spelling:
         """That of a vocabulary which has the same words in their order, and more after them."""
@@ -97,7 +103,10 @@ class Spelling:
         alphabet = list(self._alphabet)
         for word in words:
             insort(alphabet, word)
-        return Spelling(vocabulary, grams, self._grid.joined(table, len(grams)), alphabet)
+        new = np.array([bisect_left(alphabet, word) for word in words], dtype=np.int64)
+        free = np.delete(np.arange(len(alphabet)), new)  # the old words in their order
+        ranks = np.concatenate([free[self._ranks], new])
+        return Spelling(vocabulary, grams, self._grid.joined(table, len(grams)), alphabet, ranks)
 
     def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
         """The terms like a word and its own stems first; these alone of a stop word, which is no slip of the finger,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from toolcaddie.catalog import Catalog
@@ -65,12 +66,18 @@ def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
     """The languages a catalog is described in, the most frequent first; English where the texts do not say."""
     counts = dict.fromkeys(LANGUAGES, 0)
     for tool in catalog.tools[:_SAMPLE]:
-        found = language_of(split_words(tool.description[:_MOST_TEXT]))
+        found = _language_of(tool.description[:_MOST_TEXT])
         if found is not None:
             counts[found] += 1
     enough = max(1.0, _SHARE * sum(counts.values()))
     ordered = sorted(LANGUAGES, key=lambda language: -counts[language])
     return tuple(language for language in ordered if counts[language] >= enough) or ("english",)
+
+
+@lru_cache(maxsize=4 * _SAMPLE)
+def _language_of(text: str) -> Language | None:
+    """Remembered, because a catalog that changes is asked for its languages again."""
+    return language_of(split_words(text))
 
 
 def _schema_texts(schema: Any) -> tuple[list[str], list[str]]:

@@ -14,6 +14,8 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
+_BLOCK = 1_024
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Table:
@@ -74,11 +76,14 @@ class Table:
         """For each row the sum of its values, each times the worth of its column, or of the squares of that."""
         sums = np.zeros(len(self), dtype=np.float32)
         some = np.flatnonzero(np.diff(self.starts))
-        if len(some):
-            weighed = self.values[value] * worth.take(self.columns, mode="clip")  # clip: without a look at the bounds
+        for first in range(0, len(some), _BLOCK):  # a piece at a time stays in the processor's cache
+            rows = some[first : first + _BLOCK]
+            begin, end = self.starts[rows[0]], self.starts[rows[-1] + 1]
+            weighed = worth.take(self.columns[begin:end], mode="clip")  # clip: without a look at the bounds
+            weighed *= self.values[value][begin:end]
             if squared:
                 weighed *= weighed
-            sums[some] = np.add.reduceat(weighed, self.starts[some])
+            sums[rows] = np.add.reduceat(weighed, self.starts[rows] - begin)
         return sums
 
     def counted(self, rows: Bools | None, width: int) -> Longs:

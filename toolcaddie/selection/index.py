@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -72,8 +72,8 @@ class CatalogIndex:
         self.catalog = catalog
         self.size = len(catalog)
         self.categories = categories
-        self.members: tuple[Longs, ...] = tuple(catalog.members(at) for at in range(len(catalog.categories)))
-        self.place = _places(self.members, self.size)
+        self.place: npt.NDArray[np.float32] = catalog.places().astype(np.float32)
+        """How many tools of its category stand before each."""
         self.defaults: tuple[int, ...] = tuple(i for i, category in enumerate(catalog.categories) if category.default)
         self.core, self.full = carried.core, carried.full
         for position in carried.unknown.tolist():
@@ -199,15 +199,6 @@ def _carried(values: npt.NDArray[T], change: CatalogChange, unknown: int) -> npt
     after = values[change.origin]
     after[change.added] = unknown
     return after
-
-
-def _places(members: Sequence[Longs], size: int) -> npt.NDArray[np.float32]:
-    """How many tools of its category stand before each tool."""
-    places = np.zeros(size, dtype=np.float32)
-    if members:
-        counts = np.array([len(each) for each in members])
-        places[np.concatenate(members)] = np.arange(counts.sum()) - (np.cumsum(counts) - counts).repeat(counts)
-    return places
 
 
 def _tokens(tool: Tool, *, slim: bool = False) -> int:

@@ -48,7 +48,7 @@ def by_category(
 ) -> Pool:
     """The tools of some categories, category by category in the order given. `priority` has a value a catalog position."""
     active = tuple(active)
-    members = [index.members[category] for category in active]
+    members = [index.catalog.members(category) for category in active]
     listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
     positions = listed[eligible[listed]]
     served = priority[positions] if priority is not None else None
@@ -75,7 +75,7 @@ def _grouped(
 
     Guaranteed are those that were asked for: matched, named, or the defaults. Groups without a candidate do not count.
     """
-    total = len(index.members)
+    total = len(index.catalog.categories)
     order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category
     order[list(active)] = np.arange(len(active))
     ranks = order[index.categories.category_of[positions]]
