@@ -247,3 +247,11 @@ def test_every_key_is_documented() -> None:
     for table in (Settings, SelectionOverrides, BudgetOverrides, LimitsOverrides, BotSettings, type(Settings().server)):
         for item in msgspec.structs.fields(table):
             assert f"{item.name} =" in page or f"[{item.name}" in page, item.name
+
+
+def test_weights_of_rankers_are_numbers_that_are_not_negative(folder: Path) -> None:
+    chosen = effective_preset(loaded(folder, "[selection.weights]\ncharacters = 0.4\nembedding = 2"))
+    assert chosen.selection.weights == {"characters": 0.4, "embedding": 2.0}
+    said = complaint(folder, "[selection]\nweights = {characters = -1}")
+    assert said.startswith("toolcaddie.toml:2: selection.weights")
+    assert said.endswith("write a table of numbers")

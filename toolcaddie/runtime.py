@@ -355,12 +355,13 @@ class Runtime:
         if self._vectors is not None and looked_at:
             await self._vectors.ready(catalog)
 
-    async def learn(self, entries: Iterable[learned.LogEntry]) -> None:
-        """Remember these requests and choose anew how far the memory is believed. Raises `ConfigError` without one."""
+    async def learn(self, entries: Iterable[learned.LogEntry], catalog: Catalog | None = None) -> None:
+        """Remember these requests and choose anew how far the memory is believed, in the catalog of now if none is given.
+        Raises `ConfigError` where there is no memory."""
         if self._experience is None:
             raise ConfigError("there is nothing to learn into; give the runtime an experience")
         await asyncio.to_thread(self._experience.extend, entries)
-        await asyncio.to_thread(self._refit)
+        await asyncio.to_thread(self._refit, catalog)
 
     async def close(self) -> None:
         """Finish what is being written and close the provider."""
@@ -682,8 +683,10 @@ class Runtime:
             window_user=selection.window_user,
         )
 
-    def _refit(self) -> None:
-        self._assembly_of(RunRequest(messages=())).selector.refit(self.source.snapshot())
+    def _refit(self, catalog: Catalog | None = None) -> None:
+        self._assembly_of(RunRequest(messages=())).selector.refit(
+            self.source.snapshot() if catalog is None else catalog
+        )
 
     # --- what is kept between requests -------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ Off = Literal["off"]
 
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
+Weight = Annotated[float, Meta(ge=0, le=1_000)]
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
 T = TypeVar("T")
@@ -114,6 +115,7 @@ class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Fields of `presets.SelectionSettings` that take the place of the preset's."""
 
     rankers: tuple[str, ...] | UnsetType = UNSET
+    weights: dict[str, Weight] = {}
     match: Literal["word", "substring"] | UnsetType = UNSET
     related_depth: Count | Off | UnsetType = UNSET
     window: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
@@ -306,7 +308,8 @@ def _words(arm: Any) -> str:
     if get_origin(arm) is tuple:
         return 'a list of texts like ["one", "two"]'
     if get_origin(arm) is dict:
-        return "a table of tables" if _is_struct(get_args(arm)[1]) else "a table of lists"
+        held = get_args(arm)[1]
+        return f"a table of {'tables' if _is_struct(held) else 'numbers' if held == Weight else 'lists'}"
     base, *rules = get_args(arm) if get_origin(arm) is Annotated else (arm,)
     bounds = [_bounds(rule) for rule in rules]
     return " ".join([_BASES[base], *filter(None, bounds)])

@@ -19,7 +19,7 @@ import structlog
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.errors import ConfigError
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
-from toolcaddie.presets import SelectionSettings
+from toolcaddie.presets import SIGNALS, SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
 from toolcaddie.selection import bm25, characters, mentions
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
@@ -45,6 +45,10 @@ _OWN: Mapping[str, RankerFactory] = {
     "characters": characters.factory,
     "mentions": mentions.factory,
 }
+
+
+_MAY_WEIGH = frozenset({*SIGNALS["embedding"], "learned"})
+"""Weights of these may stand in the settings whether or not anything brings the ranker now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +145,9 @@ class Selector:
         if missing := [name for name in self._scorers if name not in self._factories]:
             known = sorted({"categories", *self._factories})
             raise ConfigError(f"selection.rankers: no ranker {missing[0]!r}; there are {', '.join(known)}")
+        if unknown := [name for name in self.settings.weights if name not in {*_MAY_WEIGH, *self._factories}]:
+            known = sorted({*_MAY_WEIGH, *self._factories})
+            raise ConfigError(f"selection.weights: no ranker {unknown[0]!r}; there are {', '.join(known)}")
         self._indexes = IndexCache(self._make_index)
 
     def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection:
