@@ -6,8 +6,8 @@ statistical interpretation of term specificity", 1972) is counted later, over th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from zlib import crc32
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from toolcaddie.ports import QueryWords
 from toolcaddie.selection.query import language_of, split_words, stems_of
-from toolcaddie.selection.stopwords import STOP_WORDS
+from toolcaddie.selection.stopwords import STOP_WORDS, Language
 
 Floats = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
@@ -29,9 +29,11 @@ _PAIR = 0.5
 _PAIR_APART = 0.25
 """Two words in a row, and with one between them, beside a single word."""
 _LETTERS = 0.8
-"""The runs of three letters of a word together, beside the word."""
+"""The runs of three letters of a content word together, beside the word."""
 _MOST_WORDS = 64
 """Words read at each end of a message."""
+_LONGEST_WORD = 24
+_REMEMBERED = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,49 +47,99 @@ class Features:
 def features_of(words: QueryWords) -> Features:
     """What a request is compared by. A word said in several messages is as strong as these together; names of tools called
     lately are no part of it."""
-    stems: dict[int, float] = {}
-    others: dict[int, float] = {}
-    for text, weight in (*words.messages, *words.replies):
-        for hashed, value, alone in _features(text):
-            if alone:
-                stems[hashed] = stems.get(hashed, 0.0) + weight * value
-            else:
-                others[hashed] = max(others.get(hashed, 0.0), weight * value)
-    found = {**others, **stems}
-    hashes = np.fromiter(found, dtype=np.uint32, count=len(found))
-    values = np.fromiter(found.values(), dtype=np.float32, count=len(found))
+    read = [(_read(text), weight) for text, weight in (*words.messages, *words.replies)]
+    if not read:
+        return Features(hashes=np.empty(0, dtype=np.uint32), values=np.empty(0, dtype=np.float32))
+    hashes = np.concatenate([each.stems for each, _ in read])
+    values = np.concatenate([weight * each.stem_values for each, weight in read])
+    stems, numbers = np.unique(hashes, return_inverse=True)
+    summed = np.bincount(numbers, weights=values, minlength=len(stems)).astype(np.float32)
+    others, largest = _largest(
+        np.concatenate([each.others for each, _ in read]),
+        np.concatenate([weight * each.other_values for each, weight in read]),
+    )
+    hashes, values = np.concatenate([stems, others]), np.concatenate([summed, largest])
     if len(hashes) > MOST:
         kept = np.lexsort((hashes, -values))[:MOST]
         hashes, values = hashes[kept], values[kept]
-    order = np.argsort(hashes)
-    return Features(hashes=hashes[order], values=values[order])
+    hashes, first = np.unique(hashes, return_index=True)
+    return Features(hashes=hashes, values=values[first].astype(np.float32))
 
 
-def _features(text: str) -> Iterator[tuple[int, float, bool]]:
-    """Hash, strength, and whether it is that of a single word."""
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word's hashes: of its stem, of itself, and, if it is no stop word, of its letters."""
+
+    stem: int
+    itself: int
+    value: float
+    letters: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Read:
+    """A message's features: its stems, each once, and the rest."""
+
+    stems: Hashes
+    stem_values: Floats
+    others: Hashes
+    other_values: Floats
+
+
+def _read(text: str) -> _Read:
     spoken = split_words(text)
     if len(spoken) > 2 * _MOST_WORDS:
         spoken = [*spoken[:_MOST_WORDS], *spoken[-_MOST_WORDS:]]
     language = language_of(spoken) or "english"
-    stop = STOP_WORDS[language]
-    seen: set[str] = set()
-    for word, (stem, *_) in zip(spoken, stems_of(spoken, (language,)), strict=True):
-        if stem in seen:
-            continue
-        seen.add(stem)
-        value = _STOP_WORD if word in stop else 1.0
-        yield _hashed("w", stem) & ~1, value, True
-        runs = _runs(stem)
-        for run in runs:
-            yield _hashed("l", run) | 1, _LETTERS * value / len(runs) ** 0.5, False
-    for apart, value in ((1, _PAIR), (2, _PAIR_APART)):
-        for first, second in zip(spoken, spoken[apart:], strict=False):
-            yield _hashed("p", f"{first} {second}") & ~1, value, False
+    words = [_word(word, language) for word in spoken]
+    once = {word.stem: word for word in words}.values()
+    itself = np.array([word.itself for word in words], dtype=np.uint32)
+    near, apart = _together(itself[:-1], itself[1:]), _together(itself[:-2], itself[2:])
+    letters = [letter for word in once for letter in word.letters]
+    sizes = [len(word.letters) for word in once]
+    strengths = [_LETTERS / len(word.letters) ** 0.5 if word.letters else 0.0 for word in once]
+    return _Read(
+        stems=np.array([word.stem for word in once], dtype=np.uint32),
+        stem_values=np.array([word.value for word in once], dtype=np.float32),
+        others=np.concatenate([near, apart, np.array(letters, dtype=np.uint32)]),
+        other_values=np.concatenate(
+            [
+                np.full(len(near), _PAIR, dtype=np.float32),
+                np.full(len(apart), _PAIR_APART, dtype=np.float32),
+                np.repeat(np.array(strengths, dtype=np.float32), sizes),
+            ]
+        ),
+    )
 
 
-def _runs(stem: str) -> Sequence[str]:
-    marked = f" {stem} "
-    return list(dict.fromkeys(marked[start : start + 3] for start in range(len(marked) - 2)))
+@lru_cache(maxsize=_REMEMBERED)
+def _word(word: str, language: Language) -> _Word:
+    stem = stems_of([word], (language,))[0][0]
+    stops = word in STOP_WORDS[language]
+    marked = f" {stem} "[:_LONGEST_WORD]
+    runs = () if stops else dict.fromkeys(marked[start : start + 3] for start in range(len(marked) - 2))
+    return _Word(
+        _hashed("w", stem) & ~1,
+        _hashed("i", word),
+        _STOP_WORD if stops else 1.0,
+        tuple(_hashed("l", run) | 1 for run in runs),
+    )
+
+
+def _together(first: Hashes, second: Hashes) -> Hashes:
+    """Hashes of pairs, in their order; even."""
+    mixed: Hashes = (first * np.uint32(0x9E3779B1) ^ second) & np.uint32(0xFFFFFFFE)
+    return mixed
+
+
+def _largest(hashes: Hashes, values: Floats) -> tuple[Hashes, Floats]:
+    """Each hash once, with its largest value."""
+    if not len(hashes):
+        return hashes, values
+    order = np.argsort(hashes, kind="stable")
+    hashes, values = hashes[order], values[order]
+    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+    return hashes[starts], np.maximum.reduceat(values, starts)
 
 
 def _hashed(kind: str, text: str) -> int:

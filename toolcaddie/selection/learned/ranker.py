@@ -356,7 +356,7 @@ class Learned:
 
     def _summed(self, near: _Near, tried: Floats, me: int) -> Floats:
         """What the neighbours say together: the length of the vector of their likenesses, which the nearest decide, and
-        their sum over the square root of how often the tool is called, so that what is called all the time does not win by
+        twice their sum over the square root of how often the tool is called, so that what is called all the time does not win by
         that alone. Of the other principals none counts for more than one request just like this one, and the loudest of
         them only for `ALONE` of that."""
         likeness = near.likeness[near.neighbour]
@@ -367,7 +367,7 @@ class Learned:
         if not mine.all():
             squares += self._of_others(near.position[~mine], owners[~mine], np.square(likeness[~mine]), ALONE**2)
             sums += self._of_others(near.position[~mine], owners[~mine], likeness[~mine], ALONE)
-        scores: Floats = (np.sqrt(squares) + sums / np.sqrt(np.maximum(tried, 1.0))).astype(np.float32)
+        scores: Floats = (np.sqrt(squares) + 2 * sums / np.sqrt(np.maximum(tried, 1.0))).astype(np.float32)
         return scores
 
     def _by_tool(self, positions: Ints, values: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float64]:

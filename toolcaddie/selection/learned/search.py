@@ -18,9 +18,9 @@ from toolcaddie.selection.learned.features import Features, Floats, Hashes
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_POSTINGS = 24_000
+_POSTINGS = 12_000
 """Postings read for a request, those of its rarest features first."""
-_CANDIDATES = 400
+_CANDIDATES = 200
 """Entries compared exactly."""
 _BITS = 16
 
@@ -111,9 +111,9 @@ class Index:
         where = _gathered(self._starts[at], counts)
         weights = self._values[where] * np.repeat(worth[known], counts)
         shared = np.bincount(self._entries[where], weights=weights, minlength=len(self.rows))
-        if allowed is not None:
-            shared[~allowed] = 0.0
         found = np.flatnonzero(shared)
+        if allowed is not None:
+            found = found[allowed[found]]
         if len(found) <= _CANDIDATES:
             return found
         likeness = shared[found] / self.lengths[found]
@@ -135,7 +135,7 @@ class Request:
             counts = np.diff(rows.starts)
             hashes, values = rows.hashes, rows.values
         else:
-            counts = np.diff(rows.starts)[entries]
+            counts = rows.starts[entries + 1] - rows.starts[entries]
             where = _gathered(rows.starts[entries], counts)
             hashes, values, lengths = rows.hashes[where], rows.values[where], lengths[entries]
         if not len(hashes) or not self.length:
