@@ -104,6 +104,9 @@ async def test_damaged_documents_are_made_again() -> None:
         model = Letters()
         await Prepared(model, Damaged(damage)).prepare_lasting(TEXTS)
         assert model.asked == TEXTS
+    remote = RemoteLetters()
+    await Prepared(remote, Damaged(b"")).prepare_lasting(TEXTS)
+    assert remote.asked == TEXTS
 
 
 async def test_a_source_that_fails_costs_vectors_and_is_said_once_and_asked_again_later() -> None:

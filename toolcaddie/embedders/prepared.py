@@ -99,8 +99,7 @@ class Prepared:
     async def prepare(self, texts: Sequence[str]) -> None:
         """Get the vectors of what a request says, within `patience` seconds. A source that fails or is too slow is logged
         once and left alone for a while; nothing is raised and nothing is written to disk."""
-        keys = [_key(text) for text in texts]
-        missing = _missing(texts, keys, self._found(keys))
+        missing = self._lacking(texts)
         if not missing or self._clock() < self._down_until:
             return
         try:
@@ -118,11 +117,9 @@ class Prepared:
 
         Raises `ProviderError` where the source fails, at once where it just did; what was done until then is kept.
         """
-        keys = [_key(text) for text in texts]
-        missing = _missing(texts, keys, self._found(keys))
+        missing = await asyncio.to_thread(self._lacking, texts)  # whatever is done with 50,000 texts takes its time
         if written:
             stored = await self._stored(list(missing))
-            self._lasting.keep(stored)
             missing = {key: text for key, text in missing.items() if key not in stored}
         if missing and self._clock() < self._down_until:
             raise ProviderProtocolError(f"{self.name} failed a moment ago and is left alone for a while")
@@ -150,14 +147,18 @@ class Prepared:
             vectors = await source.fetch(texts)
             if self._dimensions not in (0, vectors.shape[-1]):
                 raise ProviderProtocolError(
-                    f"{source.name} gives vectors of {vectors.shape[-1]} numbers now; those kept have {self._dimensions}. "
-                    "Another model needs another name"
+                    f"{source.name} gives vectors of {vectors.shape[-1]} numbers now; those kept have {self._dimensions}; "
+                    "set embedding.dimensions, which begins anew"
                 )
         else:
             vectors = await asyncio.to_thread(source.embed, texts)
         made = _rows(vectors, len(texts), source.name)
         self._dimensions = self._dimensions or vectors.shape[-1]
         return made
+
+    def _lacking(self, texts: Sequence[str]) -> dict[bytes, str]:
+        keys = [_key(text) for text in texts]
+        return _missing(texts, keys, self._found(keys))
 
     def _found(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return self._lasting.found(keys) | self._passing.found(keys)
@@ -171,13 +172,18 @@ class Prepared:
         except StorageError as error:
             log.warning("vectors_not_read", embedder=self.name, error=str(error))
             return {}
+        return await asyncio.to_thread(self._taken_over, values)
+
+    def _taken_over(self, values: Mapping[str, bytes]) -> dict[bytes, bytes]:
         sizes = {len(value) for value in values.values()}
         if not self.dimensions and len(sizes) == 1:
             self._dimensions = sizes.pop() // 2
-        return {bytes.fromhex(key): value for key, value in values.items() if self._is_row(value)}
-
-    def _is_row(self, value: bytes) -> bool:
-        return len(value) == 2 * self.dimensions and bool(np.isfinite(np.frombuffer(value, dtype=np.float16)).all())
+        whole = {bytes.fromhex(key): value for key, value in values.items() if 0 < len(value) == 2 * self.dimensions}
+        numbers = np.frombuffer(b"".join(whole.values()), dtype=np.float16).reshape(len(whole), self.dimensions)
+        good = np.isfinite(numbers).all(axis=1)
+        rows = {key: whole[key] for place, key in enumerate(whole) if good[place]}
+        self._lasting.keep(rows)
+        return rows
 
     async def _write(self, rows: Mapping[bytes, bytes]) -> None:
         if self._documents is None:
