@@ -130,7 +130,8 @@ def _merge(parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State) -
             accepted.append(position)
     categories, clashes = _merge_categories(parts, before)
     problems += clashes
-    catalog = Catalog.of((offers[at][1] for at in sorted(accepted)), categories, check_schemas=False)
+    tools = (offers[at][1] for at in sorted(accepted))
+    catalog = Catalog.of(tools, categories, check_schemas=False, before=before.catalog if before.seen else None)
     state = _State(
         seen=seen,
         revision=before.revision + 1,

@@ -48,7 +48,7 @@ class MergedCatalogs:
                 return entry.catalog
         taken = {tool.name for tool in theirs}
         kept = (tool for tool in ours.tools if tool.name not in taken)
-        catalog = Catalog.of([*theirs, *kept], ours.categories, check_schemas=False)
+        catalog = Catalog.of([*theirs, *kept], ours.categories, check_schemas=False, before=ours)
         self._keep(key, _Entry(theirs=theirs, catalog=catalog, size=len(canonical_json(theirs))))
         return catalog
 
