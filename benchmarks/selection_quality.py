@@ -16,7 +16,8 @@ import random
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,10 @@ HISTORIES = (0, 4)
 """Messages of history that a baseline is given: none, or the last four."""
 SIZES = (199, 5_000, 25_031)
 TIMED = 1_000
+BESIDE = {"bm25s": 300, "rrf_lex": 60, "fastmcp_bm25": 60}
+"""Baselines whose time is taken beside ours, and on how many requests."""
+CHANGES = 50
+PICKED = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,11 @@ class Cost:
     index_mb: float
     p50_ms: float
     p99_ms: float
+    added_ms: float
+    removed_ms: float
+    """What one tool more or less costs, from the changed list of tools to the first selection, above a selection."""
+    beside: Mapping[str, Mapping[str, float]]
+    """p50 and p99 of the baselines, in milliseconds."""
 
 
 def main() -> None:
@@ -81,7 +91,8 @@ def main() -> None:
         print(f"{name:<16}" + "".join(_cell(rows[name].get(column)) for column in columns) + _best(rows[name]))
     _print_means(rows, columns)
     _print_no_fit(rows)
-    costs = [_cost(bench / "sets", size) for size in SIZES] if not arguments.quick else []
+    timed = _baselines(bench, list(BESIDE)) if not arguments.quick else {}
+    costs = [_cost(bench / "sets", size, timed) for size in SIZES] if not arguments.quick else []
     _print_costs(costs)
     if arguments.json:
         figures = {"sets": rows, "costs": [asdict(cost) for cost in costs]}
@@ -164,7 +175,7 @@ def _wire(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _cost(sets: Path, size: int) -> Cost:
+def _cost(sets: Path, size: int, baselines: Mapping[str, Baseline]) -> Cost:
     """toole's requests, its tools among others to make up the size."""
     tools, requests = read_tools(sets / "toole" / "tools.jsonl"), read_requests(sets / "toole" / "queries.dev.jsonl")
     names = {tool.name for tool in tools}
@@ -185,9 +196,53 @@ def _cost(sets: Path, size: int) -> Cost:
         seconds.append(1e3 * (time.perf_counter() - started))
     recall = measure(ranking_of(selector, view), asked).metrics["recall@5"].value
     times = percentiles(seconds)
+    added_ms, removed_ms = _changes(selector, view, asked, times["p50"])
+    wire = [_wire(tool) for tool in view]
     return Cost(
-        tools=len(view), recall=recall, index_s=index_s, index_mb=index_mb, p50_ms=times["p50"], p99_ms=times["p99"]
+        tools=len(view),
+        recall=recall,
+        index_s=index_s,
+        index_mb=index_mb,
+        p50_ms=times["p50"],
+        p99_ms=times["p99"],
+        added_ms=added_ms,
+        removed_ms=removed_ms,
+        beside={name: _timed(make(wire, []), asked[: BESIDE[name]]) for name, make in baselines.items()},
     )
+
+
+def _changes(selector: Selector, view: View, asked: Sequence[LabelledRequest], usual: float) -> tuple[float, float]:
+    """The median of one tool added, and of one removed, above the `usual` milliseconds of a selection; each change follows
+    the one before."""
+    choose, catalog = random.Random(2), view.catalog
+    spent: dict[str, list[float]] = {"added": [], "removed": []}
+    for number in range(CHANGES):
+        model = choose.choice(catalog.tools)
+        newcomer = replace(model, name=f"newcomer_{number}", description=f"{model.description} Newcomer {number}.")
+        changes = {
+            "added": partial(Catalog.with_tools, added=[newcomer]),
+            "removed": partial(Catalog.with_tools, removed=[choose.choice(catalog.tools).name]),
+        }
+        for what, change in changes.items():
+            query = SelectionQuery(messages=choose.choice(asked).messages, expandable=True)
+            started = time.perf_counter()
+            catalog = change(catalog)
+            selector.select(View(catalog=catalog), query, PRESETS["default"].budget)
+            spent[what].append(1e3 * (time.perf_counter() - started))
+    added, removed = (percentiles(each)["p50"] - usual for each in spent.values())
+    return added, removed
+
+
+def _timed(rank: Any, asked: Sequence[LabelledRequest]) -> Mapping[str, float]:
+    """The p50 and p99 of a baseline's first 24 tools, in milliseconds."""
+    spent = []
+    for request in asked:
+        history = [f"{message.role}: {message.text}" for message in request.messages[:-1]]
+        started = time.perf_counter()
+        rank(request.messages[-1].text, history, PICKED)
+        spent.append(1e3 * (time.perf_counter() - started))
+    times = percentiles(spent)
+    return {"p50": times["p50"], "p99": times["p99"]}
 
 
 def _resident_mb() -> float:
@@ -231,13 +286,23 @@ def _print_no_fit(rows: Mapping[str, Mapping[str, Measured]]) -> None:
 
 
 def _print_costs(costs: Sequence[Cost]) -> None:
-    if costs:
-        print(f"\n{'tools':>7} {'recall@5':>9} {'index s':>8} {'index MB':>9} {'p50 ms':>7} {'p99 ms':>7}")
+    if not costs:
+        return
+    names = list(costs[0].beside)
+    print(f"\n{'tools':>7} {'recall@5':>9} {'index s':>8} {'index MB':>9} {'p50 ms':>7} {'p99 ms':>7}", end="")
+    print("".join(f"{f'{name}: p50, p99, times ours':>36}" for name in names))
     for cost in costs:
         print(
             f"{cost.tools:>7,} {cost.recall:>9.3f} {cost.index_s:>8.2f} {cost.index_mb:>9.0f} {cost.p50_ms:>7.2f} "
-            f"{cost.p99_ms:>7.2f}"
+            f"{cost.p99_ms:>7.2f}" + "".join(f"{_ratios(cost.beside[name], cost):>36}" for name in names)
         )
+    for cost in costs:
+        print(f"{cost.tools:>7,} tools, one added / removed: {cost.added_ms:.2f} / {cost.removed_ms:.2f} ms")
+
+
+def _ratios(theirs: Mapping[str, float], ours: Cost) -> str:
+    p50, p99 = theirs["p50"], theirs["p99"]
+    return f"{p50:.2f} {p99:.2f}  {p50 / ours.p50_ms:.1f} {p99 / ours.p99_ms:.1f}"
 
 
 if __name__ == "__main__":
