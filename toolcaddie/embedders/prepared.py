@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import structlog
 
 from toolcaddie.embedders.bert import Floats, unit
@@ -180,7 +181,7 @@ class Prepared:
             self._dimensions = sizes.pop() // 2
         whole = {bytes.fromhex(key): value for key, value in values.items() if 0 < len(value) == 2 * self.dimensions}
         numbers = np.frombuffer(b"".join(whole.values()), dtype=np.float16).reshape(len(whole), self.dimensions)
-        good = np.isfinite(numbers).all(axis=1)
+        good: npt.NDArray[np.bool_] = np.asarray(np.isfinite(numbers).all(axis=1))
         rows = {key: whole[key] for place, key in enumerate(whole) if good[place]}
         self._lasting.keep(rows)
         return rows
