@@ -6,10 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolcaddie.catalog import Catalog, View
+from toolcaddie.errors import ConfigError
+from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.evaluation.fit import Case, case_of
 from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import Preset
 from toolcaddie.run import RunRequest, SelectedTool, Selection
+from toolcaddie.selection.scores import weights_of
 from toolcaddie.selection.selector import Ranked, Selector
 
 
@@ -39,3 +43,26 @@ class PresetFinder:
         selection = self.selector.select(self.view, query, self.preset.budget)
         sent: Sequence[SelectedTool] = () if selection.no_match else selection.tools
         return Ranked(tools=tuple(tool for tool in sent if not tool.core)[:limit], fit=float(not selection.no_match))
+
+    def cases(
+        self, requests: Sequence[LabelledRequest], *, done: Callable[[int, int], None] = lambda asked, of: None
+    ) -> tuple[list[Case], dict[str, float]]:
+        """What `fit.fitted` looks for weights in: the requests that some tool fits, and the weights there are.
+
+        Raises `ConfigError` where there is nothing to weigh.
+        """
+        if not any(name != "categories" for name in self.preset.selection.rankers):
+            raise ConfigError(
+                f"preset {self.preset.name!r} finds tools by categories alone, so there is nothing to weigh"
+            )
+        cases: list[Case] = []
+        start: dict[str, float] = {}
+        fitting = [request for request in requests if request.gold]
+        for number, request in enumerate(fitting, start=1):
+            said = self.selector.said(self.view, self.query(RunRequest(messages=request.messages)))
+            start = start or weights_of(said, self.preset.selection.weights)
+            places = [place for name in request.gold if (place := self.catalog.position(name)) is not None]
+            missing = len(request.gold) - len(places)
+            cases.append(case_of(said.signals, said.own, places, missing, request.group))
+            done(number, len(fitting))
+        return cases, start

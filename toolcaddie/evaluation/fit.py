@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.evaluation.metrics import Estimate, difference_of, mean_of
+from toolcaddie.selection.scores import Said, fused
 
 Floats = npt.NDArray[np.float32]
 Weights = Mapping[str, float]
@@ -182,6 +183,16 @@ def _recalls(case: Case, scores: Floats) -> list[float]:
     hits = [int(place) in case.gold and scores[place] > 0 for place in order]
     wanted = len(case.gold) + case.missing
     return [sum(hits[:depth]) / wanted for depth in DEPTHS]
+
+
+def said_of(case: Case) -> Said:
+    """The case as the selection's own fusion takes it."""
+    return Said(signals=case.signals, own=case.own, matched=True)
+
+
+def by_selection(case: Case, weights: Weights) -> Floats:
+    """A `Fuse`: as selection does it."""
+    return fused(said_of(case), weights).scores
 
 
 def case_of(

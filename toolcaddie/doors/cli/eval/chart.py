@@ -8,7 +8,7 @@ import click
 
 from toolcaddie.doors.cli.output import print_table
 from toolcaddie.evaluation.assess import Assessed, Compared
-from toolcaddie.evaluation.fit import DEPTHS, Fitted
+from toolcaddie.evaluation.fit import DEPTHS, Fitted, fragment
 from toolcaddie.evaluation.metrics import Estimate
 
 _WIDTH = 40
@@ -79,6 +79,9 @@ def print_fitted(fit: Fitted) -> None:
     click.echo(f"in recall@5: {between(fit.recall, sign=True)}")
     if not fit.recommended:
         click.echo("that is no gain beyond chance: keep the weights there are")
+        return
+    click.echo("put this into toolcaddie.toml:\n")
+    click.echo(fragment(fit.weights), nl=False)
 
 
 def bar(share: float, width: int = _WIDTH) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from toolcaddie.catalog import Catalog
-from toolcaddie.doors.cli.eval.chart import print_assessed
+from toolcaddie.doors.cli.eval.chart import print_assessed, print_fitted
 from toolcaddie.doors.cli.eval.parts import (
     Configuration,
     configurations,
@@ -19,7 +19,9 @@ from toolcaddie.doors.cli.eval.parts import (
     limit_option,
     log_of,
     progress,
+    read_hints,
     signals_choice,
+    waiting,
 )
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
@@ -28,6 +30,8 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.assess import COMPARED, Assessed, Compared, assess, compared
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
+from toolcaddie.evaluation.finder import PresetFinder
+from toolcaddie.evaluation.fit import Fitted, by_selection, fitted, fragment
 from toolcaddie.evaluation.measure import DEPTH
 from toolcaddie.evaluation.metrics import Estimate
 from toolcaddie.evaluation.recorded import labelled
@@ -66,6 +70,11 @@ _DEFAULT_AT = 5
 @click.option(
     "--compare", "others", metavar="PRESET|FILE", multiple=True, help="A preset or settings file to compare with."
 )
+@click.option(
+    "--hints",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Compare with these hints added to the tools, as `eval misses --write` writes them.",
+)
 @preset_option
 @click.option("--at", type=click.IntRange(1, DEPTH), default=_DEFAULT_AT, show_default=True, help="Places that count.")
 @click.option(
@@ -90,6 +99,7 @@ def command(
     train: Path | None,
     signals: tuple[str, ...],
     others: tuple[str, ...],
+    hints: Path | None,
     preset: str | None,
     at: int,
     min_recall: float | None,
@@ -111,39 +121,83 @@ def command(
     settings = settings_of(common, catalogs=catalogs, preset=preset, database_url=database_url)
     chosen = configurations(settings, signals, others)
     catalog = evaluated_catalog(settings)
+    if hints is not None:
+        added = read_hints(hints, catalog)
+        chosen.insert(1, Configuration(name=f"{chosen[0].name}+hints", settings=chosen[0].settings, hints=added))
     requests = read_requests(queries) if queries is not None else _logged(settings, catalog, limit)
     _check(requests, catalog, what=str(queries or "the log"))
-    asyncio.run(_learn(train))
-    assessed = asyncio.run(_assessed(chosen, catalog, requests))
+    taught = read_requests(train) if train is not None else ()
+    assessed, weights = asyncio.run(_assessed(chosen, catalog, requests, taught, fit=fit))
     comparisons = _comparisons(assessed, at)
     told = _told(assessed, comparisons, catalog, requests, at)
+    if weights is not None:
+        told["fit"] = _fit_told(weights)
     if report is not None:
         _write(report, html_report(assessed, comparisons, title=_title(queries, settings)))
     if as_json:
         print_json(told)
     else:
         print_assessed(assessed, comparisons, at=at)
+        if weights is not None:
+            print_fitted(weights)
         if report is not None:
             note(f"wrote {report}")
+    if write is not None and weights is not None:
+        _write_weights(write, weights)
     if min_recall is not None:
         _gate(assessed[0], at, min_recall)
 
 
 async def _assessed(
-    chosen: Sequence[Configuration], catalog: Catalog, requests: Sequence[LabelledRequest]
-) -> list[Assessed]:
-    async with finders(chosen, catalog, requests) as found:
+    chosen: Sequence[Configuration],
+    catalog: Catalog,
+    requests: Sequence[LabelledRequest],
+    taught: Sequence[LabelledRequest],
+    *,
+    fit: bool,
+) -> tuple[list[Assessed], Fitted | None]:
+    """All configurations on the requests, and with `fit` what weights would suit the first."""
+    async with finders(chosen, catalog, requests, taught) as found:
         measured = []
         for finder in found:
             with progress(finder.name) as told:
                 measured.append(assess(finder, requests, done=told))
-        return measured
+        return measured, _fitted(found[0], requests) if fit else None
 
 
-async def _learn(train: Path | None) -> None:
-    """What a log taught is nothing that selection can use yet: rather refused than left out unsaid."""
-    if train is not None:
-        raise ConfigError("--train: this version has no ranker that learns from a log; leave it away")
+def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted:
+    with progress("what each ranker says") as told:
+        cases, start = finder.cases(requests, done=told)
+    try:
+        with waiting("looking for weights"):
+            return fitted(cases, by_selection, start)
+    except ValueError as error:
+        raise ConfigError(f"--fit: {error}") from error
+
+
+def _fit_told(weights: Fitted) -> dict[str, Any]:
+    return {
+        "recommended": weights.recommended,
+        "weights": weights.weights,
+        "start": weights.start,
+        "before": _round(weights.before.value),
+        "after": _round(weights.after.value),
+        "gain": _round(weights.gain.value),
+        "gain_interval": _interval(weights.gain),
+        "recall@5_gain": _round(weights.recall.value),
+        "recall@5_interval": _interval(weights.recall),
+        "requests": weights.requests,
+        "folds": weights.folds,
+        "toml": fragment(weights.weights) if weights.recommended else None,
+    }
+
+
+def _write_weights(path: Path, weights: Fitted) -> None:
+    if not weights.recommended:
+        note(f"{path} is not written: no weights gain beyond chance")
+        return
+    _write(path, fragment(weights.weights))
+    note(f"wrote {path}; put it into toolcaddie.toml")
 
 
 def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRequest]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
+import msgspec
 from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -19,6 +20,8 @@ from toolcaddie.doors.parts import PRACTICE, catalog_of, runtime_of
 from toolcaddie.errors import CatalogError, ConfigError
 from toolcaddie.evaluation.datasets import LabelledRequest, read_tools
 from toolcaddie.evaluation.finder import PresetFinder
+from toolcaddie.evaluation.logs import entries_of
+from toolcaddie.evaluation.misses import patched
 from toolcaddie.evaluation.recorded import Log, read_log
 from toolcaddie.plugins import PROVIDERS, load
 from toolcaddie.ports import Documents, Provider
@@ -41,6 +44,8 @@ class Configuration:
 
     name: str
     settings: Settings
+    hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Words added to tools."""
 
 
 def configurations(settings: Settings, signals: Sequence[str], others: Sequence[str]) -> list[Configuration]:
@@ -103,27 +108,39 @@ def evaluated_catalog(settings: Settings) -> Catalog:
 
 @asynccontextmanager
 async def finders(
-    chosen: Sequence[Configuration], catalog: Catalog, requests: Sequence[LabelledRequest]
+    chosen: Sequence[Configuration],
+    catalog: Catalog,
+    requests: Sequence[LabelledRequest],
+    taught: Sequence[LabelledRequest] = (),
 ) -> AsyncIterator[list[PresetFinder]]:
-    """What measures each configuration, with the vectors it needs."""
-    if not any(each.settings.embedding.embedder for each in chosen):
-        yield [_finder(each, catalog, None)[0] for each in chosen]
-        return
-    async with opened(chosen[0].settings) as database:  # vectors are kept for the next time
-        made = [_finder(each, catalog, database.documents) for each in chosen]
-        try:
-            for each, (_, runtime) in zip(chosen, made, strict=True):
-                if each.settings.embedding.embedder:
-                    with waiting(f"vectors of {len(catalog):,} tools"):
-                        await runtime.prepare(catalog, [RunRequest(messages=each.messages) for each in requests])
-            yield [finder for finder, _ in made]
-        finally:
-            for _, runtime in made:
-                await runtime.close()
+    """What measures each configuration, with the vectors it needs, and having learned from what is `taught`."""
+    async with AsyncExitStack() as stack:
+        documents: Documents | None = None
+        if any(each.settings.embedding.embedder for each in chosen):  # vectors are kept for the next time
+            documents = (await stack.enter_async_context(opened(chosen[0].settings))).documents
+        found = []
+        for each in chosen:
+            tools = patched(catalog, each.hints) if each.hints else catalog
+            finder, runtime = _finder(each, tools, documents, learns=bool(taught))
+            stack.push_async_callback(runtime.close)
+            if each.settings.embedding.embedder:
+                with waiting(f"vectors of {len(catalog):,} tools"):
+                    await runtime.prepare(
+                        catalog, [RunRequest(messages=each.messages) for each in (*requests, *taught)]
+                    )
+            if taught:
+                with waiting(f"learning from {len(taught):,} requests"):
+                    await runtime.learn(entries_of(taught, tools, settings=finder.preset.selection), tools)
+            found.append(finder)
+        yield found
 
 
-def _finder(chosen: Configuration, catalog: Catalog, documents: Documents | None) -> tuple[PresetFinder, Runtime]:
-    runtime = runtime_of(chosen.settings, (), _nobody(), documents=documents)
+def _finder(
+    chosen: Configuration, catalog: Catalog, documents: Documents | None, *, learns: bool
+) -> tuple[PresetFinder, Runtime]:
+    """With what was taught and nothing else: what the trail teaches may be what is asked here."""
+    learning = replace(chosen.settings.learning, enabled=learns)
+    runtime = runtime_of(replace(chosen.settings, learning=learning), (), _nobody(), documents=documents)
     view = View(catalog=catalog)
     selector, preset, query = runtime.finds_by(view)
     return PresetFinder(name=chosen.name, view=view, selector=selector, preset=preset, query=query), runtime
@@ -133,6 +150,27 @@ def _nobody() -> Provider:
     """A provider, because a runtime has one; nobody is asked here."""
     made: Provider = load(PROVIDERS, PRACTICE)(base_url=None, api_key=None, model=None)
     return made
+
+
+class _Hints(msgspec.Struct):
+    name: str
+    hints: tuple[str, ...]
+
+
+def read_hints(path: Path, catalog: Catalog) -> dict[str, tuple[str, ...]]:
+    """The hints of a file as `eval misses --write` makes it. Raises `ConfigError` naming the line."""
+    found: dict[str, tuple[str, ...]] = {}
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            read = msgspec.json.decode(line, type=_Hints)
+        except msgspec.DecodeError as error:
+            raise ConfigError(f'{path}, line {number}: {error}; write {{"name": "...", "hints": ["..."]}}') from error
+        if catalog.position(read.name) is None:
+            raise ConfigError(f"{path}, line {number}: the catalog has no tool {read.name!r}")
+        found[read.name] = read.hints
+    return found
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
