@@ -91,11 +91,10 @@ class Prepared:
             fresh = dict(zip(missing, made, strict=True))
             self._passing.keep(fresh)
             found |= fresh
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for place, key in enumerate(keys):
-            if (row := found.get(key)) is not None and len(row) == 2 * self.dimensions:
-                vectors[place] = np.frombuffer(row, dtype=np.float16)
-        return unit(vectors)
+        nothing = bytes(2 * self.dimensions)
+        rows = (row if len(row := found.get(key, nothing)) == len(nothing) else nothing for key in keys)
+        halves = np.frombuffer(b"".join(rows), dtype=np.float16)
+        return unit(halves.astype(np.float32).reshape(len(texts), self.dimensions))
 
     async def prepare(self, texts: Sequence[str]) -> None:
         """Get the vectors of what a request says, within `patience` seconds. A source that fails or is too slow is logged
