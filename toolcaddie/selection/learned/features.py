@@ -32,6 +32,7 @@ _LETTERS = 0.8
 """The runs of three letters of a content word together, beside the word."""
 _MOST_WORDS = 64
 """Words read at each end of a message."""
+_MOST_TEXT = 4_096
 _LONGEST_WORD = 24
 _REMEMBERED = 16_384
 
@@ -87,7 +88,9 @@ class _Read:
 
 
 def _read(text: str) -> _Read:
-    spoken = split_words(text)
+    if len(text) > 2 * _MOST_TEXT:
+        text = f"{text[:_MOST_TEXT]} {text[-_MOST_TEXT:]}"
+    spoken = split_words(text.encode("utf-8", "replace").decode())
     if len(spoken) > 2 * _MOST_WORDS:
         spoken = [*spoken[:_MOST_WORDS], *spoken[-_MOST_WORDS:]]
     language = language_of(spoken) or "english"

@@ -270,7 +270,7 @@ class Learned:
         allowed = self._readable(catalogued, mask, owner, tenant)
         if without is not None:
             allowed = allowed & (past.groups != without)
-        entries, likeness = self._alike(past, words, allowed)
+        entries, likeness = self._alike(past, words, allowed, owner)
         heard = _heard(entries, likeness, past.owners, owner)
         entries, likeness = entries[heard], likeness[heard]
         first = np.searchsorted(past.pairs.entries, entries)
@@ -288,7 +288,7 @@ class Learned:
             position=position[shown],
         )
 
-    def _alike(self, past: Past, words: QueryWords, allowed: Bools) -> tuple[Ints, Floats]:
+    def _alike(self, past: Past, words: QueryWords, allowed: Bools, me: int) -> tuple[Ints, Floats]:
         """Entries that share something with a request, and how much: 0 to 1."""
         features = features_of(words)
         request = Request(features, past.index.rarity)
@@ -297,7 +297,7 @@ class Learned:
         cosines: Floats | None = None
         if embedder is not None and past.vectors is not None:
             cosines = past.vectors @ meaning_of(embedder, words)
-        entries = past.index.candidates(request.hashes, request.worth, allowed[:indexed])
+        entries = past.index.candidates(request, allowed[:indexed], past.owners, (EVERYBODY, me), MOST_OF_ONE)
         if cosines is not None:
             entries = np.union1d(entries, _best(np.where(allowed[:indexed], cosines[:indexed], -1.0), NEIGHBOURS))
         likeness = request.likeness(past.index.rows, past.index.lengths, entries)
@@ -444,9 +444,10 @@ def _best(values: Floats, most: int) -> Ints:
 
 
 def _recall(scores: Floats, right: Ints) -> float:
-    """The part of the right tools among the first five; of equals the earlier come first."""
+    """The part of the right tools among the first five; of equals the earlier come first, and 0 is not found."""
     above = [(scores > scores[each]).sum() + (scores[:each] == scores[each]).sum() for each in right.tolist()]
-    return sum(bool(place < _AT) for place in above) / len(right)
+    found = [place < _AT and scores[each] > 0 for place, each in zip(above, right.tolist(), strict=True)]
+    return sum(map(bool, found)) / len(right)
 
 
 def _smallest_as_good(gains: npt.NDArray[np.float64]) -> int:

@@ -18,9 +18,9 @@ from toolcaddie.selection.learned.features import Features, Floats, Hashes
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_POSTINGS = 12_000
+_POSTINGS = 8_000
 """Postings read for a request, those of its rarest features first."""
-_CANDIDATES = 200
+_CANDIDATES = 150
 """Entries compared exactly."""
 _BITS = 16
 
@@ -94,9 +94,10 @@ class Index:
         self._entries = entries[order]
         self._values = rows.values[searched][order]
 
-    def candidates(self, hashes: Hashes, worth: Floats, allowed: Bools | None) -> Ints:
-        """The entries that share most with a request, by its searched features alone. `worth`: strength times rarity,
-        squared rarity being shared by both sides."""
+    def candidates(self, request: Request, allowed: Bools, owners: Ints, unlimited: Sequence[int], most: int) -> Ints:
+        """The entries that share most with a request, by its searched features alone, of each owner that is not
+        `unlimited` no more than `most`."""
+        hashes, worth = request.hashes, request.worth
         if not len(self._hashes):
             return np.empty(0, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
@@ -112,11 +113,19 @@ class Index:
         weights = self._values[where] * np.repeat(worth[known], counts)
         shared = np.bincount(self._entries[where], weights=weights, minlength=len(self.rows))
         found = np.flatnonzero(shared)
-        if allowed is not None:
-            found = found[allowed[found]]
+        found = found[allowed[found]]
         if len(found) <= _CANDIDATES:
             return found
         likeness = shared[found] / self.lengths[found]
+        theirs = np.where(np.isin(owners[found], unlimited), 0, owners[found])
+        if theirs.any():
+            order = np.lexsort((-likeness, theirs))
+            new = np.append(True, theirs[order][1:] != theirs[order][:-1])
+            place = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+            order = order[(theirs[order] == 0) | (place < most)]
+            found, likeness = found[order], likeness[order]
+            if len(found) <= _CANDIDATES:
+                return np.sort(found)
         return found[np.argpartition(-likeness, _CANDIDATES)[:_CANDIDATES]]
 
 
