@@ -79,9 +79,7 @@ def _said(words: Iterable[str]) -> tuple[str, ...]:
 
 def _weights(asked: Asked, scope: Scope) -> Floats:
     """What each entry is worth: how much it was said, times how rare it is."""
-    terms = asked.reading.terms
-    said = np.array([terms[place].weight for place in asked.term.tolist()], dtype=np.float32)
-    weights: Floats = said * asked.part * scope.rarity[asked.ids]
+    weights: Floats = asked.said[asked.term] * asked.part * scope.rarity[asked.ids]
     return weights
 
 

@@ -37,7 +37,7 @@ MOST_ALIKE = 16
 _SHORTEST, _LONGEST = 2, 4
 _LONGEST_WORD = 40
 _REMEMBERED = 4_096
-_ROUNDING = 1e-6
+_ROUNDING = 1e-9
 _WORTH_SAYING = 0.35
 _SHOWN = 2
 
@@ -81,6 +81,7 @@ class Spelling:
         self._grams = grams
         self._grid = grid
         self._sizes = grid.sizes()
+        self._least = np.maximum(ALIKE**2 * self._sizes - _ROUNDING, _ROUNDING)
         self._alphabet = alphabet
         self._ranks = ranks
         """Place of each word in the alphabet."""
@@ -119,8 +120,7 @@ class Spelling:
         known = [number for gram in grams if (number := self._grams.get(gram)) is not None]
         shared = self._grid.shared(np.array(known, dtype=np.int64))
         shared[own] = 0
-        others = (shared * shared >= ALIKE**2 * len(grams) * self._sizes - _ROUNDING).nonzero()[0]
-        others = others[shared[others] > 0]
+        others = (shared * shared >= len(grams) * self._least).nonzero()[0]
         cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
         best = np.lexsort((self._ranks[others], -cosine))  # not by number, which hidden tools have a part in
         likeness = (cosine[best] ** SHARPNESS).astype(np.float32)
@@ -169,9 +169,9 @@ class Characters:
             return np.zeros(postings.size, dtype=np.float32)
         ids = np.concatenate([each.ids for each in found])
         likeness = np.concatenate([each.likeness for each in found])
-        said = np.array([term.weight for term in terms], dtype=np.float32)
+        said = asked.said
         self._remember(words, found, ids, likeness, counts)
-        weights = np.repeat(said, counts) * likeness * np.square(scope.rarity[ids])
+        weights = said.repeat(counts) * likeness * np.square(scope.rarity[ids])
         scores = postings.summed(ids, weights, value=1) / scope.lengths
         if mask is not None:
             scores[~mask] = 0.0
@@ -196,7 +196,7 @@ class Characters:
         dense = np.zeros(len(self._spelling.words), dtype=np.float32)
         word = np.zeros(len(self._spelling.words), dtype=np.int32)
         dense[ids] = likeness
-        word[ids] = np.repeat(np.arange(len(found), dtype=np.int32), counts)
+        word[ids] = np.arange(len(found), dtype=np.int32).repeat(counts)
         asked = self._postings.asked(words)
         dense[asked.ids] = 0.0  # the same word is the other ranker's to tell
         terms = asked.reading.terms

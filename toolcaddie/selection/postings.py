@@ -70,6 +70,8 @@ class Asked:
     """Not of a stop word."""
     part: Floats
     """1 / stems of that term: the languages of a catalog share a word's weight."""
+    said: Floats
+    """Weight of each term of the reading, in its order."""
 
     def words(self) -> dict[int, str]:
         """For each entry's term of the vocabulary the word of the request that it was looked up for."""
@@ -216,6 +218,7 @@ class Postings:
             term=np.array(places, dtype=np.int64),
             content=np.array([reading.terms[place].content for place in places], dtype=np.bool_),
             part=np.array(parts, dtype=np.float32),
+            said=np.array([term.weight for term in reading.terms], dtype=np.float32),
         )
         return self._last.keep(words, asked)
 

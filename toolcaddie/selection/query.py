@@ -7,6 +7,7 @@ import threading
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import Stemmer
 
@@ -101,9 +102,9 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
     A word said in several messages weighs the sum; said twice in one message it counts once. Names of tools called lately
     add to the terms and are no message.
     """
-    said = [(split_words(text), weight) for text, weight in (*words.messages, *words.replies)]
-    named = [(split_words(name), CALLED_WEIGHT) for name in words.called]
-    spelled = list(dict.fromkeys(word for part, _ in (*said, *named) for word in part))
+    said = [(*_heard(text), weight) for text, weight in (*words.messages, *words.replies)]
+    named = [(*_heard(name), CALLED_WEIGHT) for name in words.called]
+    spelled = list(dict.fromkeys(word for part, _, _ in (*said, *named) for word in part))
     stems = dict(zip(spelled, stems_of(spelled, languages), strict=True))
     places: dict[tuple[str, ...], int] = {}
     place_of = {word: places.setdefault(stem, len(places)) for word, stem in stems.items()}
@@ -112,8 +113,8 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
         spelling.setdefault(place_of[word], word)
     weights, nearest, content = [0.0] * len(places), [0.0] * len(places), [False] * len(places)
     messages = []
-    for part, weight in (*said, *named):
-        stop = STOP_WORDS[language_of(part) or languages[0]]
+    for part, language, weight in (*said, *named):
+        stop = STOP_WORDS[language or languages[0]]
         members: dict[int, None] = {}
         for word in part:
             place = place_of[word]
@@ -175,10 +176,19 @@ def fold(text: str) -> str:
 
 def language_of(words: Iterable[str]) -> Language | None:
     """The language whose stop words stand most often among folded words; None: none stands there, or two tie."""
-    words = list(words)
-    counts = [sum(map(STOP_WORDS[language].__contains__, words)) for language in LANGUAGES]
+    counts = [0] * len(LANGUAGES)
+    for word in words:
+        for language in _SAID_IN.get(word, ()):
+            counts[language] += 1
     best = max(counts)
     return LANGUAGES[counts.index(best)] if best and counts.count(best) == 1 else None
+
+
+_SAID_IN = {
+    word: tuple(number for number, language in enumerate(LANGUAGES) if word in STOP_WORDS[language])
+    for word in frozenset().union(*STOP_WORDS.values())
+}
+"""The languages, by number, that have a word as a stop word."""
 
 
 def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[str, ...]]:
@@ -204,7 +214,16 @@ def _encodable(text: str) -> str:
 
 
 def _content_size(text: str) -> int:
-    return len(content_words(text, "english"))
+    words, language = _heard(text)
+    stop = STOP_WORDS[language or "english"]
+    return sum(word not in stop for word in words)
+
+
+@lru_cache(maxsize=128)
+def _heard(text: str) -> tuple[tuple[str, ...], Language | None]:
+    """The words of a part of a message and its language; remembered, because it is read again with every further turn."""
+    words = tuple(split_words(text))
+    return words, language_of(words)
 
 
 def _called(messages: Sequence[Message]) -> tuple[str, ...]:
