@@ -21,7 +21,9 @@ from toolcaddie.functions import FunctionSource, tool
 from toolcaddie.meta import REQUEST_MORE_TOOLS
 from toolcaddie.presets import PRESETS
 from toolcaddie.run import Principal
-from toolcaddie.testing import ScriptedUpstream, call, calls, cut, endless, garbage, refuse, say
+from toolcaddie.samples import gym
+from toolcaddie.selection.classifier import ModelClassifier
+from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, calls, cut, endless, garbage, refuse, say
 
 pytestmark = pytest.mark.anyio
 
@@ -359,6 +361,35 @@ async def test_the_tools_of_a_conversation_only_grow_at_the_end(tmp_path: Path) 
         assert arrays[2][: len(arrays[1])] == arrays[1]
         assert arrays[0][0] == REQUEST_MORE_TOOLS
         assert all(len(array) <= 128 for array in arrays)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_first_stage_is_counted_and_not_asked_again_for_a_short_follow_up(tmp_path: Path, stream: bool) -> None:
+    """Also where the client sends its whole conversation each time and gives it no name."""
+    small = ScriptedProvider([say('{"categories": ["memberships"]}')])
+    async with (
+        ScriptedUpstream([say("Shall I put John on hold?"), say("Done.")]) as upstream,
+        gateway(
+            tmp_path,
+            upstream.base_url,
+            sources=[gym.source()],
+            preset="budget",
+            classifier=ModelClassifier(small, model="small"),
+        ) as served,
+    ):
+        options = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+        messages: list[Any] = said("John is ill until Monday, what can be done")
+        used = []
+        for _ in range(2):
+            raw = await served.client.chat.completions.create(model="gpt-test", messages=messages, **options)
+            answer = await collected(raw) if stream else None
+            used.append(answer["usage"].prompt_tokens if answer else raw.usage.prompt_tokens)
+            content = answer["text"] if answer else raw.choices[0].message.content
+            messages = [*messages, {"role": "assistant", "content": content}, *said("yes, do it")]
+        assert used == [200, 100]
+        assert len(small.requests) == 1
+        assert offered(upstream.bodies[0]) == offered(upstream.bodies[1])
+        assert "freeze_membership" in offered(upstream.bodies[1])
 
 
 async def test_models_are_the_upstreams(tmp_path: Path) -> None:
