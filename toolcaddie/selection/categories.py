@@ -138,7 +138,11 @@ class Categories:
         return scores
 
     def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        found = self._last.of(words) or Found()
+        return self.reasons_in(self._last.of(words) or Found(), positions)
+
+    def reasons_in(self, found: Found, positions: Sequence[int]) -> list[tuple[str, ...]]:
+        if not found.matched and not found.related:
+            return [()] * len(positions)
         return [self.reasons_of(found, position) for position in positions]
 
     def reasons_of(self, found: Found, position: int) -> tuple[str, ...]:

@@ -32,9 +32,7 @@ class Mentions:
     def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
         postings = self._postings
         asked, scope = postings.asked(words), postings.scope(mask)
-        nearest = [asked.reading.terms[place].nearest for place in asked.term.tolist()]
-        weights = np.array(nearest, dtype=np.float32) * scope.rarity[asked.ids]
-        said = postings.named(asked.ids, weights) / scope.names
+        said = postings.named(asked.ids, asked.nearest[asked.term] * scope.rarity[asked.ids]) / scope.names
         if mask is not None:
             said[~mask] = 0.0
         return self._last.keep(words, np.square(said))

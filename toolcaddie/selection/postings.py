@@ -72,6 +72,8 @@ class Asked:
     """1 / stems of that term: the languages of a catalog share a word's weight."""
     said: Floats
     """Weight of each term of the reading, in its order."""
+    nearest: Floats
+    """That of the nearest message which says it."""
 
     def words(self) -> dict[int, str]:
         """For each entry's term of the vocabulary the word of the request that it was looked up for."""
@@ -219,6 +221,7 @@ class Postings:
             content=np.array([reading.terms[place].content for place in places], dtype=np.bool_),
             part=np.array(parts, dtype=np.float32),
             said=np.array([term.weight for term in reading.terms], dtype=np.float32),
+            nearest=np.array([term.nearest for term in reading.terms], dtype=np.float32),
         )
         return self._last.keep(words, asked)
 

@@ -21,7 +21,7 @@ from toolcaddie.errors import ConfigError
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
 from toolcaddie.presets import SIGNALS, SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
-from toolcaddie.selection import bm25, characters, mentions
+from toolcaddie.selection import bm25, characters, mentions, static
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.categories import Categories, Found, Hit
 from toolcaddie.selection.index import CatalogIndex, IndexCache
@@ -44,10 +44,11 @@ _OWN: Mapping[str, RankerFactory] = {
     "bm25": bm25.factory,
     "characters": characters.factory,
     "mentions": mentions.factory,
+    "static": static.factory,
 }
 
 
-_MAY_WEIGH = frozenset({*SIGNALS["embedding"], "learned"})
+_MAY_WEIGH = frozenset({*SIGNALS["plain"], *SIGNALS["embedding"], "learned"})
 """Weights of these may stand in the settings whether or not anything brings the ranker now."""
 
 
@@ -462,6 +463,8 @@ def _candidates(index: CatalogIndex, pool: Pool, sent: Mask, *, sized: bool) -> 
     )
 
 
+_STAGES = cast(Sequence[DropStage], OUTCOMES)  # of what was lost, and so neither chosen nor sent
+
 # --- words for what happened ----------------------------------------------------------------------------------------------
 
 
@@ -469,7 +472,7 @@ def _reasons(
     index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, positions: Sequence[int]
 ) -> list[tuple[str, ...]]:
     """What the rankers say of each of these tools, the categories first."""
-    reasons = [index.categories.reasons_of(found, position) for position in positions]
+    reasons = index.categories.reasons_in(found, positions)
     for name in names:
         more = index.ranker(name).reasons(words, positions)
         reasons = [(*said, *new) for said, new in zip(reasons, more, strict=True)]
@@ -490,7 +493,7 @@ def _lost(view: View, plan: _Plan, budget: Budget, numbers: Ints) -> list[Droppe
         "provider_cap": f"the provider takes {budget.provider_cap}",
     }
     positions = plan.pool.positions[numbers]
-    stages = [cast(DropStage, OUTCOMES[code]) for code in plan.allotment.outcome[numbers].tolist()]
+    stages = [_STAGES[code] for code in plan.allotment.outcome[numbers].tolist()]
     sizes = plan.candidates.slim[numbers].tolist()
     tools = view.catalog.tools
     return [
@@ -547,6 +550,8 @@ def _log_selection(selection: Selection, plan: _Plan, budget: Budget) -> None:
 
 
 def _log_selected(selection: Selection) -> None:
+    if not structlog.is_configured() and not _standard.isEnabledFor(logging.INFO):
+        return  # the usual case of a program that only wanted a selection; found out the long way it costs 3 % of one
     _logger().info(
         "tools selected",
         selected=len(selection.tools),
@@ -555,8 +560,9 @@ def _log_selected(selection: Selection) -> None:
     )
 
 
+_standard = logging.getLogger(__name__)
 _unconfigured = structlog.wrap_logger(
-    logging.getLogger(__name__),
+    _standard,
     processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
     wrapper_class=structlog.stdlib.BoundLogger,
 )
