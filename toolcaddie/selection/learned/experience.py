@@ -34,7 +34,7 @@ MOST_TOOLS = 16
 
 _TAIL = 512
 """New entries after which an index of all is due."""
-_SAMPLE = 500
+_SAMPLE = 1_000
 """Requests whose words are kept, for choosing how far the log is believed."""
 _SAMPLE_TEXT = 1_000
 _DAY = 86_400.0

@@ -58,7 +58,7 @@ ENOUGH = 30
 NEW = 0.1
 """The part of coming requests that are taken to be for tools the log has not seen, unless the log itself says more."""
 
-_STANDARD_ERRORS = 0.5
+_STANDARD_ERRORS = 0.25
 _TRIFLE = 0.001
 _AT = 5
 _SHOWN = 3
@@ -451,7 +451,7 @@ def _recall(scores: Floats, right: Ints) -> float:
 
 
 def _smallest_as_good(gains: npt.NDArray[np.float64]) -> int:
-    """Which weight is the smallest among those as good as the best, by half a standard error of the difference."""
+    """Which weight is the smallest among those as good as the best, by a quarter of a standard error of the difference."""
     best = int(gains.mean(axis=0).argmax())
     for each in range(best):
         less = gains[:, best] - gains[:, each]

@@ -1,0 +1,164 @@
+"""Runs teach selection what to find: what is remembered of them, and what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from toolcaddie.audit.trail import Trail
+from toolcaddie.errors import ConfigError
+from toolcaddie.functions import FunctionSource, tool
+from toolcaddie.message import Message
+from toolcaddie.presets import PRESETS
+from toolcaddie.run import Principal, RunRequest
+from toolcaddie.runtime import Runtime
+from toolcaddie.selection.learned import Experience, Fit, LearningSettings, entries_of_trail
+from toolcaddie.storage.database import Database
+from toolcaddie.testing import ScriptedProvider, call, calls, say
+
+pytestmark = pytest.mark.anyio
+
+ANNA, BORIS = Principal(id="anna"), Principal(id="boris")
+
+
+def source(tools: int = 60) -> FunctionSource:
+    made = []
+    for number in range(tools):
+
+        def run(text: str = "") -> str:
+            return f"did it with {text}"
+
+        run.__name__ = f"way_{number}"
+        run.__doc__ = f"Does it the way {number}."
+        made.append(tool()(run))
+
+    @tool()
+    def broken() -> str:
+        """Fails."""
+        raise RuntimeError("no")
+
+    return FunctionSource("work", [*made, broken])
+
+
+def runtime(experience: Experience | None, *turns, **more) -> Runtime:
+    return Runtime(provider=ScriptedProvider(turns), sources=[source()], experience=experience, **more)
+
+
+def remembered(experience: Experience) -> list[tuple[str, tuple[str, ...]]]:
+    return [(entry.text, tuple(each.name for each in entry.tools)) for entry in experience.past().kept]
+
+
+async def test_a_run_is_remembered_by_its_words_and_the_tools_that_ran():
+    experience = Experience()
+    asked = runtime(experience, calls(("way_7", {}), ("way_9", {})), say("done"))
+    await asked.run("freeze John", principal=ANNA)
+    assert remembered(experience) == [("freeze John", ("way_7", "way_9"))]
+    (kept,) = experience.past().kept
+    assert all(each.digest for each in kept.tools)
+
+
+async def test_calls_that_failed_teach_nothing():
+    experience = Experience()
+    await runtime(experience, call("broken"), say("sorry")).run("freeze John")
+    assert len(experience) == 0
+
+
+async def test_a_run_without_calls_and_a_tool_called_directly_teach_nothing():
+    experience = Experience()
+    asked = runtime(experience, say("hello"))
+    await asked.run("hello")
+    await asked.call("way_7", {})
+    assert len(experience) == 0
+
+
+async def test_what_is_remembered_is_without_secrets():
+    experience = Experience()
+    secret = "sk-abcdefghijklmnopqrstuvwx"
+    asked = runtime(experience, call("way_7"), say("done"))
+    await asked.run(f"log in with {secret} please")
+    (said,) = experience.past().kept
+    assert secret not in said.text
+    assert "log in with" in said.text
+    assert all(secret not in text for _, words in experience.sample() for text, _ in words.messages)
+
+
+async def test_a_turn_is_remembered_with_what_was_said_before_it():
+    experience = Experience()
+    asked = runtime(experience, call("way_7"), say("done"))
+    await asked.run(
+        RunRequest(
+            messages=[
+                Message(role="user", content="freeze the membership of John"),
+                Message(role="assistant", content="From tomorrow?"),
+                Message(role="user", content="yes, do it"),
+            ]
+        )
+    )
+    ((_, words),) = experience.sample()
+    assert [text for text, _ in words.messages] == ["yes, do it", "freeze the membership of John"]
+
+
+async def test_the_asker_reaches_the_ranker():
+    """In the scope `principal` one learns from one's own runs alone."""
+    experience = Experience(LearningSettings(scope="principal"))
+    turns = [turn for n in range(40) for turn in (call(f"way_{50 + n % 3}"), say("done"))]
+    asked = runtime(experience, *turns)
+    things = ("membership", "invoice", "studio")
+    for n in range(40):
+        await asked.run(f"please {things[n % 3]} of client {n}", principal=ANNA)
+    await asked.learn(())
+    version = asked.source.snapshot().version
+    assert experience.fit_of(version, frozenset()).weight > 0
+    experience.keep_fit(version, Fit(weight=2.0, requests=40))
+    mine = asked.select("please studio of client 77", principal=ANNA)
+    theirs = asked.select("please studio of client 77", principal=BORIS)
+    assert "way_52" in mine.names
+    assert any("called after" in reason for chosen in mine.tools for reason in chosen.reasons)
+    assert not any("called after" in reason for chosen in theirs.tools for reason in chosen.reasons)
+
+
+async def test_the_presets_of_the_sources_learn_nothing_into_their_selection():
+    experience = Experience()
+    asked = runtime(experience, preset="keyword")
+    assert asked.select("freeze").names == runtime(None, preset="keyword").select("freeze").names
+    assert "learned" not in PRESETS["default"].selection.rankers
+
+
+async def test_without_a_memory_there_is_nothing_to_learn_into():
+    with pytest.raises(ConfigError, match="experience"):
+        await runtime(None).learn(())
+
+
+async def test_the_trail_teaches_what_the_runs_would_have(tmp_path: Path):
+    live = Experience()
+    async with Database(f"sqlite:///{tmp_path / 'trail.sqlite'}") as database:
+        turns = [
+            call("way_7"),
+            say("done"),
+            call("broken"),
+            say("sorry"),
+            call("way_9"),
+            say("ok"),
+        ]
+        asked = runtime(live, *turns, trail=Trail(database.events))
+        await asked.run("freeze John", principal=ANNA)
+        await asked.run("freeze Jane", principal=ANNA)
+        await asked.run(
+            RunRequest(
+                principal=BORIS,
+                messages=[
+                    Message(role="user", content="thaw Jim"),
+                    Message(role="assistant", content="Now?"),
+                    Message(role="user", content="yes"),
+                ],
+            )
+        )
+        await asked.call("way_3", {})
+        entries = await entries_of_trail(database.events, most_runs=100)
+    later = Experience()
+    later.extend(entries)
+    assert remembered(later) == remembered(live) == [("freeze John", ("way_7",)), ("yes", ("way_9",))]
+    assert [entry.owner for entry in later.past().kept] == [entry.owner for entry in live.past().kept]
+    assert [entry.group for entry in later.past().kept] == [entry.group for entry in live.past().kept]
+    assert [words for _, words in later.sample()] == [words for _, words in live.sample()]
