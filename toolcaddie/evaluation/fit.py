@@ -87,8 +87,7 @@ def fitted(
     folds: int = FOLDS,
     done: Callable[[int], None] = lambda looked_at: None,
 ) -> Fitted:
-    """`start` has a weight for every ranker; the first of those that weigh most stays, since only ratios count. `done` is told
-    how many weights were looked at.
+    """`start` has a weight for every ranker; one of 0 stays. `done` is told how many weights were looked at.
 
     Raises `ValueError` where there are fewer groups than folds.
     """
@@ -126,8 +125,7 @@ class _Search:
         self._fuse = fuse
         self._start = dict(start)
         self._done = done
-        heaviest = max(self._start, key=lambda name: self._start[name])
-        self._free = [name for name in self._start if name != heaviest and self._start[name] > 0]
+        self._free = [name for name in self._start if self._start[name] > 0]
         self._known: dict[tuple[float, ...], npt.NDArray[np.float64]] = {}
         _, self._group = np.unique(np.array([case.group for case in cases]), return_inverse=True)
 
