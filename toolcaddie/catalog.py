@@ -136,19 +136,22 @@ class Catalog:
         gone = {name: self._positions.get(name) for name in removed}
         if unknown := [name for name, position in gone.items() if position is None]:
             raise CatalogError(f"the catalog has no tool {unknown[0]!r} to remove; it may have gone already")
-        tools, origin = list(self.tools), np.arange(len(self))
         leaving = sorted(position for position in gone.values() if position is not None)
-        replaced = [position for position in leaving if tools[position].name in incoming]
-        for position in replaced:
-            tools[position] = incoming[tools[position].name]
+        replaced = [position for position in leaving if self.tools[position].name in incoming]
+        origin = np.arange(len(self))
         origin[replaced] = -1
-        vacant = sorted({*leaving} - {*replaced}, reverse=True)
-        for position in vacant:
-            del tools[position]
+        stays = np.ones(len(self), dtype=np.bool_)
+        stays[sorted({*leaving} - {*replaced})] = False
+        tools: Sequence[Tool] = self.tools
+        if replaced:
+            tools = list(tools)
+            for position in replaced:
+                tools[position] = incoming[tools[position].name]
         last = [tool for tool in added if tool.name not in gone or incoming[tool.name] is not tool]
-        origin = np.concatenate([np.delete(origin, vacant), np.full(len(last), -1)])
+        origin = np.concatenate([origin[stays], np.full(len(last), -1)])
+        whole = (*compress(tools, stays.tolist()), *last)
         described = {category.name: category for category in self.categories[: self._described]}
-        return Catalog._after(self, origin, (*tools, *last), described, check_schemas=check_schemas)
+        return Catalog._after(self, origin, whole, described, check_schemas=check_schemas)
 
     def _bare(self, name: str) -> Category:
         """A category nobody described: its own name is the one word it is known by."""
