@@ -18,9 +18,9 @@ from toolcaddie.selection.learned.features import Features, Floats, Hashes
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_POSTINGS = 8_000
+_POSTINGS = 12_000
 """Postings read for a request, those of its rarest features first."""
-_CANDIDATES = 150
+_CANDIDATES = 200
 """Entries compared exactly."""
 _BITS = 16
 
