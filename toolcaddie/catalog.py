@@ -377,9 +377,9 @@ def _categorised(
 def _aligned(old: Digests, new: Digests) -> Positions:
     """The row of `old` that each row of `new` is equal to, -1 for none. Most often only a stretch in the middle differs."""
     most = min(len(old), len(new))
-    differ = np.flatnonzero((old[:most] != new[:most]).any(axis=1))
+    differ = _unlike(old[:most], new[:most])
     head = int(differ[0]) if len(differ) else most
-    differ = np.flatnonzero((old[len(old) - most :] != new[len(new) - most :]).any(axis=1))
+    differ = _unlike(old[len(old) - most :], new[len(new) - most :])
     tail = min(most - 1 - int(differ[-1]) if len(differ) else most, most - head)
     left, right = old[head : len(old) - tail], new[head : len(new) - tail]
     middle = np.full(len(right), -1, dtype=np.int64)
@@ -389,6 +389,11 @@ def _aligned(old: Digests, new: Digests) -> Positions:
         same = (left[at] == right).all(axis=1)
         middle[same] = at[same] + head
     return np.concatenate([np.arange(head), middle, np.arange(len(old) - tail, len(old))])
+
+
+def _unlike(one: Digests, other: Digests) -> Positions:
+    """The rows that differ. Half of a SHA-256 tells two definitions apart, and in half the time."""
+    return np.flatnonzero((one[:, 0] != other[:, 0]) | (one[:, 1] != other[:, 1]))
 
 
 _EMPTY = Catalog(

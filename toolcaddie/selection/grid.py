@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-_BLOCK = 1_024
+_BLOCK = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
