@@ -4,12 +4,13 @@ import asyncio
 import sqlite3
 import typing
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from toolcaddie.audit.trail import DROPPED_LIMIT, TEXT_LIMIT, Trail
+from toolcaddie.audit.trail import DROPPED_LIMIT, HISTORY_LIMIT, TEXT_LIMIT, Trail
 from toolcaddie.errors import AuditError
 from toolcaddie.events import (
     CallDecided,
@@ -30,7 +31,7 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import CallDelta, Usage
+from toolcaddie.message import CallDelta, Message, Usage
 from toolcaddie.ports import EventRecord
 from toolcaddie.run import (
     Classification,
@@ -288,6 +289,28 @@ async def test_long_texts_are_cut_and_say_so(database: Database) -> None:
         assert len(row.data[key]) < TEXT_LIMIT + 60
         assert f"[{TEXT_LIMIT} of " in row.data[key]
     assert rows[1].data["bytes"] == len(long)
+
+
+@pytest.mark.anyio
+async def test_the_conversation_before_a_run_is_kept_short_and_without_secrets(database: Database) -> None:
+    said = (
+        Message(role="system", content="You are kind."),
+        Message(role="user", content=f"my key is {SECRET}"),
+        Message(role="assistant", content="x" * (HISTORY_LIMIT - 10) + f" {SECRET}", tool_calls=(CALL,)),
+    )
+    trail = Trail(database.events)
+    await trail.emit(replace(started("long"), history=said))
+    await trail.emit(started("short"))
+    (row,) = await database.events.events("long")
+    user, assistant = row.data["history"]
+    assert user["role"] == "user"
+    assert SECRET not in str(row.data)
+    assert SECRET[:9] not in assistant["text"]
+    assert len(assistant["text"]) == HISTORY_LIMIT
+    assert assistant["characters"] == len(said[2].text)
+    assert assistant["called"] == ["freeze_membership"]
+    (row,) = await database.events.events("short")
+    assert "history" not in row.data
 
 
 @pytest.mark.anyio

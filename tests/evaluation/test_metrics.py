@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from toolcaddie.evaluation.metrics import auroc, auroc_of, complete, mean_of, ndcg, recall
+from toolcaddie.evaluation.metrics import auroc, auroc_of, complete, difference_of, mean_of, ndcg, quantile_of, recall
 
 
 def test_recall_is_the_share_of_the_right_tools_among_the_first():
@@ -52,3 +52,22 @@ def test_turns_of_one_conversation_are_drawn_together():
 def test_auroc_of_equal_values_is_chance():
     told = auroc_of([0.5] * 20, [True] * 10 + [False] * 10)
     assert (told.value, told.low, told.high) == (0.5, 0.5, 0.5)
+
+
+def test_a_paired_difference_is_surer_than_two_intervals_side_by_side():
+    hard = [float(i % 2) for i in range(200)]
+    better = [min(1.0, value + (0.0 if i % 10 else 1.0)) for i, value in enumerate(hard)]
+    groups = [str(i) for i in range(200)]
+    gain = difference_of(better, hard, groups)
+    one, other = mean_of(hard, groups), mean_of(better, groups)
+    assert gain.low > 0
+    assert one.high > other.low
+    assert gain.value == pytest.approx(other.value - one.value)
+
+
+def test_a_quantile_is_one_of_the_values_and_its_interval_lies_around_it():
+    values = [float(i) for i in range(101)]
+    median = quantile_of(values, 0.5)
+    assert (median.value, quantile_of(values, 0.99).value) == (50.0, 99.0)
+    assert median.low < 50.0 < median.high
+    assert quantile_of([3.0], 0.99).high == 3.0

@@ -42,6 +42,22 @@ async def test_runs_do_not_see_each_others_records(database: Database) -> None:
     assert await database.events.events("never seen") == []
 
 
+async def test_records_of_many_runs_are_read_at_once_by_their_kind(database: Database) -> None:
+    names = [f"run-{number}" for number in range(1_100)]
+    for run_id in names:
+        database.events.append(record(run_id, 1, "run_started"))
+        database.events.append(record(run_id, 2))
+        database.events.append(record(run_id, 3, "call_finished"))
+    found = await database.events.records(names[50:], ["run_started", "call_finished"])
+    assert len(found) == 2 * 1_050
+    assert [(one.seq, one.kind) for one in found if one.run_id == "run-600"] == [
+        (1, "run_started"),
+        (3, "call_finished"),
+    ]
+    assert await database.events.records([], ["run_started"]) == []
+    assert await database.events.records(names, []) == []
+
+
 async def test_a_reader_sees_what_was_appended_before_without_a_flush(database: Database) -> None:
     database.events.append(record("a", 1))
     assert len(await database.events.events("a")) == 1

@@ -139,19 +139,27 @@ class _Search:
 
     def best(self, seen: npt.NDArray[np.bool_]) -> dict[str, float]:
         """The weights nearest to the start that are not clearly worse than the best on these requests."""
-        tried = [dict(self._start)]
-        best = tried[0]
+        # First every weight by itself: of two changes that do the same, the smaller one must have been looked at.
+        tried = [dict(self._start), *(each for name in self._free for each in self._around(self._start, name))]
+
+        def goodness(weights: Weights) -> float:
+            return float(self.values(weights)[seen].mean())
+
+        best = max(tried, key=goodness)
         for _ in range(PASSES):
             before = best
             for name in self._free:
-                around = [{**best, name: self._start[name] * factor} for factor in (*FACTORS, 1.0)]
+                around = self._around(best, name)
                 tried.extend(around)
-                best = max((best, *around), key=lambda each: float(self.values(each)[seen].mean()))
+                best = max((best, *around), key=goodness)
             if best == before:
                 break
         top = self.values(best)
         near = [each for each in tried if self._near(top - self.values(each), seen)]
         return min(near, key=self._distance, default=best)
+
+    def _around(self, weights: Weights, name: str) -> list[dict[str, float]]:
+        return [{**weights, name: self._start[name] * factor} for factor in (*FACTORS, 1.0)]
 
     def _near(self, behind: npt.NDArray[np.float64], seen: npt.NDArray[np.bool_]) -> bool:
         """Whether a mean is within a standard error of 0, groups being drawn whole."""

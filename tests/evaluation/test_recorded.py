@@ -1,0 +1,151 @@
+"""Runs as the trail holds them: read whatever was written, by whichever version, and told apart by conversation."""
+
+from __future__ import annotations
+
+import pytest
+
+from toolcaddie.catalog import Catalog, Category
+from toolcaddie.evaluation.misses import misses_of
+from toolcaddie.evaluation.recorded import Called, RecordedRun, Sought, grouped, labelled, read_log
+from toolcaddie.evaluation.usage import usage_of
+from toolcaddie.message import Message
+from toolcaddie.ports import EventRecord
+from toolcaddie.storage.database import Database
+from toolcaddie.tool_types import Tool
+
+
+def _run(number, text, called=(), *, before=(), selected=(), no_match=False, sought=(), **more):
+    messages = (*(Message(role="user", content=each) for each in before), Message(role="user", content=text))
+    return RecordedRun(
+        run_id=f"r{number}",
+        started=float(number),
+        principal=more.pop("principal", "ann"),
+        messages=messages,
+        selected=tuple(selected),
+        called=tuple(Called(name=name) for name in called),
+        no_match=no_match,
+        sought=tuple(sought),
+        **more,
+    )
+
+
+def _catalog(*categories, default=()):
+    tools = [Tool(name=f"{category}_{n}", category=category) for category in categories for n in range(2)]
+    return Catalog.of(tools, [Category(name=name, default=name in default) for name in categories])
+
+
+@pytest.mark.anyio
+async def test_rows_that_cannot_be_understood_are_counted_and_left_out():
+    rows = [
+        ("good", "run_started", {"message": "hello", "principal": {"id": "ann"}, "preset": "default"}),
+        ("good", "tools_selected", {"tools": [{"name": "a", "later": "more keys"}]}),
+        ("bad", "run_started", {"message": "hello", "principal": {"id": "ann"}, "preset": "default"}),
+        ("bad", "tools_selected", {"tools": "all of them"}),
+        ("direct", "run_started", {"message": "called directly", "principal": {"id": "ann"}, "preset": "default"}),
+    ]
+    async with Database("sqlite:///:memory:") as database:
+        for seq, (run_id, kind, data) in enumerate(rows, start=1):
+            database.events.append(EventRecord(run_id=run_id, seq=seq, at=float(seq), kind=kind, data=data))
+        seen = []
+        log = await read_log(database.events, done=lambda read, of: seen.append((read, of)))
+    assert [run.run_id for run in log.runs] == ["good"]
+    assert log.runs[0].selected == ("a",)
+    assert log.unread == 1
+    assert seen == [(3, 3)]
+
+
+def test_runs_of_one_conversation_have_one_group():
+    runs = grouped(
+        [
+            _run(1, "show clients"),
+            _run(2, "show clients", principal="bob"),
+            _run(3, "freeze the first", before=("show clients",)),
+            _run(4, "and now?", before=("show clients", "freeze the first")),
+            _run(5, "something else"),
+        ]
+    )
+    assert [run.group for run in runs] == ["r1", "r2", "r1", "r1", "r5"]
+
+
+def test_what_was_called_is_the_label_and_what_is_gone_is_not():
+    catalog = _catalog("a")
+    runs = [_run(1, "x", ("a_0", "gone")), _run(2, "y"), _run(3, "z", ("gone",))]
+    (request,) = labelled(runs, catalog)
+    assert request.gold == {"a_0"}
+
+
+def test_a_call_of_a_tool_that_does_not_exist_is_no_use_of_it():
+    run = _run(1, "x", called=())
+    assert (
+        RecordedRun(
+            run_id="r",
+            started=0.0,
+            principal="ann",
+            messages=run.messages,
+            selected=(),
+            called=(Called(name="x", error="unknown_tool"),),
+        ).used
+        == ()
+    )
+
+
+def test_defaults_are_proposed_from_the_runs_in_which_nothing_matched():
+    catalog = _catalog("a", "b", "c", default=("b", "c"))
+    silent = [_run(n, "hm", ("a_0",), no_match=True) for n in range(20)]
+    silent += [_run(n, "hm", ("b_0",), no_match=True) for n in range(20, 40)]
+    others = [_run(n, "c please", ("c_1",)) for n in range(40, 90)]
+    advice = {each.category: each.advice for each in usage_of([*silent, *others], catalog).defaults}
+    assert advice == {"a": "add", "b": "keep", "c": "drop"}
+
+
+def test_categories_used_together_more_often_than_by_chance_are_proposed_as_related():
+    catalog = _catalog("a", "b", "c", "d")
+    together = [_run(n, "x", ("a_0", "b_0")) for n in range(20)]
+    apart = [_run(n, "y", (f"{'cd'[n % 2]}_0",)) for n in range(20, 80)]
+    by_chance = [_run(n, "z", ("c_0", "d_0")) for n in range(80, 86)]
+    related = usage_of([*together, *apart, *by_chance], catalog).related
+    assert {(each.category, each.related) for each in related} == {("a", "b"), ("b", "a")}
+    assert all(each.low > 1 and not each.known for each in related)
+    assert usage_of(together[:4] + apart, catalog).related == ()
+
+
+def test_hints_are_words_the_missed_requests_share_and_others_do_not_say():
+    catalog = Catalog.of([Tool(name="freeze_membership", description="Pause a membership"), Tool(name="list_clients")])
+    missed = [
+        _run(
+            n,
+            f"Anna in holiday mode from {day}, membership",
+            ("freeze_membership",),
+            selected=("list_clients",),
+        )
+        for n, day in enumerate(("monday", "tuesday", "friday"))
+    ]
+    usual = [
+        _run(n, "please list the mode of Anna", ("list_clients",), selected=("list_clients",)) for n in range(3, 20)
+    ]
+    found = misses_of([*missed, *usual], catalog)
+    (tool,) = found.tools
+    assert (tool.tool, tool.missed, tool.served) == ("freeze_membership", 3, 0)
+    assert [hint.word for hint in tool.hints] == ["holiday"]
+    assert (tool.hints[0].requests, tool.hints[0].elsewhere) == (3, 0)
+    assert found.patch() == {"freeze_membership": ("holiday",)}
+
+
+def test_chinese_requests_give_hints_too():
+    catalog = Catalog.of([Tool(name="pause", description="暂停会员"), Tool(name="list", description="客户列表")])
+    missed = [_run(n, text, ("pause",), selected=("list",)) for n, text in enumerate(("我要度假", "她去度假了"))]
+    usual = [_run(n, "显示客户", ("list",), selected=("list",)) for n in range(2, 8)]
+    (tool,) = misses_of([*missed, *usual], catalog).tools
+    assert "度假" in [hint.word for hint in tool.hints]
+
+
+def test_a_preset_that_selects_nothing_misses_nothing():
+    run = _run(1, "x", ("a_0",), preset="compact")
+    assert misses_of([run], _catalog("a")).tools == ()
+
+
+def test_what_was_looked_for_in_vain_is_told_apart():
+    run = _run(1, "play music", sought=(Sought(by="search_tools", words="music player"),), selected=("a_0",))
+    found = misses_of([run], _catalog("a"))
+    assert found.tools == ()
+    assert [(each.by, each.asked) for each in found.unmet] == [("search_tools", "music player")]
