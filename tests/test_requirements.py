@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-ROW = re.compile(r"^\| ([RX][0-9]*-[A-Z]?[0-9]+) \|", re.MULTILINE)
+ROW = re.compile(r"^\| ([ARX][0-9]*-[A-Z]?[0-9]+) \|", re.MULTILINE)
 
 
 def listed() -> list[str]:

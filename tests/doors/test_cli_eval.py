@@ -84,8 +84,8 @@ def run_scripted(toolcaddie: CommandLine, message: str, *replies: Reply) -> str:
 def test_eval_prints_the_figures_that_can_be_counted_by_hand(
     toolcaddie: CommandLine, catalog: Path, queries: Path
 ) -> None:
-    told = toolcaddie.json("eval", "--catalog", catalog, "--queries", queries)
-    assert told["configuration"] == "default"
+    told = toolcaddie.json("eval", "--catalog", catalog, "--queries", queries, "--signals", "lexical")
+    assert told["configuration"] == "lexical"
     metrics = told["metrics"]
     assert metrics["recall@1"] == 0.9  # four of five requests have one tool, the fifth has two and one place
     assert metrics["recall@2"] == metrics["recall@3"] == metrics["recall@4"] == metrics["recall@5"] == 1.0
@@ -121,10 +121,10 @@ def test_history_is_read_as_it_was_said(toolcaddie: CommandLine, catalog: Path, 
 def test_without_json_a_table_bars_and_sentences_are_printed(
     toolcaddie: CommandLine, catalog: Path, queries: Path
 ) -> None:
-    done = toolcaddie("eval", "--catalog", catalog, "--queries", queries)
+    done = toolcaddie("eval", "--catalog", catalog, "--queries", queries, "--signals", "lexical")
     assert done.exit_code == 0
     assert done.stdout.startswith("6 tools, 6 requests; no tool fits 1 of them\n")
-    assert re.search(r"^default +1\.000 ±0\.000 ", done.stdout, re.MULTILINE)
+    assert re.search(r"^lexical +1\.000 ±0\.000 ", done.stdout, re.MULTILINE)
     assert re.search(r"^recall@1 +█+.* 0\.900$", done.stdout, re.MULTILINE)
     assert "the floor catches 100.0% of what no tool fits" in done.stdout
     assert done.stderr == ""  # no progress where there is no terminal
@@ -185,7 +185,7 @@ def test_a_log_teaches_what_words_alone_do_not_say(toolcaddie: CommandLine, tmp_
             {"query": "send me to the mountains tonight", "gold": ["get_surveys"]},
         ],
     )
-    command = ("eval", "--catalog", "gym", "--queries", asked)
+    command = ("eval", "--catalog", "gym", "--queries", asked, "--signals", "lexical")
     assert toolcaddie.json(*command)["metrics"]["recall@5"] == 0.0
     assert toolcaddie.json(*command, "--train", log)["metrics"]["recall@5"] == 1.0
 
@@ -293,7 +293,7 @@ def test_the_log_labels_requests_by_what_was_called(toolcaddie: CommandLine) -> 
 def test_usage_counts_categories_tools_and_tokens_of_real_runs(toolcaddie: CommandLine) -> None:
     for _ in range(2):
         toolcaddie.ok("run", "freeze John's membership", "--catalog", "gym")
-    toolcaddie.ok("run", "hello, how are you?", "--catalog", "gym")
+    toolcaddie.ok("run", "hello, how are you?", "--catalog", "gym", "--preset", "keyword")
     told = toolcaddie.json("eval", "usage", "--catalog", "gym")
     assert (told["runs"], told["with_calls"], told["no_match"]) == (3, 2, 1)
     categories = {use["name"]: use for use in told["categories"]}
