@@ -27,7 +27,7 @@ from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.measure import Rank, measure, percentiles, ranking_of
 from toolcaddie.ports import Embedder, QueryWords, SelectionQuery
-from toolcaddie.presets import PRESETS, SelectionSettings
+from toolcaddie.presets import PRESETS, SIGNALS, SelectionSettings
 from toolcaddie.selection import embedding
 from toolcaddie.selection.learned import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory
 from toolcaddie.selection.selector import Selector
@@ -118,7 +118,7 @@ def _compare(part: Part, baselines: Any, arguments: argparse.Namespace, embedder
 def _ours(
     part: Part, entries: Sequence[LogEntry], embedder: Embedder | None, settings: LearningSettings | None = None
 ) -> tuple[Rank, Any]:
-    """The ranking of the default preset with these past requests, and how far they were believed."""
+    """The ranking with these past requests, and how far they were believed."""
     experience = Experience(settings or LearningSettings(most_entries=LARGE), embedder=embedder)
     experience.extend(entries)
     selector = _selector(experience, embedder)
@@ -128,12 +128,12 @@ def _ours(
 
 
 def _selector(experience: Experience | None, embedder: Embedder | None) -> Selector:
+    """Words alone, or with an embedder whatever is found by it too."""
     chosen: SelectionSettings = PRESETS["default"].selection
     makers = {} if experience is None else {NAME: factory(experience)}
-    names = [name for name in chosen.rankers if name != "embedding"]
+    names = SIGNALS["lexical" if embedder is None else "embedding"]
     if embedder is not None:
         makers["embedding"] = embedding.factory(embedder)
-        names.append("embedding")
     return Selector(replace(chosen, rankers=(*names, *([NAME] if experience is not None else []))), makers)
 
 
