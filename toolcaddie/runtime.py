@@ -76,7 +76,7 @@ from toolcaddie.run import (
     Selection,
 )
 from toolcaddie.schema import definition_tokens
-from toolcaddie.selection import embedding, learned
+from toolcaddie.selection import embedding, learned, static
 from toolcaddie.selection.classifier import keeps
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.selector import Selector
@@ -780,7 +780,8 @@ def _sources(given: Sequence[ToolSource | Callable[..., Any]]) -> list[ToolSourc
 
 def _vectors(embedder: Embedder | RemoteEmbedder, documents: Documents | None, patience: float) -> CatalogVectors:
     prepared = Prepared(embedder, documents, patience=patience)
-    return CatalogVectors(prepared, embedding.factory(prepared), embedding.tool_texts, patience=patience)
+    make, meanwhile = embedding.factory(prepared), static.factory
+    return CatalogVectors(prepared, make, embedding.tool_texts, meanwhile, patience=patience)
 
 
 def _texts(query: SelectionQuery, settings: SelectionSettings) -> list[str]:

@@ -47,5 +47,5 @@ def test_without_fastembed_its_command_is_said(without: pytest.MonkeyPatch) -> N
 
 def test_a_model_that_fastembed_does_not_have_is_refused_with_those_it_has() -> None:
     pytest.importorskip("fastembed", reason="pip install 'toolcaddie[fastembed]'")
-    with pytest.raises(ConfigError, match="no model 'no/such-model'; there are .*bge-small"):
+    with pytest.raises(ConfigError, match=r"no model 'no/such-model'; there are .*bge-small"):
         fastembed(model="no/such-model")

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.anyio
 ASKED = "I am away in August, pause everything please"
 """Shares no word with the tool that does it."""
 WANTED = "stop_membership"
+LEXICAL = replace(preset("default"), selection=replace(preset("default").selection, rankers=SIGNALS["lexical"]))
 
 
 def tools(count: int = 60) -> list[Tool]:
@@ -56,7 +57,7 @@ def sent(made: Runtime, turn: int = -1) -> list[str]:
 
 @pytest.mark.parametrize("embedder", [Meanings, RemoteMeanings])
 async def test_a_tool_is_found_that_shares_no_word_with_the_request(embedder: Any) -> None:
-    by_words, by_meaning = runtime(), runtime(embedder())
+    by_words, by_meaning = runtime(preset=LEXICAL), runtime(embedder())
     await by_words.run(ASKED)
     await by_meaning.run(ASKED)
     assert WANTED not in sent(by_words)

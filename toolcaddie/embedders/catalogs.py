@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import structlog
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.catalog import Catalog, CatalogChange
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
 from toolcaddie.errors import ProviderError
-from toolcaddie.ports import QueryWords, Ranker, RankerFactory
+from toolcaddie.ports import Ranker, RankerFactory
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool
 
 log = structlog.get_logger(__name__)
@@ -34,13 +33,21 @@ class CatalogVectors:
     """Gives the ranker of a catalog whose vectors are there, and sees to it that they come.
 
     `make` makes the ranker once they are; `texts` says what of a tool is embedded, and must be what `make` asks for.
+    `meanwhile` makes the ranker that stands in where there are none.
     """
 
     def __init__(
-        self, prepared: Prepared, make: RankerFactory, texts: ToolTexts, *, patience: float = PATIENCE
+        self,
+        prepared: Prepared,
+        make: RankerFactory,
+        texts: ToolTexts,
+        meanwhile: RankerFactory,
+        *,
+        patience: float = PATIENCE,
     ) -> None:
         self.prepared = prepared
         self._make = make
+        self._meanwhile = meanwhile
         self._texts = texts
         self._patience = patience
         self._ready: OrderedDict[str, None] = OrderedDict()
@@ -48,8 +55,12 @@ class CatalogVectors:
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     def ranker(self, catalog: Catalog) -> Ranker:
-        """A `RankerFactory`: the ranker has nothing to say until the catalog is ready."""
-        return _WhenReady(catalog, self._make, self.is_ready)
+        """A `RankerFactory`: until the catalog is ready, and while the embedder is down, another stands in."""
+        main, meanwhile = _Making(catalog, self._make), _Making(catalog, self._meanwhile)
+        return _WhenReady(catalog, main, meanwhile, self._is_usable)
+
+    def _is_usable(self, catalog: Catalog) -> bool:
+        return self.is_ready(catalog) and not self.prepared.is_down
 
     def is_ready(self, catalog: Catalog) -> bool:
         return catalog.version in self._ready
@@ -120,52 +131,39 @@ class CatalogVectors:
 
 
 class _WhenReady:
-    """A ranker made when its catalog is ready, and silent before. Whatever a ranker may have beside what every one has, it has
-    too."""
+    """Two rankers as one: that of the vectors where they are there, and until then, and while nobody gives more, the one that
+    stands in. Whatever these have beside what every ranker has, it has too."""
 
     def __init__(
-        self,
-        catalog: Catalog,
-        factory: RankerFactory,
-        is_ready: Callable[[Catalog], bool],
-        *,
-        follow: Callable[[], Ranker] | None = None,
+        self, catalog: Catalog, main: _Making, meanwhile: _Making, is_ready: Callable[[Catalog], bool]
     ) -> None:
-        """`follow` makes the ranker from that of the catalog before; without it the factory does."""
         self._catalog = catalog
-        self._factory = factory
+        self._main = main
+        self._meanwhile = meanwhile
         self._is_ready = is_ready
-        self._make = follow or partial(factory, catalog)
-        self._ranker: Ranker = _Silent(len(catalog))
 
     def changed(self, change: CatalogChange) -> Ranker:
         """That of a changed catalog, which waits for vectors of its own."""
-        way = getattr(self._ranker, "changed", None)
-        follow = None if way is None else partial(way, change)
-        return _WhenReady(change.after, self._factory, self._is_ready, follow=follow)
+        return _WhenReady(change.after, self._main.after(change), self._meanwhile.after(change), self._is_ready)
 
     def __getattr__(self, name: str) -> Any:
-        # Two threads may both make it, and get the same one.
-        if isinstance(self._ranker, _Silent) and self._is_ready(self._catalog):
-            self._ranker = self._make()
-            self._make = partial(self._factory, self._catalog)  # what was before is not held any longer
-        return getattr(self._ranker, name)
+        now = self._main if self._is_ready(self._catalog) else self._meanwhile
+        return getattr(now.ranker(), name)
 
 
-class _Silent:
-    """A ranker that has nothing to say of anything."""
+class _Making:
+    """A ranker of one catalog, made when it is first asked for: by its factory, or from that of the catalog before."""
 
-    name = "embedding"
-    calibrated = True
+    def __init__(self, catalog: Catalog, factory: RankerFactory, follow: Callable[[], Ranker] | None = None) -> None:
+        self._factory = factory
+        self._make: Callable[[], Ranker] = follow or partial(factory, catalog)
+        self._made: Ranker | None = None
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def ranker(self) -> Ranker:
+        if self._made is None:  # two threads may both make it, and get the same one
+            self._made = self._make()
+        return self._made
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> Any:
-        return np.zeros(self._size, dtype=np.float32)
-
-    def weight(self, words: QueryWords, mask: Mask | None) -> float:
-        return 0.0
-
-    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        return [()] * len(positions)
+    def after(self, change: CatalogChange) -> _Making:
+        way = getattr(self._made, "changed", None)
+        return _Making(change.after, self._factory, None if way is None else partial(way, change))

@@ -82,6 +82,11 @@ class Prepared:
         known: tuple[str, ...] | None = getattr(self._source, "languages", None)
         return known
 
+    @property
+    def is_down(self) -> bool:
+        """Whether the source failed the last time it was asked."""
+        return self._down
+
     def embed(self, texts: Sequence[str]) -> Floats:
         """float32 [texts, dimensions] of what is there; see above for what is not."""
         keys = [_key(text) for text in texts]
