@@ -82,6 +82,11 @@ def note(text: str) -> None:
     click.echo(click.style(text, dim=True), err=True)
 
 
+def counted(number: int, what: str) -> str:
+    """`1 run`, `2,000 runs`."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
 def local_time(seconds: float | None) -> str:
     """Seconds since the epoch as this machine's clock shows them."""
     return "" if seconds is None else datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from toolcaddie.doors.cli.output import print_table
+from toolcaddie.doors.cli.output import counted, print_table
 from toolcaddie.evaluation.assess import Assessed, Compared
 from toolcaddie.evaluation.fit import DEPTHS, Fitted, fragment
 from toolcaddie.evaluation.metrics import Estimate
@@ -14,6 +14,7 @@ from toolcaddie.evaluation.metrics import Estimate
 _WIDTH = 40
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _COLOURS = ("cyan", "yellow", "magenta", "green", "blue", "red")
+_ENOUGH = 20
 _CURVE = (1, 2, 3, 5, 10, 20)
 
 
@@ -24,11 +25,11 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
     groups = len({request.group for request in first.requests})
     apart = f", {groups:,} independent" if groups < len(first.requests) else ""
     click.echo(
-        f"{len(first.catalog):,} tools, {len(first.requests):,} requests{apart}"
+        f"{counted(len(first.catalog), 'tool')}, {counted(len(first.requests), 'request')}{apart}"
         + (f"; no tool fits {none_fits:,} of them" if none_fits else "")
     )
     click.echo()
-    columns = ("configuration", f"recall@{at}", "complete@10", "ndcg@10", "sent", "tokens", "p50 ms", "p99 ms")
+    columns = ("configuration", f"recall@{at}", "complete@10", "ndcg@10", "recall@sent", "tokens", "p50 ms", "p99 ms")
     rows = [
         (
             each.name,
@@ -43,6 +44,8 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
         for each in assessed
     ]
     print_table(columns, rows, right=columns[1:], spare=("ndcg@10", "complete@10", "p50 ms"))
+    if groups < _ENOUGH:
+        click.echo(f"{counted(groups, 'independent request')}: too few for an interval to be trusted")
     click.echo()
     _print_bars(assessed)
     click.echo()

@@ -25,7 +25,7 @@ from toolcaddie.doors.cli.eval.parts import (
 )
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json
+from toolcaddie.doors.cli.output import counted, json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.assess import COMPARED, Assessed, Compared, assess, compared
@@ -209,7 +209,7 @@ def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRe
         )
     left = len(log.runs) - len(requests)
     note(
-        f"{len(requests)} recorded requests; what was called for them counts as right, which favours what was sent then"
+        f"{counted(len(requests), 'recorded request')}; what was called counts as right, which favours what was sent then"
         + (f"; {left} that called nothing are left out" if left else "")
     )
     return requests

@@ -11,7 +11,7 @@ import msgspec
 
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.misses import Misses, misses_of
@@ -79,7 +79,7 @@ def _told(found: Misses) -> dict[str, Any]:
 def _print(found: Misses) -> None:
     if not found.tools and not found.unmet:
         click.echo(
-            f"{found.runs:,} runs, {found.with_calls:,} of them called a tool; all that was called had been selected"
+            f"{counted(found.runs, 'run')}, {found.with_calls:,} of them called a tool; all that was called had been selected"
         )
         return
     rows = [
@@ -100,7 +100,9 @@ def _print(found: Misses) -> None:
             spare=("served",),
         )
         click.echo()
-    click.echo(f"{found.runs:,} runs, {found.with_calls:,} of them called a tool; {len(found.tools)} tools were missed")
+    click.echo(
+        f"{counted(found.runs, 'run')}, {found.with_calls:,} of them called a tool; missed: {counted(len(found.tools), 'tool')}"
+    )
     if found.unmet:
         click.echo(f"looked for, and nothing new called ({len(found.unmet)}):")
         for each in found.unmet[-_UNMET_SHOWN:]:

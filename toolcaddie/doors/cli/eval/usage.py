@@ -11,7 +11,7 @@ import msgspec
 from toolcaddie.catalog import Catalog
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.usage import SUPPORT, Usage, usage_of
@@ -78,8 +78,8 @@ def _told(found: Usage, catalog: Catalog | None) -> dict[str, Any]:
 
 def _print(found: Usage, catalog: Catalog | None, *, support: int, show_all: bool) -> None:
     click.echo(
-        f"{found.runs:,} runs from {local_time(found.since)} to {local_time(found.until)}; {found.with_calls:,} called a tool; "
-        f"in {found.no_match:,} nothing matched"
+        f"{counted(found.runs, 'run')} from {local_time(found.since)} to {local_time(found.until)}; "
+        f"{found.with_calls:,} called a tool; in {found.no_match:,} nothing matched"
     )
     if found.categories:
         click.echo()
@@ -124,12 +124,13 @@ def _print_idle(found: Usage, catalog: Catalog | None) -> None:
 def _print_proposals(found: Usage, support: int) -> None:
     changes = [each for each in found.defaults if each.advice != "keep"]
     for default in found.defaults:
-        why = f"called in {default.runs} runs, {default.share:.0%}" if default.runs else "never called"
+        why = f"called in {counted(default.runs, 'run')}, {default.share:.0%}" if default.runs else "never called"
         click.echo(f"default categories: {default.advice} {default.category} ({why})")
     for pair in found.related:
         known = ", as the catalog has it" if pair.known else ""
         click.echo(
-            f"related categories: {pair.category} brings {pair.related} ({pair.runs} runs, {pair.confidence:.0%} of its runs, "
+            f"related categories: {pair.category} brings {pair.related} "
+            f"({counted(pair.runs, 'run')}, {pair.confidence:.0%} of its runs, "
             f"lift {pair.lift:.1f}, at least {pair.low:.1f}){known}"
         )
     if not changes and not any(not pair.known for pair in found.related):
