@@ -11,7 +11,7 @@ import pytest
 from toolcaddie.catalog import Catalog, View
 from toolcaddie.message import Message
 from toolcaddie.ports import QueryWords, SelectionQuery
-from toolcaddie.presets import SelectionSettings
+from toolcaddie.presets import LEXICAL, SelectionSettings
 from toolcaddie.run import Principal
 from toolcaddie.selection.co_use import CoUse
 from toolcaddie.selection.learned import (
@@ -149,7 +149,7 @@ def test_what_only_hidden_tools_were_called_for_changes_nothing_that_is_visible(
 
 
 def _selector(experience: Experience) -> Selector:
-    rankers = (*SelectionSettings().rankers, "learned")
+    rankers = (*LEXICAL, "learned")
     return Selector(SelectionSettings(rankers=rankers), {"learned": factory(experience)})
 
 
@@ -182,7 +182,9 @@ def test_a_log_that_helps_is_believed_and_finds_what_words_do_not():
 
 def test_until_it_was_fitted_a_log_changes_nothing():
     experience = _experience(*_useful_log())
-    assert _names(_selector(experience), "books a studio") == _names(Selector(), "books a studio")
+    assert _names(_selector(experience), "books a studio") == _names(
+        Selector(SelectionSettings(rankers=LEXICAL)), "books a studio"
+    )
 
 
 @pytest.mark.parametrize("entries", [5, 200])
@@ -193,7 +195,7 @@ def test_a_log_that_says_nothing_of_this_catalog_is_not_believed(entries):
     selector.refit(CATALOG)
     assert experience.fit_of(CATALOG.version, frozenset()).weight == 0
     for text in ("lists what is owed", "thing number 7", "hold"):
-        assert _names(selector, text) == _names(Selector(), text)
+        assert _names(selector, text) == _names(Selector(SelectionSettings(rankers=LEXICAL)), text)
 
 
 def test_a_catalog_with_one_more_tool_is_believed_as_the_one_before():

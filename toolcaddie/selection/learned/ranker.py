@@ -39,12 +39,12 @@ NAME = "learned"
 Base = Callable[[QueryWords], npt.NDArray[np.float32]]
 """What the other rankers together say of every tool of the catalog."""
 
-NEIGHBOURS = 100
+NEIGHBOURS = 300
 """Past requests that are heard."""
 ALONE = 0.25
 """How loud a principal is for others who is the only one, or the loudest, to speak for a tool. The bound on poisoning."""
-MOST_OF_ONE = 25
-"""Neighbours of another principal that are heard: a hundred copies of one request do not crowd out what others asked."""
+MOST_OF_ONE = 75
+"""Neighbours of another principal that are heard: a thousand copies of one request do not crowd out what others asked."""
 COUNTED_OF_ONE = 20
 """Entries of another principal for one tool that make its single entries count less."""
 UNRELATED = 0.2

@@ -20,7 +20,7 @@ Bools = npt.NDArray[np.bool_]
 
 _POSTINGS = 12_000
 """Postings read for a request, those of its rarest features first."""
-_CANDIDATES = 200
+_CANDIDATES = 300
 """Entries compared exactly."""
 _BITS = 16
 
