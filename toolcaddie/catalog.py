@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import compress, count
 from operator import is_not
 
@@ -24,6 +25,9 @@ Mask = npt.NDArray[np.bool_]
 Positions = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
 """Of each tool the SHA-256 of its canonical JSON: four numbers a row."""
+
+_CATALOGS = 8
+"""Catalogs whose categories are kept ready."""
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 
@@ -266,15 +270,28 @@ class View:
 
     def category_names(self) -> tuple[str, ...]:
         """Categories with at least one visible tool that is not sent anyway, in catalog order."""
-        return tuple(
-            category.name
-            for category in self.catalog.categories
-            if not category.core and any(not self.catalog.tools[i].core for i in self.positions_in(category.name))
-        )
+        ordinary, names = _ordinary(self.catalog)
+        if self.mask is None:
+            return names
+        return _named(self.catalog, ordinary & self.mask)
 
     def narrowed(self, mask: Mask) -> View:
         """The view that also needs `mask`."""
         return View(catalog=self.catalog, mask=mask if self.mask is None else self.mask & mask)
+
+
+@lru_cache(maxsize=_CATALOGS)
+def _ordinary(catalog: Catalog) -> tuple[Mask, tuple[str, ...]]:
+    """Which tools are not sent anyway, and the names of their categories: every request asks."""
+    ordinary = np.array(
+        [tool.category is not None and not catalog.is_core(tool) for tool in catalog.tools], dtype=np.bool_
+    )
+    return ordinary, _named(catalog, ordinary)
+
+
+def _named(catalog: Catalog, which: Mask) -> tuple[str, ...]:
+    """Names of the categories of these tools, in catalog order."""
+    return tuple(catalog.categories[at].name for at in np.unique(catalog.category_of[which]).tolist())
 
 
 def check_tool(tool: Tool, *, schemas: bool = True) -> None:
