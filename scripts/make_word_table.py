@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+
 from toolcaddie.embedders.minilm import minilm, tokenizer
 
 GLOSSES, EXAMPLES, DOCSTRINGS, RANDOM = 60_000, 45_000, 25_000, 25_000

@@ -27,8 +27,15 @@ WEIGHTS: Mapping[str, float] = {"categories": 0.5, "characters": 0.7, "mentions"
 FLOOR = 0.05
 """A tool that scores less than this part of the best one is left out: it shares a common word with the request, no more."""
 
+NEAR = 1 / 3
+"""A tool that shares no word with the request is left out where a ranker beside the words gives it less than this part of
+what it gives its best: half of any catalog is nearer than the median."""
+
 NOTHING_FITS = 0.03
-"""What the best tool must score, unless a keyword hit. Below it the request shares hardly a word with any tool."""
+"""What the words must give the best tool, unless a keyword hit. Below it the request shares hardly a word with any tool."""
+
+UNRELATED = 0.18
+"""What a ranker beside the words must give the best tool, so far as it counts: unrelated texts are this near by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -95,7 +102,9 @@ def fused(said: Said, weights: Mapping[str, float]) -> Scored:
     for name, factor in factors.items():
         by_words += signals[name] * np.float32(factor / total if total else 0.0)
     scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, signals)
-    return Scored(signals=signals, scores=scores, floor=_floor(scores, matched=said.matched))
+    much = sum(beside.values())
+    least = 0.0 if said.matched else (NOTHING_FITS + much * UNRELATED) / (1 + much)
+    return Scored(signals=signals, scores=scores, floor=_floor(scores, least))
 
 
 def weights_of(said: Said, weights: Mapping[str, float]) -> dict[str, float]:
@@ -109,8 +118,12 @@ def _joined(by_words: Floats, beside: Mapping[str, float], signals: Mapping[str,
     if not beside:
         return by_words
     joined = _stretched(by_words)
+    hit = joined > FLOOR
     for name, weight in beside.items():
-        joined = joined + np.float32(weight) * _stretched(signals[name])
+        stretched = _stretched(signals[name])
+        hit |= stretched > NEAR
+        joined = joined + np.float32(weight) * stretched
+    joined[~hit] = 0.0
     best = int(joined.argmax())
     said = by_words[best] + sum(weight * signals[name][best] for name, weight in beside.items())
     return joined * np.float32(said / (1 + sum(beside.values())) / joined[best]) if joined[best] > 0 else joined
@@ -121,10 +134,10 @@ def _stretched(signal: Floats) -> Floats:
     return signal / best if best > 0 else signal
 
 
-def _floor(scores: Floats, *, matched: bool) -> float:
-    """Where no keyword hit and even the best is too weak, all tools are under it."""
+def _floor(scores: Floats, least: float) -> float:
+    """Where even the best is too weak, all tools are under it."""
     best = float(scores.max(initial=0.0))
-    return FLOOR * best if matched or best >= NOTHING_FITS else NOTHING_FITS
+    return FLOOR * best if best >= least else least
 
 
 def _said(index: CatalogIndex, name: str, words: QueryWords, mask: Mask | None) -> Floats:
