@@ -59,6 +59,8 @@ NEW = 0.1
 """The part of coming requests that are taken to be for tools the log has not seen, unless the log itself says more."""
 
 _STANDARD_ERRORS = 0.25
+_PROOF = 2.0
+"""Standard errors by which a log must help to be believed at all: one with random tools helps by chance."""
 _TRIFLE = 0.001
 _AT = 5
 _SHOWN = 3
@@ -451,8 +453,12 @@ def _recall(scores: Floats, right: Ints) -> float:
 
 
 def _smallest_as_good(gains: npt.NDArray[np.float64]) -> int:
-    """Which weight is the smallest among those as good as the best, by a quarter of a standard error of the difference."""
+    """Which weight: none unless the best is better than none beyond chance; else the smallest among those as good as the
+    best, by a quarter of a standard error of the difference."""
     best = int(gains.mean(axis=0).argmax())
+    over_none = gains[:, best] - gains[:, 0]
+    if over_none.mean() <= _PROOF * over_none.std() / len(over_none) ** 0.5:
+        return 0
     for each in range(best):
         less = gains[:, best] - gains[:, each]
         if less.mean() <= max(_TRIFLE, _STANDARD_ERRORS * less.std() / len(less) ** 0.5):
