@@ -47,9 +47,9 @@ _DEFAULT_AT = 5
     epilog="\b\nExamples:\n"
     "  toolcaddie eval --catalog tools.jsonl --queries queries.jsonl\n"
     "  toolcaddie eval --catalog gym --log --min-recall 0.95\n"
-    "  toolcaddie eval --catalog tools.jsonl --queries queries.jsonl --signals lexical \\\n"
-    "    --signals embedding --report report.html\n"
-    "  toolcaddie eval --catalog tools.jsonl --queries queries.jsonl --fit --write weights.toml\n"
+    "  toolcaddie eval --catalog gym --log --signals lexical --signals embedding\n"
+    "  toolcaddie eval --catalog gym --log --compare keyword --report report.html\n"
+    "  toolcaddie eval --catalog gym --log --fit --write weights.toml\n"
     "  toolcaddie eval usage",
 )
 @catalog_option
