@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from toolcaddie.catalog import Catalog, Category
+from toolcaddie.errors import RequestError
 from toolcaddie.evaluation.misses import misses_of
 from toolcaddie.evaluation.recorded import Called, RecordedRun, Sought, grouped, labelled, read_log
+from toolcaddie.evaluation.replay import replayed
 from toolcaddie.evaluation.usage import usage_of
 from toolcaddie.message import Message
 from toolcaddie.ports import EventRecord
+from toolcaddie.run import SelectedTool, Selection
 from toolcaddie.storage.database import Database
 from toolcaddie.tool_types import Tool
 
@@ -149,3 +152,20 @@ def test_what_was_looked_for_in_vain_is_told_apart():
     found = misses_of([run], _catalog("a"))
     assert found.tools == ()
     assert [(each.by, each.asked) for each in found.unmet] == [("search_tools", "music player")]
+
+
+def test_a_replay_says_that_the_run_saw_less_or_another_catalog():
+    catalog = _catalog("a", "b")
+    nothing = Selection(tools=tuple(SelectedTool(tool=tool) for tool in catalog.tools[:2]))
+    seen = {"catalog_version": catalog.version, "catalog_size": 4}
+    run = _run(1, "x", ("a_0", "b_0"), selected=("a_0",), **seen)
+    assert replayed(run, nothing, catalog).notes == ()
+    assert replayed(run, nothing, catalog).verdict == "the same: 1 of 2 tools called are in both"
+    narrow = replayed(_run(1, "x", selected=("a_0",), **{**seen, "catalog_size": 2}), nothing, catalog)
+    assert narrow.notes == ("the run might see 2 of the 4 tools; here all are seen",)
+    assert narrow.verdict.startswith("no tool was called")
+    other = replayed(_run(1, "x", ("b_0",), selected=("gone", "b_0"), catalog_version="old"), nothing, catalog)
+    assert "of the tools selected then it lacks gone" in other.notes[0]
+    assert other.verdict == "worse: 1 of the 1 tools called would not have been selected"
+    with pytest.raises(RequestError, match="cannot be replayed"):
+        replayed(_run(1, " "), nothing, catalog)

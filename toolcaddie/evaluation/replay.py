@@ -97,6 +97,8 @@ def _notes(run: RecordedRun, catalog: Catalog) -> list[str]:
             f"the catalog is another one now ({len(catalog)} tools, {run.catalog_size} then){what}{more}; "
             "what is selected is selected from that of now"
         )
+    elif run.catalog_size != len(catalog):
+        notes.append(f"the run might see {run.catalog_size} of the {len(catalog)} tools; here all are seen")
     if run.cut:
         notes.append("a message was longer than what the trail keeps of it; the rest is not looked at")
     if run.classified is not None:

@@ -116,8 +116,11 @@ async def finders(
     """What measures each configuration, with the vectors it needs, and having learned from what is `taught`."""
     async with AsyncExitStack() as stack:
         documents: Documents | None = None
-        if any(each.settings.embedding.embedder for each in chosen):  # vectors are kept for the next time
-            documents = (await stack.enter_async_context(opened(chosen[0].settings))).documents
+        if any(each.settings.embedding.embedder for each in chosen):
+            try:
+                documents = (await stack.enter_async_context(opened(chosen[0].settings))).documents
+            except ConfigError as error:
+                note(f"vectors are not kept for the next time: {error}")
         found = []
         for each in chosen:
             tools = patched(catalog, each.hints) if each.hints else catalog
