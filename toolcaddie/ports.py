@@ -138,7 +138,9 @@ class Ranker(Protocol):
     others are stretched so that their best tool has 1.
 
     A ranker that does not always have something to say may have a method `weight(words, mask) -> float`, asked after `scores`:
-    what it counts in this request beside the mean of those that have none. 0: nothing.
+    what it counts in this request beside the mean of those that have none. 0: nothing. One with a method
+    `blended(words, mask, scores, factor) -> scores` has the last word instead: it is given what all others came to, 0 to 1,
+    and the operator's factor, and says what stands.
 
     Where a catalog follows another that differs in few tools, a ranker with a method `changed(change: CatalogChange) -> Ranker`
     is asked for the one of `change.after`, and may keep what it knows: the row of tool i was row `change.origin[i]` before, and

@@ -218,7 +218,7 @@ def test_with_nothing_like_the_request_in_it_the_scores_of_the_others_stay_as_th
     base = np.linspace(0, 1, len(TOOLS), dtype=np.float32)
     words = _asked("entirely different words")
     ranker.scores(words, None)
-    assert ranker.blended(words, base, None) is base
+    assert ranker.blended(words, None, base, 1.0) is base
 
 
 # --- whose requests -------------------------------------------------------------------------------------------------------

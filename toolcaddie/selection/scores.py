@@ -7,8 +7,9 @@ lost where the other speaks loudly. How well the best tool fits is a mean of wha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +65,8 @@ class Said:
     """Of rankers that weigh themselves: what they ask to count."""
     matched: bool
     """A keyword hit."""
+    last: Mapping[str, Callable[[Floats, float], Floats]] = field(default_factory=dict)
+    """Of rankers that have the last word: from all other rankers' scores and a factor to the scores that stand."""
 
 
 def scored(
@@ -84,12 +87,16 @@ def signals_of(index: CatalogIndex, names: Sequence[str], words: QueryWords, fou
         name: index.categories.scores_of(found, mask) if name == "categories" else _said(index, name, words, mask)
         for name in names
     }
-    own = {}
+    own: dict[str, float] = {}
+    last = {}
     for name, signal in signals.items():
-        asks = None if name == "categories" else getattr(index.ranker(name), "weight", None)
-        if asks is not None:
+        ranker = None if name == "categories" else index.ranker(name)
+        if (blended := getattr(ranker, "blended", None)) is not None:
+            own[name] = 0.0
+            last[name] = partial(blended, words, mask)
+        elif (asks := getattr(ranker, "weight", None)) is not None:
             own[name] = max(0.0, float(asks(words, mask))) if signal.any() else 0.0
-    return Said(signals=signals, own=own, matched=bool(found.matched))
+    return Said(signals=signals, own=own, matched=bool(found.matched), last=last)
 
 
 def fused(said: Said, weights: Mapping[str, float]) -> Scored:
@@ -102,6 +109,8 @@ def fused(said: Said, weights: Mapping[str, float]) -> Scored:
     for name, factor in factors.items():
         by_words += signals[name] * np.float32(factor / total if total else 0.0)
     scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, signals)
+    for name, blended in said.last.items():
+        scores = blended(scores, weights.get(name, 1.0))
     much = sum(beside.values())
     least = 0.0 if said.matched else (NOTHING_FITS + much * UNRELATED) / (1 + much)
     return Scored(signals=signals, scores=scores, floor=_floor(scores, least))

@@ -19,14 +19,16 @@ import structlog
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.errors import ConfigError
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
-from toolcaddie.presets import SIGNALS, SelectionSettings
+from toolcaddie.presets import LEXICAL, SIGNALS, SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
 from toolcaddie.selection import bm25, characters, mentions, static
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.categories import Categories, Found, Hit
+from toolcaddie.selection.diversity import PLACES, spread, worth_of
 from toolcaddie.selection.index import CatalogIndex, IndexCache
 from toolcaddie.selection.links import LOOKED_AT, CoUsed, best_places, lifted
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
+from toolcaddie.selection.postings import postings_of
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.room import pins_that_fit, room_for
 from toolcaddie.selection.scores import Said, Scored, scored, signals_of
@@ -39,6 +41,9 @@ DROPPED_LISTED = 32
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
+
+_BY_WORDS = frozenset(LEXICAL[1:])
+"""Rankers that read the catalog's words, which are then there to be looked at."""
 
 _OWN: Mapping[str, RankerFactory] = {
     "bm25": bm25.factory,
@@ -180,7 +185,10 @@ class Selector:
         said = scored(index, ("categories", *names), words, found, view.mask, self.settings.weights)
         scores = said.scores
         hits = np.flatnonzero(scores > said.floor)
-        best = hits[np.argsort(-scores[hits], kind="stable")][: max(0, limit)]
+        best = hits[np.argsort(-scores[hits], kind="stable")][: max(limit, 2 * PLACES)]
+        if _BY_WORDS & {*names}:
+            best = _spread(index, words, scores, best, view.mask, PLACES)
+        best = best[: max(0, limit)]
         why = _reasons(index, names, words, found, best.tolist())
         tools = tuple(
             SelectedTool(
@@ -304,6 +312,7 @@ class Selector:
         drawers = self._by_keyword or query.categories is not None or bool(query.suggested)
         names = ("categories", *self._scorers) if drawers else self._scorers
         said = scored(index, names, words, found, view.mask, self.settings.weights)
+        said = self._shared(index, words, said, eligible, view.mask, places)
         pool = self._pool(index, query, found, said.scores, said.floor, eligible)
         if pool.kind != "scored" or query.categories is not None:
             return _Ranking(pool=pool, scores=said.scores, words=words, signals=said.signals, floor=said.floor)
@@ -311,6 +320,25 @@ class Selector:
         if lent:
             pool = by_score(index, found, scores, said.floor, eligible)
         return _Ranking(pool=pool, scores=scores, words=words, signals=said.signals, floor=said.floor, lent=lent)
+
+    def _shared(
+        self,
+        index: CatalogIndex,
+        words: QueryWords,
+        said: Scored,
+        eligible: Mask,
+        mask: Mask | None,
+        places: int | None,
+    ) -> Scored:
+        """The scores dealt anew among the best where places are few; where they are many, all that the request names has
+        one anyway."""
+        if places is None or places > 2 * PLACES or not _BY_WORDS & {*self._scorers}:
+            return said
+        hits = np.flatnonzero(eligible & (said.scores > said.floor))
+        best = hits[np.argsort(-said.scores[hits], kind="stable")][: 2 * places]
+        scores = said.scores.copy()
+        scores[_spread(index, words, said.scores, best, mask, places)] = said.scores[best]
+        return replace(said, scores=scores)
 
     def _lent(
         self, index: CatalogIndex, view: View, said: Scored, eligible: Mask, places: int | None
@@ -449,6 +477,16 @@ class Selector:
             else "nothing in it was asked for"
         )
         return DroppedTool(name=view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
+
+
+def _spread(index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, mask: Mask | None, places: int) -> Ints:
+    """The best tools, falling by score, in the order that serves all that the request names."""
+    postings = postings_of(index.catalog)
+    asked = postings.asked(words)
+    worth = worth_of(asked, postings.scope(mask))
+    depth = min(len(best), 2 * places)
+    order = spread(scores[best], postings.terms_of(best[:depth].tolist()), asked.ids, worth, places=places, depth=depth)
+    return best[order]
 
 
 def _candidates(index: CatalogIndex, pool: Pool, sent: Mask, *, sized: bool) -> Candidates:

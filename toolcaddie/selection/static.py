@@ -29,6 +29,8 @@ BELIEF = Belief(weight=1.75, sure=3.0, name=0.2)
 _FILE = Path(__file__).with_name("words.npz")
 _MOST_TEXT = 8_192
 _LONGEST_WORD = 100
+_LETTERS = 3
+"""Letters that one piece of a text must have at least: what 'xyzzy' and 'a_1' are near is chance."""
 _REMEMBERED = 16_384
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
@@ -43,14 +45,15 @@ class WordTable:
         self.dimensions = rows.shape[1]
         self._places = {piece: place for place, piece in enumerate(pieces)}
         self._rows, self._scales = rows, scales
+        self._worded = [len(piece.removeprefix("##")) >= _LETTERS for piece in pieces]
         self._pieces_of = lru_cache(maxsize=_REMEMBERED)(self._cut)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """float32 [texts, 256], each row of length 1, or 0 where the table has no piece of the text."""
+        """float32 [texts, 256], each row of length 1, or 0 where the table has no piece of the text but crumbs."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
             places = [place for word in _PART.findall(fold(text[:_MOST_TEXT])) for place in self._pieces_of(word)]
-            if places:
+            if any(self._worded[place] for place in places):
                 np.dot(self._scales[places], self._rows[places].astype(np.float32), out=row)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Floats = vectors / np.maximum(lengths, np.float32(1e-9))

@@ -137,14 +137,15 @@ class Learned:
     def fitted(self) -> Fit | None:
         return self._experience.fit_of(self._version, self._names)
 
-    def blended(self, words: QueryWords, base: Floats, mask: Mask | None) -> Floats:
-        """What all other rankers together say, with what was learned: asked after `scores`, for the same request.
+    def blended(self, words: QueryWords, mask: Mask | None, base: Floats, factor: float) -> Floats:
+        """What all other rankers together say, with what was learned: asked after `scores`, for the same request. `factor`
+        is the operator's on the weight.
 
         base + weight * max(learned, untried * the best learned * base / the best base), where `untried` is what the log
         cannot know of a tool; then brought back to 0 to 1, the best tool being as sure as the surer of the two. With
         weight 0, or nothing like it in the log: exactly `base`.
         """
-        weight = self.weight(words, mask)
+        weight = self.weight(words, mask) * factor
         answer = (self._last.of(words) or self._answer(words, mask)) if weight else None
         if answer is None:
             return base
