@@ -127,7 +127,10 @@ class Embedding:
 
     def _spoken(self, text: str) -> float:
         """How far the model knows a text's language: not in another script, and half where its words are of another
-        language than the model's."""
+        language than the model's; nothing where the model has a method `says` and it says no."""
+        says = getattr(self._embedder, "says", None)
+        if says is not None and not says(text):
+            return 0.0
         languages = getattr(self._embedder, "languages", None)
         if languages is None:
             return 1.0

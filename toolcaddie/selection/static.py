@@ -30,7 +30,7 @@ _FILE = Path(__file__).with_name("words.npz")
 _MOST_TEXT = 8_192
 _LONGEST_WORD = 100
 _LETTERS = 3
-"""Letters that one piece of a text must have at least: what 'xyzzy' and 'a_1' are near is chance."""
+"""Letters that one piece of a request must have at least: 'xyzzy' falls into crumbs."""
 _REMEMBERED = 16_384
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
@@ -49,15 +49,22 @@ class WordTable:
         self._pieces_of = lru_cache(maxsize=_REMEMBERED)(self._cut)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """float32 [texts, 256], each row of length 1, or 0 where the table has no piece of the text but crumbs."""
+        """float32 [texts, 256], each row of length 1, or 0 where the table has no piece of the text."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            places = [place for word in _PART.findall(fold(text[:_MOST_TEXT])) for place in self._pieces_of(word)]
-            if any(self._worded[place] for place in places):
+            places = self._places_of(text)
+            if places:
                 np.dot(self._scales[places], self._rows[places].astype(np.float32), out=row)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Floats = vectors / np.maximum(lengths, np.float32(1e-9))
         return unit
+
+    def says(self, text: str) -> bool:
+        """Whether a request holds more than crumbs of words, which are near to others by chance."""
+        return any(self._worded[place] for place in self._places_of(text))
+
+    def _places_of(self, text: str) -> list[int]:
+        return [place for word in _PART.findall(fold(text[:_MOST_TEXT])) for place in self._pieces_of(word)]
 
     def _cut(self, word: str) -> tuple[int, ...]:
         """The pieces of a word; none where a part of it is no piece."""
