@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks.selection_quality import _baseline, _bench, _resident_mb, _wire
+from benchmarks.labelled import answers_of, bench_folder, resident_mb, wire
 from toolcaddie.catalog import Catalog, View
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.logs import entries_of
@@ -55,7 +55,7 @@ class Part:
 
 def main() -> None:
     arguments = _arguments()
-    bench = _bench()
+    bench = bench_folder()
     if bench is None:
         print("skipped: no folder shared/bench beside the project; point TOOLCADDIE_SHARED at it", file=sys.stderr)
         return
@@ -94,7 +94,7 @@ def _part(folder: Path) -> Part:
         catalog=Catalog.of(tools, check_schemas=False),
         asked=[each for each in read_requests(folder / "queries.dev.jsonl") if each.gold],
         logged=read_requests(train),
-        wire=[_wire(tool) for tool in tools],
+        wire=[wire(tool) for tool in tools],
         train=[msgspec.json.decode(line) for line in train.read_bytes().splitlines() if line.strip()],
     )
 
@@ -156,7 +156,7 @@ def _warm(rank: Any, part: Part) -> Rank:
         rank.prefetch(
             [(row.messages[-1].text, [f"{m.role}: {m.text}" for m in row.messages[:-1]]) for row in part.asked]
         )
-    return _baseline(rank)
+    return answers_of(rank)
 
 
 def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
@@ -195,7 +195,7 @@ def _cost(part: Part, other: Part) -> None:
     requests = drawn.sample(list(part.asked), 1_000)
     preset, view = PRESETS["default"], View(catalog=part.catalog)
     gc.collect()
-    before, started = _resident_mb(), time.perf_counter()
+    before, started = resident_mb(), time.perf_counter()
     experience = Experience(LearningSettings(most_entries=LARGE))
     for entry in entries:
         experience.add(entry)
@@ -204,7 +204,7 @@ def _cost(part: Part, other: Part) -> None:
     experience.settle()
     settled = time.perf_counter() - started
     gc.collect()
-    size = _resident_mb() - before
+    size = resident_mb() - before
     with_log, without = _selector(experience, None), _selector(None, None)
     started = time.perf_counter()
     with_log.refit(part.catalog)

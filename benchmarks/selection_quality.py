@@ -1,101 +1,131 @@
-"""What selection finds, beside the baselines that come with the labelled sets: one configuration, the one that ships.
+"""What selection finds and costs, beside the baselines that come with the labelled sets, and whether that is what it should.
 
-python -m benchmarks.selection_quality [--sets toole,sgd] [--baselines bm25s,rrf_lex] [--json FILE]
+python -m benchmarks.selection_quality [--sets toole,sgd] [--baselines bm25s,rrf_lex] [--signals lexical,plain] [--json FILE]
 
-The sets are in a folder `shared` beside the project, or where TOOLCADDIE_SHARED points. Baselines need
-`pip install --group bench`; one whose packages are missing is left out, and that is said.
+Ours is the default preset as it ships, three times: by words alone (`lexical`), with the table of words that every install
+brings (`plain`), and with all-MiniLM-L6-v2 (`embedding`). What was embedded once is kept in a folder.
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
-import importlib
-import os
-import random
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import msgspec
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
-from toolcaddie.evaluation.measure import DEPTH, Answer, Measured, Rank, measure, percentiles, ranking_of
-from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import PRESETS
-from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
-
-SETS = (
-    "toole",
-    "toole_multi",
-    "toole_none",
-    "clinc150",
-    "bfcl_live",
-    "seal",
-    "apibank",
-    "bfcl_multiturn",
-    "sgd",
-    "ace_en",
-    "ace_zh",
+from benchmarks.kept_vectors import KeptVectors
+from benchmarks.labelled import (
+    CACHE,
+    LEXICAL_BASELINES,
+    MODEL_BASELINES,
+    SETS,
+    Baseline,
+    answers_of,
+    baselines,
+    bench_folder,
+    selector,
+    vectors,
+    wire,
 )
-BASELINES = ("fastmcp_bm25", "bm25s", "tfidf_char", "rrf_lex")
+from benchmarks.selection_cost import SIZES, Cost, cost
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.embedders.local import Runtime
+from toolcaddie.errors import ConfigError
+from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
+from toolcaddie.evaluation.measure import Measured, measure, ranking_of
+from toolcaddie.ports import Embedder, SelectionQuery
+from toolcaddie.presets import PRESETS, SIGNALS
+from toolcaddie.selection.embedding import tool_texts
+
 HISTORIES = (0, 4)
 """Messages of history that a baseline is given: none, or the last four."""
-SIZES = (199, 5_000, 25_031)
-TIMED = 1_000
-BESIDE = {"bm25s": 300, "rrf_lex": 60, "fastmcp_bm25": 60}
-"""Baselines whose time is taken beside ours, and on how many requests."""
-CHANGES = 50
-PICKED = 24
+SEVERAL = ("toole_multi", "seal")
+"""Sets whose requests need several tools."""
+
+MEANS = {"lexical": 0.835, "plain": 0.86, "embedding": 0.89}
+DILUTIONS = {"lexical": 0.47, "plain": 0.54, "embedding": 0.69}
+BEHIND = {"lexical": 0.005, "embedding": 0.01}
+"""How far any set may be behind the best baseline: of those by words, of all."""
+NO_FITS = {"lexical": 0.83, "embedding": 0.89}
+FALSE_NOTHING = 0.02
+TIMES_MS = {199: (0.4, 1.5), 5_000: (0.8, 3.0), 25_031: (3.0, 10.0)}
+"""p50 and p99 of `lexical`, by size of catalog."""
+INDEX_S, INDEX_MB, CHANGE_MS = 5.0, 200.0, 5.0
+ABOVE = 1e-9
+"""Equal is not above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What selection costs in a catalog of this size, and what it still finds of the small one's tools."""
+class Floor:
+    """How often a selection says that nothing fits: where something does, and where nothing does."""
+
+    false: float
+    caught: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A labelled set."""
 
     tools: int
-    recall: float
-    index_s: float
-    index_mb: float
-    p50_ms: float
-    p99_ms: float
-    added_ms: float
-    removed_ms: float
-    """What one tool more or less costs, from the changed list of tools to the first selection, above a selection."""
-    beside: Mapping[str, Mapping[str, float]]
-    """p50 and p99 of the baselines, in milliseconds."""
+    ours: Mapping[str, Measured]
+    floors: Mapping[str, Floor]
+    baselines: Mapping[str, Measured]
+    """By name and messages of history: `bm25s/4`."""
+
+    def best(self, metric: str, *, lexical: bool = False) -> tuple[str, float]:
+        """The best baseline of this set, chosen by hindsight."""
+        by_words = {name: each for name, each in self.baselines.items() if name.split("/")[0] in LEXICAL_BASELINES}
+        found = {name: each.metrics[metric].value for name, each in (by_words if lexical else self.baselines).items()}
+        return max(found.items(), key=lambda each: each[1], default=("none", 0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """A goal and what became of it."""
+
+    what: str
+    found: float
+    goal: float
+    at_most: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return self.found <= self.goal if self.at_most else self.found >= self.goal
 
 
 def main() -> None:
     arguments = _arguments()
-    bench = _bench()
+    bench = bench_folder()
     if bench is None:
         print("skipped: no folder shared/bench beside the project; point TOOLCADDIE_SHARED at it", file=sys.stderr)
         return
-    baselines = _baselines(bench, arguments.baselines)
-    columns = ["toolcaddie", *(f"{name}/{history}" for name in baselines for history in HISTORIES)]
-    print(f"{'recall@5':<16}" + "".join(f"{name:>16}" for name in columns) + f"{'best baseline':>16}")
-    rows: dict[str, dict[str, Measured]] = {}
+    model = _model(arguments)
+    signals = [each for each in arguments.signals if each != "embedding" or model is not None]
+    made = baselines(bench, arguments.baselines, model)
+    rows: dict[str, Row] = {}
     for name in arguments.sets:
-        folder = bench / "sets" / name
-        requests = folder / f"queries.{arguments.split}.jsonl"
-        if not requests.exists():
-            continue  # only some sets have a train part
-        rows[name] = _row(folder / "tools.jsonl", requests, baselines)
-        print(f"{name:<16}" + "".join(_cell(rows[name].get(column)) for column in columns) + _best(rows[name]))
-    _print_means(rows, columns)
-    _print_no_fit(rows)
-    timed = _baselines(bench, list(BESIDE)) if not arguments.quick else {}
-    costs = [_cost(bench / "sets", size, timed) for size in SIZES] if not arguments.quick else []
+        requests = bench / "sets" / name / f"queries.{arguments.split}.jsonl"
+        if requests.exists():  # only some sets have a train part
+            _tell(f"{name} ...")
+            rows[name] = _row(requests.with_name("tools.jsonl"), requests, signals, made, model)
+    _print_recalls(rows, signals)
+    _print_baselines(rows, list(made))
+    _print_several(rows, signals)
+    _print_nothing(rows, signals)
+    costs = []
+    for size in () if arguments.quick else SIZES:
+        _tell(f"{size:,} tools ...")
+        costs.append(cost(bench, size, signals, list(made), arguments.runtime, arguments.cache))
     _print_costs(costs)
+    verdicts = [*_quality(rows, signals), *_costs(costs, signals)] if made and rows else []
+    _print_verdicts(verdicts)
     if arguments.json:
-        figures = {"sets": rows, "costs": [asdict(cost) for cost in costs]}
+        figures = {"sets": rows, "costs": costs, "goals": [{**asdict(each), "holds": each.holds} for each in verdicts]}
         Path(arguments.json).write_bytes(msgspec.json.format(msgspec.json.encode(figures)))
 
 
@@ -105,204 +135,237 @@ def _arguments() -> argparse.Namespace:
 
     parser = argparse.ArgumentParser(description="Selection beside the baselines of the labelled sets.")
     parser.add_argument("--sets", type=names, default=list(SETS))
-    parser.add_argument("--baselines", type=names, default=list(BASELINES))
+    parser.add_argument("--baselines", type=names, default=[*LEXICAL_BASELINES, *MODEL_BASELINES])
+    parser.add_argument("--signals", type=names, default=list(SIGNALS), help="of ours; default: all")
+    parser.add_argument(
+        "--runtime", choices=get_args(Runtime), default="numpy", help="of MiniLM; numpy is exact, onnx is int8"
+    )
+    parser.add_argument("--cache", type=Path, default=CACHE, help="the folder where vectors are kept")
     parser.add_argument(
         "--split", default="dev", help="dev, on which the weights were chosen, or train, which was not looked at"
     )
     parser.add_argument("--quick", action="store_true", help="leave out the large catalogs")
     parser.add_argument("--json", help="also write every figure, with its interval, to this file")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if unknown := [each for each in arguments.signals if each not in SIGNALS]:
+        parser.error(f"there are no signals {unknown[0]!r}; there are {', '.join(SIGNALS)}")
+    return arguments
 
 
-def _bench() -> Path | None:
-    """The folder of the labelled sets; None: it is not here."""
-    root = os.environ.get("TOOLCADDIE_SHARED")
-    folder = (Path(root) if root else Path(__file__).parents[1].parent / "shared") / "bench"
-    return folder if folder.is_dir() else None
+def _model(arguments: argparse.Namespace) -> KeptVectors | None:
+    if "embedding" not in arguments.signals:
+        _tell(f"left out: embedding, {' and '.join(MODEL_BASELINES)}, as asked")
+        return None
+    try:
+        return vectors(arguments.runtime, arguments.cache)
+    except ConfigError as error:
+        _tell(f"left out: embedding, {' and '.join(MODEL_BASELINES)}: {error}")
+        return None
 
 
-Baseline = Callable[..., Any]
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
-def _baselines(bench: Path, names: Sequence[str]) -> dict[str, Baseline]:
-    """Baselines by name, without those whose packages are not installed."""
-    sys.path.insert(0, str(bench))
-    found: dict[str, Baseline] = {}
-    for name in names:
-        try:
-            make = getattr(importlib.import_module("baselines"), name)
-            make.warm()
-        except ImportError as error:
-            print(f"left out: {name} needs {error.name}", file=sys.stderr)
-        else:
-            found[name] = make
+# --- measuring ------------------------------------------------------------------------------------------------------------
+
+
+def _row(
+    catalog: Path, labelled: Path, signals: Sequence[str], made: Mapping[str, Baseline], model: Embedder | None
+) -> Row:
+    tools, requests = read_tools(catalog), read_requests(labelled)
+    view = View(catalog=Catalog.of(tools, check_schemas=False))
+    if model is not None:  # all at once, so that progress can be told
+        model.embed([text for tool in tools for text in tool_texts(tool, view.catalog)])
+        model.embed([message.text for request in requests for message in request.messages])
+    ours, floors = {}, {}
+    for each in signals:
+        chosen = selector(each, model if each == "embedding" else None)
+        ours[each] = measure(ranking_of(chosen, view), requests)
+        nothing = [
+            chosen.select(view, SelectionQuery(messages=request.messages), PRESETS["default"].budget).no_match
+            for request in requests
+        ]
+        floors[each] = _floor(nothing, requests)
+    wired, beside = [wire(tool) for tool in tools], {}
+    for name, make in made.items():
+        for history in HISTORIES:
+            if not history or any(len(request.messages) > 1 for request in requests):
+                rank = answers_of(make(wired, [], hist=history), requests)
+                beside[f"{name}/{history}"] = measure(rank, requests)
+    return Row(tools=len(tools), ours=ours, floors=floors, baselines=beside)
+
+
+def _floor(nothing: Sequence[bool], requests: Sequence[LabelledRequest]) -> Floor:
+    fitting = [said for said, request in zip(nothing, requests, strict=True) if request.gold]
+    others = [said for said, request in zip(nothing, requests, strict=True) if not request.gold]
+    return Floor(false=sum(fitting) / len(fitting), caught=sum(others) / len(others) if others else None)
+
+
+# --- goals ----------------------------------------------------------------------------------------------------------------
+
+
+def _quality(rows: Mapping[str, Row], signals: Sequence[str]) -> list[Verdict]:
+    found = []
+    for each in signals if len(rows) == len(SETS) else ():
+        mean = sum(_recall(row, each) for row in rows.values()) / len(rows)
+        found.append(Verdict(what=f"{each}: mean recall@5 of {len(rows)} sets", found=mean, goal=MEANS[each]))
+    for each in (each for each in signals if each in BEHIND):
+        lexical = each == "lexical"
+        ahead = {name: _recall(row, each) - row.best("recall@5", lexical=lexical)[1] for name, row in rows.items()}
+        worst = min(ahead, key=ahead.__getitem__)
+        what = f"{each}: recall@5 above the set's best {'lexical ' * lexical}baseline, at worst ({worst})"
+        found.append(Verdict(what=what, found=ahead[worst], goal=-BEHIND[each]))
+    for name in (name for name in SEVERAL if name in rows and "embedding" in signals):
+        above = rows[name].ours["embedding"].metrics["complete@10"].value - rows[name].best("complete@10")[1]
+        found.append(Verdict(what=f"embedding: complete@10 above the best baseline, {name}", found=above, goal=ABOVE))
+    for each in (each for each in signals if each in NO_FITS):
+        for name in (name for name in ("toole_none", "clinc150") if name in rows):
+            estimate = rows[name].ours[each].no_fit
+            if estimate is not None:
+                what = f"{each}: nothing fits, AUROC, {name}"
+                found.append(Verdict(what=what, found=estimate.value, goal=NO_FITS[each]))
+    for each in signals:
+        worst = max(rows, key=lambda name: rows[name].floors[each].false)
+        what = f"{each}: false 'nothing', at worst ({worst})"
+        found.append(Verdict(what=what, found=rows[worst].floors[each].false, goal=FALSE_NOTHING, at_most=True))
     return found
 
 
-def _row(catalog: Path, labelled: Path, baselines: Mapping[str, Baseline]) -> dict[str, Measured]:
-    tools, requests = read_tools(catalog), read_requests(labelled)
-    row = {"toolcaddie": measure(_ours(tools), requests)}
-    wire = [_wire(tool) for tool in tools]
-    for name, make in baselines.items():
-        for history in HISTORIES:
-            if not history or any(len(request.messages) > 1 for request in requests):
-                row[f"{name}/{history}"] = measure(_baseline(make(wire, [], hist=history)), requests)
-    return row
+def _costs(costs: Sequence[Cost], signals: Sequence[str]) -> list[Verdict]:
+    found = []
+    for each in costs:
+        size = f"{each.tools:,} tools"
+        if each is costs[-1]:
+            found += [
+                Verdict(what=f"{signal}: recall@5 of toole, {size}", found=each.recall[signal], goal=DILUTIONS[signal])
+                for signal in signals
+            ]
+        times = each.times["lexical"]
+        for what, value, goal in zip(("p50", "p99"), (times.p50, times.p99), TIMES_MS[each.tools], strict=True):
+            found.append(Verdict(what=f"lexical: {what} in ms, {size}", found=value, goal=goal, at_most=True))
+        for what, value in (("added", each.added_ms), ("removed", each.removed_ms)):
+            found.append(Verdict(what=f"one tool {what} in ms, {size}", found=value, goal=CHANGE_MS, at_most=True))
+    if costs:
+        size = f"{costs[-1].tools:,} tools"
+        found.append(Verdict(what=f"index in s, {size}", found=costs[-1].index_s, goal=INDEX_S, at_most=True))
+        found.append(Verdict(what=f"index in MB, {size}", found=costs[-1].index_mb, goal=INDEX_MB, at_most=True))
+    return found
 
 
-def _ours(tools: Sequence[Tool]) -> Rank:
-    return ranking_of(Selector(PRESETS["default"].selection), View(catalog=Catalog.of(tools, check_schemas=False)))
+def _recall(row: Row, signals: str) -> float:
+    return row.ours[signals].metrics["recall@5"].value
 
 
-def _baseline(rank: Any) -> Rank:
-    def answer(request: LabelledRequest) -> Answer:
-        history = [f"{message.role}: {message.text}" for message in request.messages[:-1]]
-        query = request.messages[-1].text
-        if rank.scored is None:
-            return Answer(names=rank(query, history, DEPTH))
-        scored = rank.scored(query, history, DEPTH)
-        return Answer(names=[name for name, _ in scored], fit=scored[0][1] if scored else 0.0)
-
-    return answer
+# --- tables ---------------------------------------------------------------------------------------------------------------
 
 
-def _wire(tool: Tool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.input_schema,
-        "category": tool.category,
-    }
-
-
-def _cost(sets: Path, size: int, baselines: Mapping[str, Baseline]) -> Cost:
-    """toole's requests, its tools among others to make up the size."""
-    tools, requests = read_tools(sets / "toole" / "tools.jsonl"), read_requests(sets / "toole" / "queries.dev.jsonl")
-    names = {tool.name for tool in tools}
-    files = sorted((sets / "scale_catalog").glob("tools*.jsonl"))
-    more = [tool for file in files for tool in read_tools(file) if tool.name not in names] if size > len(tools) else []
-    view = View(catalog=Catalog.of([*tools, *more][:size], check_schemas=False))
-    preset = PRESETS["default"]
-    selector = Selector(preset.selection)
-    asked = random.Random(1).sample(requests, TIMED)
-    gc.collect()
-    before, started = _resident_mb(), time.perf_counter()
-    selector.select(view, SelectionQuery(messages=asked[0].messages), preset.budget)
-    index_s, index_mb = time.perf_counter() - started, _resident_mb() - before
-    seconds = []
-    for request in asked:
-        started = time.perf_counter()
-        selector.select(view, SelectionQuery(messages=request.messages, expandable=True), preset.budget)
-        seconds.append(1e3 * (time.perf_counter() - started))
-    recall = measure(ranking_of(selector, view), asked).metrics["recall@5"].value
-    times = percentiles(seconds)
-    added_ms, removed_ms = _changes(selector, view, asked, times["p50"])
-    wire = [_wire(tool) for tool in view]
-    return Cost(
-        tools=len(view),
-        recall=recall,
-        index_s=index_s,
-        index_mb=index_mb,
-        p50_ms=times["p50"],
-        p99_ms=times["p99"],
-        added_ms=added_ms,
-        removed_ms=removed_ms,
-        beside={name: _timed(make(wire, []), asked[: BESIDE[name]]) for name, make in baselines.items()},
-    )
-
-
-def _changes(selector: Selector, view: View, asked: Sequence[LabelledRequest], usual: float) -> tuple[float, float]:
-    """The median of one tool added, and of one removed, above the `usual` milliseconds of a selection; each change follows
-    the one before."""
-    choose, catalog = random.Random(2), view.catalog
-    spent: dict[str, list[float]] = {"added": [], "removed": []}
-    for number in range(CHANGES):
-        model = choose.choice(catalog.tools)
-        newcomer = replace(model, name=f"newcomer_{number}", description=f"{model.description} Newcomer {number}.")
-        changes = {
-            "added": partial(Catalog.with_tools, added=[newcomer]),
-            "removed": partial(Catalog.with_tools, removed=[choose.choice(catalog.tools).name]),
-        }
-        for what, change in changes.items():
-            query = SelectionQuery(messages=choose.choice(asked).messages, expandable=True)
-            started = time.perf_counter()
-            catalog = change(catalog)
-            selector.select(View(catalog=catalog), query, PRESETS["default"].budget)
-            spent[what].append(1e3 * (time.perf_counter() - started))
-    added, removed = (percentiles(each)["p50"] - usual for each in spent.values())
-    return added, removed
-
-
-def _timed(rank: Any, asked: Sequence[LabelledRequest]) -> Mapping[str, float]:
-    """The p50 and p99 of a baseline's first 24 tools, in milliseconds."""
-    spent = []
-    for request in asked:
-        history = [f"{message.role}: {message.text}" for message in request.messages[:-1]]
-        started = time.perf_counter()
-        rank(request.messages[-1].text, history, PICKED)
-        spent.append(1e3 * (time.perf_counter() - started))
-    times = percentiles(spent)
-    return {"p50": times["p50"], "p99": times["p99"]}
-
-
-def _resident_mb() -> float:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmRSS:"):
-            return int(line.split()[1]) / 1024
-    return 0.0
-
-
-def _cell(measured: Measured | None) -> str:
-    if measured is None:
-        return f"{'-':>16}"
-    recall = measured.metrics["recall@5"]
-    return f"{recall.value:>8.3f} ±{(recall.high - recall.low) / 2:.3f} "
-
-
-def _best(row: Mapping[str, Measured]) -> str:
-    recalls = [each.metrics["recall@5"].value for name, each in row.items() if name != "toolcaddie"]
-    return f"{max(recalls):>16.3f}" if recalls else ""
-
-
-def _print_means(rows: Mapping[str, Mapping[str, Measured]], columns: Sequence[str]) -> None:
-    """Where a set has no history, a baseline with history is the one without."""
-    print(f"{'mean':<16}", end="")
-    for column in columns:
-        plain = column.replace("/4", "/0")
-        recalls = [(row.get(column) or row[plain]).metrics["recall@5"].value for row in rows.values()]
-        print(f"{sum(recalls) / len(recalls):>8.3f}{'':8}", end="")
-    best = [
-        max((each.metrics["recall@5"].value for name, each in row.items() if name != "toolcaddie"), default=0.0)
-        for row in rows.values()
-    ]
-    print(f"{sum(best) / len(best):>16.3f}")
-
-
-def _print_no_fit(rows: Mapping[str, Mapping[str, Measured]]) -> None:
+def _print_recalls(rows: Mapping[str, Row], signals: Sequence[str]) -> None:
+    print(f"{'recall@5':<16}{'tools':>6}" + "".join(f"{each:>16}" for each in signals), end="")
+    print(f"{'best lexical baseline':>28}{'best baseline of all':>28}")
     for name, row in rows.items():
-        told = [f"{column} {each.no_fit.value:.3f}" for column, each in row.items() if each.no_fit is not None]
-        if told:
-            print(f"nothing fits, AUROC on {name}: {', '.join(told)}")
+        print(f"{name:<16}{row.tools:>6,}" + "".join(_cell(row.ours[each], "recall@5") for each in signals), end="")
+        best = (row.best("recall@5", lexical=True), row.best("recall@5"))
+        print("".join(f"{f'{value:.3f} {baseline}':>28}" for baseline, value in best))
+    if rows:
+        count = len(rows)
+        means = [sum(_recall(row, each) for row in rows.values()) / count for each in signals]
+        print(f"{'mean':<22}" + "".join(f"{mean:>10.3f}{'':6}" for mean in means), end="")
+        for lexical in (True, False):
+            best_of = [row.best("recall@5", lexical=lexical)[1] for row in rows.values()]
+            print(f"{f'{sum(best_of) / count:.3f} by hindsight':>28}", end="")
+        print()
+
+
+def _cell(measured: Measured, metric: str) -> str:
+    found = measured.metrics[metric]
+    return f"{f'{found.value:.3f} ±{(found.high - found.low) / 2:.3f}':>16}"
+
+
+def _print_baselines(rows: Mapping[str, Row], names: Sequence[str]) -> None:
+    """Where a set has no history, a baseline with history is the one without."""
+    if not names or not rows:
+        return
+    print(f"\n{'recall@5':<16}" + "".join(f"{name:>15}" for name in names) + "   without history / with four messages")
+    for name, row in rows.items():
+        print(f"{name:<16}" + "".join(f"{_both(row, baseline):>15}" for baseline in names))
+    print(f"{'mean':<16}", end="")
+    for name in names:
+        pairs = [[_of(row, name, history) for history in HISTORIES] for row in rows.values()]
+        print(f"{' / '.join(f'{sum(each) / len(each):.3f}' for each in zip(*pairs, strict=True)):>15}", end="")
+    print()
+
+
+def _both(row: Row, name: str) -> str:
+    histories = [history for history in HISTORIES if f"{name}/{history}" in row.baselines]
+    return " / ".join(f"{_of(row, name, history):.3f}" for history in histories)
+
+
+def _of(row: Row, name: str, history: int) -> float:
+    measured = row.baselines.get(f"{name}/{history}") or row.baselines[f"{name}/0"]
+    return measured.metrics["recall@5"].value
+
+
+def _print_several(rows: Mapping[str, Row], signals: Sequence[str]) -> None:
+    for name in (name for name in SEVERAL if name in rows):
+        row = rows[name]
+        ours = "".join(f"  {each} {_cell(row.ours[each], 'complete@10').strip()}" for each in signals)
+        baseline, value = row.best("complete@10")
+        print(f"\ncomplete@10, {name}:{ours}  best baseline {value:.3f} {baseline}", end="")
+    print()
+
+
+def _print_nothing(rows: Mapping[str, Row], signals: Sequence[str]) -> None:
+    print(f"\n{'nothing fits':<16}" + "".join(f"{each + ': AUROC, false, caught':>36}" for each in signals), end="")
+    print(f"{'best AUROC of a baseline':>28}")
+    for name, row in rows.items():
+        print(f"{name:<16}" + "".join(f"{_nothing(row, each):>36}" for each in signals), end="")
+        told = [(each.no_fit.value, baseline) for baseline, each in row.baselines.items() if each.no_fit is not None]
+        print(f"{'{:.3f} {}'.format(*max(told)):>28}" if told else "")
+
+
+def _nothing(row: Row, signals: str) -> str:
+    floor, estimate = row.floors[signals], row.ours[signals].no_fit
+    auroc = f"{estimate.value:.3f} ±{(estimate.high - estimate.low) / 2:.3f}" if estimate is not None else ""
+    caught = f"{floor.caught:.1%}" if floor.caught is not None else "-"
+    return f"{auroc} {floor.false:>6.2%} {caught:>6}"
 
 
 def _print_costs(costs: Sequence[Cost]) -> None:
     if not costs:
         return
-    names = list(costs[0].beside)
-    print(f"\n{'tools':>7} {'recall@5':>9} {'index s':>8} {'index MB':>9} {'p50 ms':>7} {'p99 ms':>7}", end="")
-    print("".join(f"{f'{name}: p50, p99, times ours':>36}" for name in names))
-    for cost in costs:
+    print(f"\n{'recall@5, toole':<16}" + "".join(f"{name:>12}" for name in costs[0].recall))
+    for each in costs:
+        print(f"{each.tools:>10,} tools" + "".join(f"{recall:>12.3f}" for recall in each.recall.values()))
+    ours = [name for name in costs[0].times if name in SIGNALS]
+    others = [name for name in costs[0].times if name not in SIGNALS]
+    print(f"\n{'ms':<16}" + "".join(f"{f'{name}: p50 p99 (CPU)':>32}" for name in ours), end="")
+    print("".join(f"{f'{name}: p50 p99, times ours':>38}" for name in others))
+    for each in costs:
+        print(f"{each.tools:>10,} tools", end="")
+        for name in ours:
+            times = each.times[name]
+            shown = f"{times.p50:.2f} {times.p99:.2f} ({times.cpu_p50:.2f} {times.cpu_p99:.2f})"
+            print(f"{shown:>32}", end="")
+        base = each.times["lexical"]
+        for name in others:
+            times = each.times[name]
+            shown = f"{times.p50:.2f} {times.p99:.2f}  {times.p50 / base.p50:.1f} {times.p99 / base.p99:.1f}"
+            print(f"{shown:>38}", end="")
+        print()
+    for each in costs:
         print(
-            f"{cost.tools:>7,} {cost.recall:>9.3f} {cost.index_s:>8.2f} {cost.index_mb:>9.0f} {cost.p50_ms:>7.2f} "
-            f"{cost.p99_ms:>7.2f}" + "".join(f"{_ratios(cost.beside[name], cost):>36}" for name in names)
+            f"{each.tools:>10,} tools: index {each.index_s:.2f} s, {each.index_mb:.0f} MB; "
+            f"one tool added {each.added_ms:.2f} ms, removed {each.removed_ms:.2f} ms"
         )
-    for cost in costs:
-        print(f"{cost.tools:>7,} tools, one added / removed: {cost.added_ms:.2f} / {cost.removed_ms:.2f} ms")
 
 
-def _ratios(theirs: Mapping[str, float], ours: Cost) -> str:
-    p50, p99 = theirs["p50"], theirs["p99"]
-    return f"{p50:.2f} {p99:.2f}  {p50 / ours.p50_ms:.1f} {p99 / ours.p99_ms:.1f}"
+def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
+    print()
+    for each in sorted(verdicts, key=lambda verdict: verdict.holds):
+        said = "holds" if each.holds else "MISSED"
+        sign = "<=" if each.at_most else ">="
+        print(f"{said:<7} {each.what:<72} {each.found:>8.4f}  (goal {sign} {each.goal:.3f})")
 
 
 if __name__ == "__main__":

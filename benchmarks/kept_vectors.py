@@ -1,0 +1,75 @@
+"""Vectors of texts, kept in a folder from one run to the next: a model takes half an hour for the texts of all labelled sets."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.ports import Embedder
+
+Floats = npt.NDArray[np.float32]
+
+_AT_ONCE = 256
+_WORTH_SAYING = 1_000
+
+
+class KeptVectors:
+    """`ports.Embedder` of the same name as `source`, which is asked only for what the folder does not hold.
+
+    A file a model, the digest of the text and its vector in half floats for each text, one behind the other; a run that
+    was broken off goes on where it was. Half floats are what a running Toolcaddie compares too (`embedders.prepared`).
+    """
+
+    def __init__(self, source: Embedder, folder: Path) -> None:
+        self.name = source.name
+        self.dimensions = source.dimensions
+        self.languages: Sequence[str] | None = getattr(source, "languages", None)
+        self._source = source
+        self._record = np.dtype([("key", "S32"), ("row", "<f2", (source.dimensions,))])
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = folder / f"{source.name}.vectors"
+        self._rows = self._read()
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """float32 [texts, dimensions], each row of length 1, or 0 where the model has nothing to say of a text."""
+        keys = [_key(text) for text in texts]
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
+        self._make(missing)
+        halves = np.array([self._rows[key] for key in keys], dtype=np.float16).reshape(len(texts), self.dimensions)
+        vectors = halves.astype(np.float32)
+        unit: Floats = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-9))
+        return unit
+
+    def _make(self, missing: dict[bytes, str]) -> None:
+        items, started, done = list(missing.items()), time.monotonic(), 0
+        while done < len(items):
+            some = items[done : done + _AT_ONCE]
+            vectors = self._source.embed([text for _, text in some]).astype(np.float16)
+            records = np.zeros(len(some), dtype=self._record)
+            records["key"], records["row"] = [key for key, _ in some], vectors
+            with self._file.open("ab") as file:
+                file.write(records.tobytes())
+            self._rows |= {key: row for (key, _), row in zip(some, vectors, strict=True)}
+            done += len(some)
+            if len(items) >= _WORTH_SAYING and done // _WORTH_SAYING > (done - len(some)) // _WORTH_SAYING:
+                seconds = time.monotonic() - started
+                print(f"{self.name}: {done:,} of {len(items):,} texts, {seconds:.0f} s", file=sys.stderr, flush=True)
+
+    def _read(self) -> dict[bytes, npt.NDArray[np.float16]]:
+        if not self._file.exists():
+            return {}
+        whole = self._file.stat().st_size // self._record.itemsize
+        with self._file.open("r+b") as file:
+            file.truncate(whole * self._record.itemsize)  # what a run that was killed had half written
+        records = np.fromfile(self._file, dtype=self._record)
+        return dict(zip(records["key"].tolist(), records["row"], strict=True))
+
+
+def _key(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest().encode()

@@ -1,0 +1,125 @@
+"""The labelled sets that others made, the baselines that come with them, and ours beside them: what the benchmarks of
+selection share.
+
+The sets are in a folder `shared` beside the project, or where TOOLCADDIE_SHARED points. Baselines need
+`pip install --group bench`; one whose packages are missing is left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kept_vectors import KeptVectors
+from toolcaddie.embedders.local import Runtime, minilm
+from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.evaluation.measure import DEPTH, Answer, Rank
+from toolcaddie.ports import Embedder
+from toolcaddie.presets import PRESETS, SIGNALS
+from toolcaddie.selection import embedding
+from toolcaddie.selection.selector import Selector
+from toolcaddie.tool_types import Tool
+
+SETS = (
+    "toole",
+    "toole_multi",
+    "toole_none",
+    "clinc150",
+    "bfcl_live",
+    "seal",
+    "apibank",
+    "bfcl_multiturn",
+    "sgd",
+    "ace_en",
+    "ace_zh",
+)
+LEXICAL_BASELINES = ("fastmcp_bm25", "rank_bm25", "bm25s", "tfidf_char", "rrf_lex")
+MODEL_BASELINES = ("minilm", "rrf")
+"""They embed by the model that ours is given, so both compare the same vectors."""
+CACHE = Path(tempfile.gettempdir()) / "toolcaddie-bench"
+
+Baseline = Callable[..., Any]
+
+
+def bench_folder() -> Path | None:
+    """The folder of the labelled sets; None: it is not here."""
+    root = os.environ.get("TOOLCADDIE_SHARED")
+    folder = (Path(root) if root else Path(__file__).parents[1].parent / "shared") / "bench"
+    return folder if folder.is_dir() else None
+
+
+def vectors(runtime: Runtime = "numpy", folder: Path = CACHE) -> KeptVectors:
+    """all-MiniLM-L6-v2, what it made before kept in `folder`. Raises `ConfigError` where its packages are missing."""
+    return KeptVectors(minilm(runtime=runtime), folder)
+
+
+def baselines(bench: Path, names: Sequence[str], model: Embedder | None) -> dict[str, Baseline]:
+    """Baselines by name, without those whose packages are missing. Those that embed get their vectors from `model`, in place
+    of the torch they would load."""
+    if str(bench) not in sys.path:
+        sys.path.insert(0, str(bench))
+    module = importlib.import_module("baselines")
+    if model is not None:
+        module.Emb.encode = module.Emb.cached = model.embed
+    found: dict[str, Baseline] = {}
+    for name in names:
+        if name in MODEL_BASELINES and model is None:
+            continue
+        make: Baseline = getattr(module, name)
+        try:
+            make.warm()  # type: ignore[attr-defined]
+        except ImportError as error:
+            print(f"left out: {name} needs {error.name}", file=sys.stderr)
+        else:
+            found[name] = make
+    return found
+
+
+def selector(signals: str, model: Embedder | None = None) -> Selector:
+    """The default preset as it ships, with these rankers."""
+    makers = {"embedding": embedding.factory(model)} if model is not None else {}
+    return Selector(replace(PRESETS["default"].selection, rankers=SIGNALS[signals]), makers)
+
+
+def answers_of(rank: Any, requests: Sequence[LabelledRequest] = ()) -> Rank:
+    """A baseline's answers; it may embed `requests` at once."""
+    if hasattr(rank, "prefetch"):
+        rank.prefetch([asked_of(request) for request in requests])
+
+    def answer(request: LabelledRequest) -> Answer:
+        query, history = asked_of(request)
+        if rank.scored is None:
+            return Answer(names=rank(query, history, DEPTH))
+        scored = rank.scored(query, history, DEPTH)
+        return Answer(names=[name for name, _ in scored], fit=scored[0][1] if scored else 0.0)
+
+    return answer
+
+
+def asked_of(request: LabelledRequest) -> tuple[str, list[str]]:
+    """A request as the baselines read it: what is asked, and what was said before."""
+    return request.messages[-1].text, [f"{message.role}: {message.text}" for message in request.messages[:-1]]
+
+
+def wire(tool: Tool) -> Mapping[str, Any]:
+    """A tool as the baselines read it."""
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.input_schema,
+        "category": tool.category,
+    }
+
+
+def resident_mb() -> float:
+    """What this process holds of the machine's memory."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    return 0.0

@@ -1,0 +1,167 @@
+"""What selection costs in a catalog of some size, what it still finds there, and the baselines beside it."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import random
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks.labelled import MODEL_BASELINES, answers_of, asked_of, baselines, resident_mb, selector, vectors, wire
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.embedders.local import Runtime
+from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
+from toolcaddie.evaluation.measure import measure, percentiles, ranking_of
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.presets import PRESETS
+from toolcaddie.selection.selector import Selector
+
+SIZES = (199, 5_000, 25_031)
+TIMED = 1_000
+BESIDE = {"bm25s": 300, "rrf_lex": 60, "fastmcp_bm25": 60}
+"""Baselines whose time is taken beside ours, and on how many requests."""
+DILUTED = ("rrf_lex", *MODEL_BASELINES)
+"""Baselines that are asked for the same tools among as many others."""
+CHANGES = 50
+PICKED = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Query to allotted selection, or to a baseline's first 24 tools, in milliseconds; `cpu` is the thread's own time, which
+    other work on the machine does not touch."""
+
+    p50: float
+    p99: float
+    cpu_p50: float
+    cpu_p99: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """At one size of catalog. Index, memory and changes are those of the lexical rankers."""
+
+    tools: int
+    index_s: float
+    index_mb: float
+    added_ms: float
+    removed_ms: float
+    """What one tool more or less costs, from the changed list of tools to the first selection, above a selection."""
+    times: Mapping[str, Times]
+    """By `presets.SIGNALS`, without those that need an embedder, and by baseline."""
+    recall: Mapping[str, float]
+    """recall@5 on toole's requests, by `presets.SIGNALS` and by baseline."""
+
+
+def cost(bench: Path, size: int, signals: Sequence[str], named: Sequence[str], runtime: Runtime, cache: Path) -> Cost:
+    """Measured in a process of its own: memory that others gave back would hide what an index takes."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
+        return alone.submit(_cost, bench, size, signals, named, runtime, cache).result()
+
+
+def _cost(bench: Path, size: int, signals: Sequence[str], named: Sequence[str], runtime: Runtime, cache: Path) -> Cost:
+    """toole's requests, its tools among others to make up the size."""
+    view, requests = _diluted(bench / "sets", size)
+    asked = random.Random(1).sample(requests, TIMED)
+    index_s, index_mb = _index(view, asked)
+    lexical = selector("lexical")
+    times = {"lexical": _timed(lexical, view, asked)}
+    added_ms, removed_ms = _changes(lexical, view, asked, times["lexical"].p50)
+    if "plain" in signals:
+        times["plain"] = _timed(selector("plain"), view, asked)
+    model = vectors(runtime, cache) if "embedding" in signals else None
+    recall = {
+        each: measure(ranking_of(selector(each, model if each == "embedding" else None), view), asked)
+        .metrics["recall@5"]
+        .value
+        for each in signals
+    }
+    tools = [wire(tool) for tool in view]
+    for name, make in baselines(bench, named, model).items():
+        if name not in BESIDE and name not in DILUTED:
+            continue
+        rank = make(tools, [])
+        if name in BESIDE:
+            times[name] = _timed_baseline(rank, asked[: BESIDE[name]])
+        if name in DILUTED:
+            recall[name] = measure(answers_of(rank, asked), asked).metrics["recall@5"].value
+    return Cost(
+        tools=len(view),
+        index_s=index_s,
+        index_mb=index_mb,
+        added_ms=added_ms,
+        removed_ms=removed_ms,
+        times=times,
+        recall=recall,
+    )
+
+
+def _diluted(sets: Path, size: int) -> tuple[View, Sequence[LabelledRequest]]:
+    tools, requests = read_tools(sets / "toole" / "tools.jsonl"), read_requests(sets / "toole" / "queries.dev.jsonl")
+    names = {tool.name for tool in tools}
+    files = sorted((sets / "scale_catalog").glob("tools*.jsonl"))
+    more = [tool for file in files for tool in read_tools(file) if tool.name not in names] if size > len(tools) else []
+    return View(catalog=Catalog.of([*tools, *more][:size], check_schemas=False)), requests
+
+
+def _index(view: View, asked: Sequence[LabelledRequest]) -> tuple[float, float]:
+    """Seconds and megabytes from the catalog to its first selection."""
+    first = selector("lexical")
+    small = View(catalog=Catalog.of(view.catalog.tools[:50], check_schemas=False))
+    first.select(small, SelectionQuery(messages=asked[0].messages), PRESETS["default"].budget)  # what is loaded once
+    gc.collect()
+    before, started = resident_mb(), time.perf_counter()
+    first.select(view, SelectionQuery(messages=asked[0].messages), PRESETS["default"].budget)
+    return time.perf_counter() - started, resident_mb() - before
+
+
+def _timed(chosen: Selector, view: View, asked: Sequence[LabelledRequest]) -> Times:
+    preset = PRESETS["default"]
+    chosen.select(view, SelectionQuery(messages=asked[0].messages), preset.budget)
+    return _times(
+        partial(chosen.select, view, SelectionQuery(messages=request.messages, expandable=True), preset.budget)
+        for request in asked
+    )
+
+
+def _timed_baseline(rank: Any, asked: Sequence[LabelledRequest]) -> Times:
+    return _times(partial(rank, *asked_of(request), PICKED) for request in asked)
+
+
+def _times(calls: Any) -> Times:
+    wall, cpu = [], []
+    for call in calls:
+        started, worked = time.perf_counter(), time.thread_time()
+        call()
+        cpu.append(1e3 * (time.thread_time() - worked))
+        wall.append(1e3 * (time.perf_counter() - started))
+    by_wall, by_cpu = percentiles(wall), percentiles(cpu)
+    return Times(p50=by_wall["p50"], p99=by_wall["p99"], cpu_p50=by_cpu["p50"], cpu_p99=by_cpu["p99"])
+
+
+def _changes(chosen: Selector, view: View, asked: Sequence[LabelledRequest], usual: float) -> tuple[float, float]:
+    """The median of one tool added, and of one removed, above the `usual` milliseconds of a selection; each change follows
+    the one before."""
+    choose, catalog = random.Random(2), view.catalog
+    spent: dict[str, list[float]] = {"added": [], "removed": []}
+    for number in range(CHANGES):
+        model = choose.choice(catalog.tools)
+        newcomer = replace(model, name=f"newcomer_{number}", description=f"{model.description} Newcomer {number}.")
+        changes = {
+            "added": partial(Catalog.with_tools, added=[newcomer]),
+            "removed": partial(Catalog.with_tools, removed=[choose.choice(catalog.tools).name]),
+        }
+        for what, change in changes.items():
+            query = SelectionQuery(messages=choose.choice(asked).messages, expandable=True)
+            started = time.perf_counter()
+            catalog = change(catalog)
+            chosen.select(View(catalog=catalog), query, PRESETS["default"].budget)
+            spent[what].append(1e3 * (time.perf_counter() - started))
+    added, removed = (percentiles(each)["p50"] - usual for each in spent.values())
+    return added, removed
