@@ -139,7 +139,7 @@ def test_an_empty_trail_says_how_to_fill_it(toolcaddie: CommandLine) -> None:
 def test_why_of_a_recorded_run_reads_the_trail(toolcaddie: CommandLine) -> None:
     toolcaddie.ok("run", FREEZE, "--catalog", "gym")
     chosen = toolcaddie.json("why", "freeze_membership", "--run", "last")
-    lost = toolcaddie.json("why", "get_attendance_today", "--run", "last")
+    lost = toolcaddie.json("why", "get_revenue_stats", "--run", "last")
     never = toolcaddie.json("why", "create_diet", "--run", "last", "--catalog", "gym")
     assert chosen["chosen"]
     assert any("freeze" in reason for reason in chosen["reasons"])

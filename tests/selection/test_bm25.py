@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 from toolcaddie.catalog import Catalog, Category, View
+from toolcaddie.presets import LEXICAL, SelectionSettings
 from toolcaddie.selection.selector import Selector
 from toolcaddie.tool_types import Tool
+
+_LEXICAL = Selector(SelectionSettings(rankers=LEXICAL))
 
 
 def _view(*tools, categories=()):
@@ -15,7 +18,7 @@ def _view(*tools, categories=()):
 
 
 def _found(view, text, limit=10):
-    return [hit.tool.name for hit in Selector().search(view, text, limit)]
+    return [hit.tool.name for hit in _LEXICAL.search(view, text, limit)]
 
 
 def test_a_word_of_the_name_counts_more_than_one_of_the_description():
@@ -106,7 +109,7 @@ def test_a_hidden_tool_changes_no_score_of_a_visible_one():
     alone = _view(*shown)
     masked = View(catalog=Catalog.of([*shown, *hidden]), mask=np.array([True] * 2 + [False] * 30))
     for text in ("freeze account", "freeze", "account vault close"):
-        one, other = (Selector().search(view, text, 50) for view in (alone, masked))
+        one, other = (_LEXICAL.search(view, text, 50) for view in (alone, masked))
         assert [(hit.tool.name, hit.score, hit.reasons) for hit in one] == [
             (hit.tool.name, hit.score, hit.reasons) for hit in other
         ]
@@ -114,7 +117,7 @@ def test_a_hidden_tool_changes_no_score_of_a_visible_one():
 
 def test_reasons_name_the_words_as_they_were_written():
     view = _view(Tool(name="freeze_membership"), Tool(name="list_members"))
-    assert Selector().search(view, "freezing memberships", 1)[0].reasons == ("words: freezing, memberships", "named")
+    assert _LEXICAL.search(view, "freezing memberships", 1)[0].reasons == ("words: freezing, memberships", "named")
 
 
 def test_of_a_monstrous_schema_the_beginning_is_read():

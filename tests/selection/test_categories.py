@@ -89,7 +89,7 @@ def test_defaults_stand_in_when_nothing_matched_and_are_not_expanded(select, vie
 
 def test_defaults_that_do_not_all_fit_give_the_first_tools_of_each(select, view_of):
     view = view_of({"a": 20, "b": 20, "c": 20}, default=["a", "b", "c"])
-    names = select(view, "hello", max_tools=9).names
+    names = select(view, "zzqx", max_tools=9).names
     assert names == ("a_0", "a_1", "a_2", "b_0", "b_1", "b_2", "c_0", "c_1", "c_2")
 
 

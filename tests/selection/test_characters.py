@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from toolcaddie.catalog import Catalog, View
-from toolcaddie.presets import SelectionSettings
+from toolcaddie.presets import LEXICAL, SelectionSettings
 from toolcaddie.selection.selector import Selector
 from toolcaddie.tool_types import Tool
 
@@ -43,7 +43,7 @@ def test_what_resembles_nothing_finds_nothing():
 
 def test_the_reason_names_both_words():
     view = _view("Freezes a membership", "Sends a parcel")
-    (hit, *_) = Selector().search(view, "membreship", 5)
+    (hit, *_) = Selector(SelectionSettings(rankers=LEXICAL)).search(view, "membreship", 5)
     assert hit.reasons == ("spelled alike: membership for membreship",)
 
 

@@ -141,7 +141,7 @@ def test_the_selection_brings_what_the_best_tool_needs_and_says_why() -> None:
     assert "returns contract_id, which stop_contract needs" in lent.reasons
     best = max(selection.tools, key=lambda chosen: chosen.score)
     assert best.tool.name == "stop_contract"
-    assert 0 < lent.score <= best.score / 2
+    assert 0 < lent.score <= best.score / 2 + 1e-4
 
 
 def test_what_is_needed_for_what_is_needed_comes_too() -> None:

@@ -74,7 +74,8 @@ def test_a_conversation_is_read_from_openai_messages():
 def test_own_words_mix_with_definitions_and_categories():
     own = Tool(name="weigh", description="Weigh", category="body")
     picker = Picker.of([*TOOLS, own], [Category(name="body", keywords=("kilos",))])
-    assert picker.pick([Message(role="user", content="how many kilos?")]).names == ("weigh",)
+    picked = picker.pick([Message(role="user", content="how many kilos?")])
+    assert max(picked.selection.tools, key=lambda chosen: chosen.score).tool is own
 
 
 def test_what_was_sent_can_be_excluded():

@@ -16,7 +16,7 @@ from toolcaddie.catalog import Catalog, Category, View
 from toolcaddie.errors import ConfigError
 from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import SelectionSettings, preset
+from toolcaddie.presets import LEXICAL, SelectionSettings, preset
 from toolcaddie.run import Budget
 from toolcaddie.selection.selector import DROPPED_LISTED, Selector
 from toolcaddie.tool_types import Tool, ToolCall
@@ -62,8 +62,8 @@ def test_a_small_catalog_goes_through_whole_and_in_its_order(select, view_of):
     selection = select(view, "hello")
     assert selection.names == tuple(tool.name for tool in view)
     assert not selection.no_match
-    assert len(select(view, "hello", max_tools=23).tools) == 2
-    assert len(select(view, "hello", whole_if_it_fits=False).tools) == 2
+    assert len(select(view, "zzqx", max_tools=23).tools) == 2
+    assert len(select(view, "zzqx", whole_if_it_fits=False).tools) == 2
 
 
 def test_a_small_catalog_over_the_tokens_is_selected_from(select, view_of):
@@ -89,7 +89,10 @@ def test_earlier_messages_say_what_a_short_answer_is_about(select):
 def test_a_tool_called_lately_stays_likely(select):
     called = Message(role="assistant", tool_calls=(ToolCall(id="1", name="archive_thing_3"),))
     messages = [Message(role="user", content="go"), called, Message(role="user", content="once more, please")]
-    assert "archive_thing_3" in select(_flat_view(), query=SelectionQuery(messages=messages), max_tools=5).names
+    assert (
+        "archive_thing_3"
+        in select(_flat_view(), query=SelectionQuery(messages=messages), max_tools=5, rankers=LEXICAL).names
+    )
 
 
 def test_what_was_sent_before_is_not_chosen_again(select, view_of, asked):
@@ -102,7 +105,7 @@ def test_what_was_sent_before_is_not_chosen_again(select, view_of, asked):
 
 def test_when_something_was_sent_before_nothing_matching_adds_nothing(select, view_of, asked):
     view = view_of({"a": 40}, default=["a"])
-    assert select(view, query=asked("xyzzy", exclude=frozenset({"a_0"}))).tools == ()
+    assert select(view, query=asked("zzqx", exclude=frozenset({"a_0"}))).tools == ()
 
 
 def test_named_categories_are_taken_without_matching_and_ranked_by_the_words(select):
@@ -149,7 +152,8 @@ def test_every_visible_tool_is_chosen_or_listed_as_dropped_with_its_stage(view_o
 def test_why_says_where_a_tool_stands_and_what_it_lost_by(view_of, asked):
     view = view_of({"a": 30, "b": 3}, core=1, keywords={"a": ["apples"], "b": ["pears"]})
     hidden = view.narrowed(np.array([tool.name != "a_1" for tool in view.catalog]))
-    selector, budget, query = Selector(), Budget(max_tools=5), asked("apples")
+    selector = Selector(SelectionSettings(rankers=LEXICAL))
+    budget, query = Budget(max_tools=5), asked("apples")
 
     def why(name, view=view, query=query):
         return selector.explain(view, query, budget, name)
@@ -169,7 +173,9 @@ def test_why_says_where_a_tool_stands_and_what_it_lost_by(view_of, asked):
 def test_a_common_word_alone_does_not_pass_the_floor(asked):
     tools = [Tool(name=f"get_{i}", description="get " + "entry " * 60) for i in range(60)]
     view = View(catalog=Catalog.of([*tools, Tool(name="zebra_crossing", description="zebra")]))
-    explained = Selector().explain(view, asked("zebra crossing entry"), Budget(), "get_1")
+    explained = Selector(SelectionSettings(rankers=LEXICAL)).explain(
+        view, asked("zebra crossing entry"), Budget(), "get_1"
+    )
     assert explained.stage == "floor"
     assert "under the floor" in explained.detail
 

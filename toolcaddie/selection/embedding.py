@@ -17,7 +17,7 @@ import numpy.typing as npt
 from toolcaddie.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import Embedder, QueryWords, Ranker, RankerFactory
 from toolcaddie.selection.postings import Asked, Postings, Scope, postings_after, postings_of
-from toolcaddie.selection.query import language_of, latin_share, spaced, split_words
+from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 from toolcaddie.selection.remembered import Remembered
 from toolcaddie.tool_types import Tool
 
@@ -27,6 +27,9 @@ _MOST_TEXT = 2_000
 """Characters of a description that are embedded: models read a few hundred words."""
 _TERMS_DESCRIBED = 12
 """Terms beside the name that make a tool described. Where tools are names alone, a word in common proves little."""
+_TALK = 0.4
+"""How near a request of nothing but small talk must be to something: "how old are you" is a request to a bot that tells its
+age, "yes, do it" is none by itself."""
 _WORTH_SAYING = 0.75
 
 
@@ -42,7 +45,7 @@ class Belief:
     """The part of a tool's vector that its name alone gives; the rest is that of name and description together."""
 
 
-MODEL = Belief(weight=2.25, sure=3.5, name=0.2)
+MODEL = Belief(weight=2.5, sure=3.5, name=0.2)
 """A sentence model's vectors."""
 
 _CROWD = 20
@@ -103,9 +106,11 @@ class Embedding:
         if mask is not None:
             near[~mask] = 0.0
         best = near.max()
-        if not best > 0:
+        nearest = float(np.clip(visible[:, 1].max(), 0.0, 1.0))
+        talk = not content_words(said[0][0][:_MOST_TEXT], "english")
+        if not best > 0 or (talk and len(said) == 1 and nearest < _TALK):
             return np.zeros(len(self._vectors), dtype=np.float32)
-        near *= np.clip(visible[:, 1].max(), 0.0, 1.0) / best
+        near *= np.float32(nearest / best)
         self._last.keep(words, _Answer(nearness=near))
         return near
 
@@ -126,17 +131,17 @@ class Embedding:
         return [(f"near in meaning: {value:.2f}",) if value > 0 and value >= least else () for value in near]
 
     def _spoken(self, text: str) -> float:
-        """How far the model knows a text's language: not in another script, and half where its words are of another
-        language than the model's; nothing where the model has a method `says` and it says no."""
+        """How far the model knows a text's language: not in another script, and not where its words are of a language the
+        model was not made for. Nothing where the model has a method `says` and it says no."""
         says = getattr(self._embedder, "says", None)
         if says is not None and not says(text):
             return 0.0
         languages = getattr(self._embedder, "languages", None)
         if languages is None:
             return 1.0
-        latin = max(0.0, 2 * latin_share(text) - 1)
-        language = language_of(split_words(text[:_MOST_TEXT])) if latin else None
-        return latin * (1.0 if language is None or language in languages else 0.5)
+        if is_foreign(split_words(text[:_MOST_TEXT]), languages):
+            return 0.0
+        return max(0.0, 2 * latin_share(text) - 1)
 
 
 def factory(embedder: Embedder) -> RankerFactory:

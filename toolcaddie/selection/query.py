@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -176,12 +176,24 @@ def fold(text: str) -> str:
 
 def language_of(words: Iterable[str]) -> Language | None:
     """The language whose stop words stand most often among folded words; None: none stands there, or two tie."""
+    counts = _stop_words_by_language(words)
+    best = max(counts)
+    return LANGUAGES[counts.index(best)] if best and counts.count(best) == 1 else None
+
+
+def is_foreign(words: Iterable[str], languages: Container[str]) -> bool:
+    """Whether some other language has more stop words among folded words than any of these."""
+    counts = dict(zip(LANGUAGES, _stop_words_by_language(words), strict=True))
+    own = [count for language, count in counts.items() if language in languages]
+    return max(counts.values()) > max(own, default=0)
+
+
+def _stop_words_by_language(words: Iterable[str]) -> list[int]:
     counts = [0] * len(LANGUAGES)
     for word in words:
         for language in _SAID_IN.get(word, ()):
             counts[language] += 1
-    best = max(counts)
-    return LANGUAGES[counts.index(best)] if best and counts.count(best) == 1 else None
+    return counts
 
 
 _SAID_IN = {

@@ -1,0 +1,115 @@
+"""Ranking by meaning: the table of words that comes with every install, and vectors of an embedder."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.message import Message
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.presets import LEXICAL, SelectionSettings
+from toolcaddie.selection import embedding
+from toolcaddie.selection.selector import Selector
+from toolcaddie.selection.static import word_table
+from toolcaddie.tool_types import Tool
+
+TOOLS = (
+    Tool(name="change_theme", description="Switch the look of the app between light and dark."),
+    Tool(name="get_weather", description="Weather forecast for a place."),
+    Tool(name="book_flight", description="Book an airline ticket."),
+    Tool(name="send_invoice", description="Send a bill to a customer."),
+    Tool(name="find_doctor", description="Find a physician nearby."),
+    Tool(name="play_music", description="Play a song or an album."),
+)
+
+
+def _view(*tools: Tool) -> View:
+    return View(catalog=Catalog.of(tools or TOOLS))
+
+
+def _asked(text: str) -> SelectionQuery:
+    return SelectionQuery(messages=(Message(role="user", content=text),))
+
+
+def _best(text: str, selector: Selector | None = None) -> str | None:
+    found = (selector or Selector()).ranked(_view(), _asked(text), 1).tools
+    return found[0].tool.name if found else None
+
+
+@pytest.mark.parametrize(
+    ("text", "tool"),
+    [
+        ("will it rain tomorrow", "get_weather"),
+        ("I must travel by plane to Boston", "book_flight"),
+        ("charge the client", "send_invoice"),
+        ("I need medical help for my leg", "find_doctor"),
+        ("put on some jazz", "play_music"),
+    ],
+)
+def test_a_request_that_shares_no_word_finds_its_tool(text: str, tool: str) -> None:
+    assert _best(text) == tool
+    assert _best(text, Selector(SelectionSettings(rankers=LEXICAL))) != tool, "words alone do not find it"
+
+
+def test_the_reason_says_so() -> None:
+    (found,) = Selector().ranked(_view(), _asked("will it rain tomorrow"), 1).tools
+    assert any(reason.startswith("near in meaning: 0.") for reason in found.reasons)
+
+
+@pytest.mark.parametrize("text", ["yes, do it", "zzqx", "", "   ", "!!!", "0x3f zq", "你好吗", "\ud800"])
+def test_what_says_nothing_is_near_to_nothing(text: str) -> None:
+    selector = Selector(SelectionSettings(rankers=("static",)))
+    assert selector.ranked(_view(), _asked(text), 5).tools == ()
+
+
+def test_a_text_of_another_language_is_left_to_the_words() -> None:
+    selector = Selector(SelectionSettings(rankers=("static",)))
+    assert selector.ranked(_view(), _asked("el tiempo de mañana en la ciudad"), 5).tools == ()
+
+
+def test_a_hidden_tool_changes_nothing_that_is_said_of_others() -> None:
+    hidden = [Tool(name=f"rain_{i}", description="rain tomorrow") for i in range(30)]
+    masked = View(catalog=Catalog.of([*TOOLS, *hidden]), mask=np.array([True] * 6 + [False] * 30))
+    for text in ("will it rain tomorrow", "rain", "book a doctor"):
+        one, other = (Selector().ranked(view, _asked(text), 50) for view in (_view(), masked))
+        assert [(hit.tool.name, hit.score, hit.reasons) for hit in one.tools] == [
+            (hit.tool.name, hit.score, hit.reasons) for hit in other.tools
+        ]
+
+
+def test_a_tool_more_or_less_gives_what_a_catalog_made_anew_gives() -> None:
+    selector = Selector()
+    before = Catalog.of(TOOLS)
+    selector.ranked(View(catalog=before), _asked("rain"), 3)
+    after = before.with_tools([Tool(name="umbrella_shop", description="Buy an umbrella.")], removed=["play_music"])
+    followed = selector.ranked(View(catalog=after), _asked("rain tomorrow"), 9)
+    anew = Selector().ranked(View(catalog=Catalog.of(after.tools)), _asked("rain tomorrow"), 9)
+    assert [(hit.tool.name, hit.score) for hit in followed.tools] == [(hit.tool.name, hit.score) for hit in anew.tools]
+
+
+def test_vectors_have_length_one_and_do_not_depend_on_their_neighbours() -> None:
+    texts = ["freeze a membership", "weather", "freeze a membership", "zzqx"]
+    vectors = word_table().embed(texts)
+    assert vectors.shape == (4, 256)
+    assert np.allclose(np.linalg.norm(vectors[:3], axis=1), 1, atol=1e-5)
+    assert (vectors[0] == vectors[2]).all()
+    assert (word_table().embed([texts[1]])[0] == vectors[1]).all()
+
+
+def test_an_embedder_of_ones_own_takes_part() -> None:
+    class Letters:
+        """Near is what begins alike."""
+
+        name = "letters"
+        dimensions = 26
+
+        def embed(self, texts):
+            rows = np.zeros((len(texts), 26), dtype=np.float32)
+            for row, text in zip(rows, texts, strict=True):
+                row[(ord(text.strip().lower()[:1] or "a") - 97) % 26] = 1.0
+            return rows
+
+    selector = Selector(SelectionSettings(rankers=("embedding",)), {"embedding": embedding.factory(Letters())})
+    found = selector.ranked(_view(), _asked("parrots"), 5).tools
+    assert [hit.tool.name for hit in found] == ["play_music"]
