@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,9 @@ SETS = (
     "ace_zh",
 )
 LEXICAL_BASELINES = ("fastmcp_bm25", "rank_bm25", "bm25s", "tfidf_char", "rrf_lex")
-MODEL_BASELINES = ("minilm", "rrf")
-"""They embed by the model that ours is given, so both compare the same vectors."""
+MODEL_BASELINES = ("minilm", "minilm_full", "rrf", "rrf_full")
+"""They embed by the model that ours is given, so both compare the same vectors; `full`: a tool's parameters too."""
+_FULL = "_full"
 CACHE = Path(tempfile.gettempdir()) / "toolcaddie-bench"
 
 Baseline = Callable[..., Any]
@@ -71,13 +73,13 @@ def baselines(bench: Path, names: Sequence[str], model: Embedder | None) -> dict
     for name in names:
         if name in MODEL_BASELINES and model is None:
             continue
-        make: Baseline = getattr(module, name)
+        make = getattr(module, name.removesuffix(_FULL))
         try:
-            make.warm()  # type: ignore[attr-defined]
+            make.warm()
         except ImportError as error:
             print(f"left out: {name} needs {error.name}", file=sys.stderr)
         else:
-            found[name] = make
+            found[name] = partial(make, full=1) if name.endswith(_FULL) else make
     return found
 
 
