@@ -45,7 +45,7 @@ class Belief:
     """The part of a tool's vector that its name alone gives; the rest is that of name and description together."""
 
 
-MODEL = Belief(weight=2.5, sure=3.5, name=0.2)
+MODEL = Belief(weight=2.25, sure=3.5, name=0.25)
 """A sentence model's vectors."""
 
 _CROWD = 20
@@ -155,7 +155,8 @@ def _embedding(catalog: Catalog, embedder: Embedder) -> Ranker:
 
 def tool_text(tool: Tool, catalog: Catalog) -> str:
     """What of a tool is embedded beside its name alone."""
-    return f"{spaced(tool.name)}: {tool.description[:_MOST_TEXT]}".strip()
+    name, description = spaced(tool.name), tool.description[:_MOST_TEXT].strip()
+    return f"{name}: {description}" if description else name
 
 
 def tool_texts(tool: Tool, catalog: Catalog) -> tuple[str, str]:
