@@ -19,6 +19,7 @@ from toolcaddie.ports import Embedder, QueryWords, Ranker, RankerFactory
 from toolcaddie.selection.postings import Asked, Postings, Scope, postings_after, postings_of
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 from toolcaddie.selection.remembered import Remembered
+from toolcaddie.selection.vectors import Vectors
 from toolcaddie.tool_types import Tool
 
 Floats = npt.NDArray[np.float32]
@@ -30,6 +31,7 @@ _TERMS_DESCRIBED = 12
 _TALK = 0.4
 """How near a request of nothing but small talk must be to something: "how old are you" is a request to a bot that tells its
 age, "yes, do it" is none by itself."""
+_SAMPLE = 1_000
 _WORTH_SAYING = 0.75
 
 
@@ -82,6 +84,7 @@ class Embedding:
         self._postings = postings
         self._belief = belief
         self._vectors = vectors_of(catalog.tools, catalog, embedder, belief) if vectors is None else vectors
+        self._rows = Vectors(self._vectors)
         self._terms = postings.sizes()
         self._last = Remembered[_Answer]()
 
@@ -98,21 +101,27 @@ class Embedding:
         if not weights.any() or not len(self._vectors):
             return np.zeros(len(self._vectors), dtype=np.float32)
         vectors = _floats(self._embedder.embed([text for text, _ in said]))
-        cosines = self._vectors @ np.stack([weights @ vectors, vectors[0]]).T
-        visible = cosines if mask is None else cosines[mask]
-        if not len(visible):
-            return np.zeros(len(self._vectors), dtype=np.float32)
-        near: Floats = np.maximum(cosines[:, 0] - np.median(visible[:, 0]), np.float32(0.0))
+        asked = np.stack([_unit(weights @ vectors), vectors[0]])
+        cosines, current = self._rows.cosines(asked, mask)
+        near: Floats = np.maximum(cosines - self._usual(asked[0], mask), np.float32(0.0))
         if mask is not None:
             near[~mask] = 0.0
         best = near.max()
-        nearest = float(np.clip(visible[:, 1].max(), 0.0, 1.0))
+        nearest = min(1.0, max(0.0, float(current.max())))
         talk = not content_words(said[0][0][:_MOST_TEXT], "english")
         if not best > 0 or (talk and len(said) == 1 and nearest < _TALK):
             return np.zeros(len(self._vectors), dtype=np.float32)
         near *= np.float32(nearest / best)
         self._last.keep(words, _Answer(nearness=near))
         return near
+
+    def _usual(self, asked: Floats, mask: Mask | None) -> np.float32:
+        """The median visible tool's cosine; of thousands, that of some taken evenly."""
+        visible = np.arange(len(self._vectors)) if mask is None else np.flatnonzero(mask)
+        if not len(visible):
+            return np.float32(0.0)
+        some = visible[:: max(1, len(visible) // _SAMPLE)]
+        return np.float32(np.median(self._vectors[some] @ asked))
 
     def weight(self, words: QueryWords, mask: Mask | None) -> float:
         """What it counts beside the mean of the rankers by words, in this request."""
@@ -169,7 +178,7 @@ def vectors_of(tools: Sequence[Tool], catalog: Catalog, embedder: Embedder, beli
     described = _floats(embedder.embed([tool_text(tool, catalog) for tool in tools]))
     named = _floats(embedder.embed([spaced(tool.name) for tool in tools]))
     mixed: Floats = (1 - belief.name) * described + belief.name * named
-    return mixed.astype(np.float32, copy=False)
+    return _unit(mixed)
 
 
 def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Mask | None) -> float:
@@ -202,6 +211,12 @@ def _ahead(cosines: Floats, best: float) -> float:
         return 1.0
     crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])
     return min(1.0, max(0.0, (1 - crowd / best - _LEAST_AHEAD) / (_AHEAD - _LEAST_AHEAD)))
+
+
+def _unit(rows: Floats) -> Floats:
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    unit: Floats = (rows / np.maximum(lengths, 1e-9)).astype(np.float32, copy=False)
+    return unit
 
 
 def _floats(vectors: object) -> Floats:
