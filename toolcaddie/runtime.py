@@ -78,6 +78,7 @@ from toolcaddie.run import (
 from toolcaddie.schema import definition_tokens
 from toolcaddie.selection import embedding, learned, static
 from toolcaddie.selection.classifier import keeps
+from toolcaddie.selection.co_use import CoUse
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.whole import everything
@@ -162,6 +163,9 @@ class Runtime:
         self._rankers = {**(rankers or {}), **({_EMBEDDING: self._vectors.ranker} if self._vectors else {})}
         if experience is not None:
             self._rankers[learned.NAME] = learned.factory(experience)
+            if self._vectors is not None and not self._asks_for_vectors:
+                experience.compare_by(self._vectors.prepared)
+        self._co_used = None if experience is None else CoUse(experience)
         self._capabilities = capabilities
         self._bots = bots or {}
         self._approver = approver
@@ -598,7 +602,7 @@ class Runtime:
         if self._experience is not None and set(chosen.selection.rankers) - {"categories", learned.NAME}:
             names = (*(name for name in chosen.selection.rankers if name != learned.NAME), learned.NAME)
             chosen = replace(chosen, selection=replace(chosen.selection, rankers=names))
-        selector = Selector(chosen.selection, self._rankers, core=chosen.core_first)
+        selector = Selector(chosen.selection, self._rankers, core=chosen.core_first, co_used=self._co_used)
         executor = self._executor(self._approver, chosen)
         engine = Engine(
             provider=self.provider,

@@ -25,7 +25,8 @@ class CoUse:
     """Pairs of tools by how often the second was used in conversations that used the first, 0 to 1.
 
     Counted when a catalog is first asked for and again when the memory made a new index; between that the same mapping is
-    given. Names of tools alone come out, whoever used them: who may not see a tool is not shown its pairs by the selector.
+    given. Names of tools alone come out: who may not see a tool is not shown its pairs by the selector. Where everybody
+    learns alone, and where the memory has requests of several tenants, the operator's log alone is counted.
     """
 
     def __init__(self, experience: Experience) -> None:
@@ -39,7 +40,7 @@ class CoUse:
             known = self._counted.get(catalog.version)
             if known is not None and known[0] is past.index:
                 return known[1]
-        pairs = co_used(past, catalog)
+        pairs = co_used(past, catalog, shared=self._experience.settings.scope == "shared")
         with self._lock:
             self._counted[catalog.version] = past.index, pairs
             while len(self._counted) > _MOST_CATALOGS:
@@ -47,7 +48,7 @@ class CoUse:
         return pairs
 
 
-def co_used(past: Past, catalog: Catalog) -> Mapping[tuple[str, str], float]:
+def co_used(past: Past, catalog: Catalog, *, shared: bool = True) -> Mapping[tuple[str, str], float]:
     """(first, second) -> the part of the conversations with the first that used the second too, a little under it where they
     are few; the 20,000 most frequent pairs."""
     known = Known(catalog)
@@ -56,7 +57,10 @@ def co_used(past: Past, catalog: Catalog) -> Mapping[tuple[str, str], float]:
         position = known.position(tool)
         names[tool] = None if position is None else catalog.tools[position].name
     conversations: dict[tuple[int, int], set[str]] = defaultdict(set)
+    open_to_all = shared and len(set(past.tenants.tolist()) - {EVERYBODY}) <= 1
     for entry in past.kept:
+        if entry.owner != EVERYBODY and not open_to_all:
+            continue
         conversations[entry.owner, entry.group].update(
             name for tool in entry.tools if (name := names[tool]) is not None
         )

@@ -22,7 +22,8 @@ from toolcaddie.ports import Embedder, QueryWords
 from toolcaddie.run import Principal
 from toolcaddie.selection.learned.entries import CalledTool, LogEntry
 from toolcaddie.selection.learned.features import Features, Floats, features_of
-from toolcaddie.selection.learned.search import Index, Ints, Rarity, Rows, lengths_of
+from toolcaddie.selection.learned.search import Index, Ints, Meanings, Rarity, Rows, lengths_of
+from toolcaddie.selection.static import word_table
 
 EVERYBODY = 0
 """The owner of the operator's own log."""
@@ -89,8 +90,9 @@ class Past:
     owners: Ints
     tenants: Ints
     groups: Ints
-    vectors: Floats | None
-    """Of each entry, where there is an embedder: float32 rows of length 1."""
+    meanings: Meanings
+    """The vectors of the entries of the index."""
+    tail_meanings: Floats
     tools: Sequence[CalledTool]
     """Each once; those of the index first."""
     pairs: Pairs
@@ -116,7 +118,8 @@ class Fit:
 class Experience:
     """Remembers what was called after which request. Safe for many threads; make one and keep it.
 
-    `embedder`: compare requests by meaning too. `clock` gives seconds since the epoch.
+    `embedder` makes the vectors that requests are compared by beside their words; None: the table of word vectors, until
+    `compare_by` names another. `clock` gives seconds since the epoch.
     """
 
     def __init__(
@@ -127,7 +130,7 @@ class Experience:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.settings = settings or LearningSettings()
-        self.embedder = embedder
+        self._embedder = embedder
         self._clock = clock
         self._lock = threading.Lock()
         self._settling = threading.Lock()
@@ -141,13 +144,25 @@ class Experience:
         """Of the sample, by serial number."""
         self._sampled: list[tuple[int, int]] = []
         self._fits: OrderedDict[str, Fit] = OrderedDict()
-        self._past = _nothing()
+        self._past = _past_of((), Rows.of(()), np.zeros((0, self.embedder.dimensions), dtype=np.float32))
         self._seen: Past | None = None
         self.learned = 0
         """Entries ever added."""
 
     def __len__(self) -> int:
         return len(self._kept)
+
+    @property
+    def embedder(self) -> Embedder:
+        return self._embedder or word_table()
+
+    def compare_by(self, embedder: Embedder) -> None:
+        """Take the vectors of this one, unless another was named or something is remembered by those of the table: vectors
+        of two are never compared."""
+        with self._settling, self._lock:
+            if self._embedder is None and not self._kept:
+                self._embedder, self._seen = embedder, None
+                self._past = _past_of((), Rows.of(()), np.zeros((0, embedder.dimensions), dtype=np.float32))
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
@@ -158,7 +173,7 @@ class Experience:
         features = features_of(entry.words)
         if not len(features.hashes):
             return
-        meaning = None if self.embedder is None else meaning_of(self.embedder, entry.words)
+        meaning = meaning_of(self.embedder, entry.words)
         with self._lock:
             self._add(entry, features, meaning)
             self._seen = None
@@ -230,7 +245,7 @@ class Experience:
 
     # --- within -------------------------------------------------------------------------------------------------------
 
-    def _add(self, entry: LogEntry, features: Features, meaning: Floats | None) -> None:
+    def _add(self, entry: LogEntry, features: Features, meaning: Floats) -> None:
         self.learned += 1
         said = entry.words.messages[0][0] if entry.words.messages else ""
         kept = Kept(
@@ -244,8 +259,7 @@ class Experience:
         )
         self._kept.append(kept)
         self._features.append(features)
-        if meaning is not None:
-            self._meanings.append(meaning)
+        self._meanings.append(meaning)
         self._sample(kept, entry.words)
 
     def _sample(self, kept: Kept, words: QueryWords) -> None:
@@ -272,10 +286,6 @@ class Experience:
         tail = Rows.of(self._features)
         kept = list(self._kept)
         new = kept[len(past.kept) :]
-        vectors = past.vectors
-        if self._meanings:
-            fresh = np.stack(self._meanings)
-            vectors = fresh if vectors is None else np.concatenate([vectors, fresh])
         tools, pairs = _paired(new, known=past.tools, first=len(past.kept))
         return Past(
             kept=kept,
@@ -285,7 +295,8 @@ class Experience:
             owners=np.concatenate([past.owners, _column(new, "owner")]),
             tenants=np.concatenate([past.tenants, _column(new, "tenant")]),
             groups=np.concatenate([past.groups, _column(new, "group")]),
-            vectors=vectors,
+            meanings=past.meanings,
+            tail_meanings=np.stack(self._meanings),
             tools=tools,
             pairs=Pairs(
                 entries=np.concatenate([past.pairs.entries, pairs.entries]),
@@ -298,12 +309,8 @@ class Experience:
         past = self._past
         rows = Rows.joined(past.index.rows, Rows.of(tail))
         places = np.array(self._staying(kept), dtype=np.int64)
-        vectors = past.vectors
-        if meanings:
-            fresh = np.stack(meanings)
-            vectors = fresh if vectors is None else np.concatenate([vectors, fresh])
-        left = None if vectors is None else vectors[places]
-        made = _past_of([kept[place] for place in places.tolist()], rows.taken(places), left)
+        vectors = np.concatenate([past.meanings.rows, *(meaning[None] for meaning in meanings)])
+        made = _past_of([kept[place] for place in places.tolist()], rows.taken(places), vectors[places])
         with self._lock:
             self._features = self._features[len(tail) :]
             self._meanings = self._meanings[len(meanings) :]
@@ -341,9 +348,10 @@ class Experience:
             gone = len(past) - len(places)
             if gone:
                 chosen = np.array(places, dtype=np.int64)
-                vectors = None if past.vectors is None else past.vectors[chosen]
                 left = [past.kept[place] for place in places]
-                self._swap(_past_of(left, past.index.rows.taken(chosen), vectors), self._kept[len(past) :])
+                self._swap(
+                    _past_of(left, past.index.rows.taken(chosen), past.meanings.rows[chosen]), self._kept[len(past) :]
+                )
         return gone
 
 
@@ -368,7 +376,7 @@ def meaning_of(embedder: Embedder, words: QueryWords) -> Floats:
     return unit
 
 
-def _past_of(kept: Sequence[Kept], rows: Rows, vectors: Floats | None) -> Past:
+def _past_of(kept: Sequence[Kept], rows: Rows, vectors: Floats) -> Past:
     owners = _column(kept, "owner")
     tools, pairs = _paired(kept, known=(), first=0)
     return Past(
@@ -379,7 +387,8 @@ def _past_of(kept: Sequence[Kept], rows: Rows, vectors: Floats | None) -> Past:
         owners=owners,
         tenants=_column(kept, "tenant"),
         groups=_column(kept, "group"),
-        vectors=vectors,
+        meanings=Meanings(vectors),
+        tail_meanings=vectors[:0],
         tools=tools,
         pairs=pairs,
     )
@@ -420,7 +429,3 @@ def _level(sizes: Sequence[int], most: int) -> int:
 def _hashed(text: str) -> int:
     """A positive number that nobody makes another text have."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 1 or 1
-
-
-def _nothing() -> Past:
-    return _past_of((), Rows.of(()), None)

@@ -31,7 +31,7 @@ from toolcaddie.selection.learned.experience import (
     tenant_of,
 )
 from toolcaddie.selection.learned.features import Floats, features_of
-from toolcaddie.selection.learned.search import Bools, Ints, Request
+from toolcaddie.selection.learned.search import Bools, Ints, Request, first_of_each, limited
 from toolcaddie.selection.remembered import Remembered
 
 NAME = "learned"
@@ -47,8 +47,11 @@ MOST_OF_ONE = 75
 """Neighbours of another principal that are heard: a thousand copies of one request do not crowd out what others asked."""
 COUNTED_OF_ONE = 20
 """Entries of another principal for one tool that make its single entries count less."""
-UNRELATED = 0.2
-"""Cosine of the vectors of two requests that have nothing to do with each other."""
+UNRELATED = 0.9
+"""The part of past requests that have nothing to do with one: how near these come in meaning is how near nothing is. Long
+talks are all nearer to each other than single sentences are."""
+_LEAST_UNRELATED, _MOST_UNRELATED = 0.2, 0.8
+"""Bounds on that cosine, where a log is small or all of one kind."""
 UNTRIED = 0.75
 """What a tool that was never called has of the learned score, if it is the best by all else: the log cannot know it. A tool
 called n times has 1 / (1 + n) of that."""
@@ -66,6 +69,8 @@ _AT = 5
 _SHOWN = 3
 _SHOWN_TEXT = 60
 _MOST_READERS = 32
+_BACKGROUND = 500
+"""Past requests by which it is found out how near nothing is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,6 +87,8 @@ class _Near:
     """The past requests most like one, and which tools they called."""
 
     kept: Sequence[Kept]
+    """All there are."""
+    entries: Ints
     owners: Ints
     likeness: Floats
     neighbour: Ints
@@ -117,6 +124,7 @@ class Learned:
         self._latest: _Catalogued | None = None
         self._readers: OrderedDict[Hashable, tuple[Past, Bools]] = OrderedDict()
         self._tried: OrderedDict[Hashable, tuple[Past, Floats]] = OrderedDict()
+        self._backgrounds: OrderedDict[Hashable, tuple[Past, Floats]] = OrderedDict()
         self._last = Remembered[_Answer]()
 
     # --- as a ranker --------------------------------------------------------------------------------------------------
@@ -273,7 +281,8 @@ class Learned:
         allowed = self._readable(catalogued, mask, owner, tenant)
         if without is not None:
             allowed = allowed & (past.groups != without)
-        entries, likeness = self._alike(past, words, allowed, owner)
+        background = self._background(catalogued, owner, tenant)
+        entries, likeness = self._alike(past, words, allowed, owner, background)
         heard = _heard(entries, likeness, past.owners, owner)
         entries, likeness = entries[heard], likeness[heard]
         first = np.searchsorted(past.pairs.entries, entries)
@@ -284,34 +293,58 @@ class Learned:
         position = catalogued.positions[past.pairs.tools[where]]
         shown = position >= 0 if mask is None else (position >= 0) & mask[position]
         return _Near(
-            kept=[past.kept[entry] for entry in entries.tolist()],
+            kept=past.kept,
+            entries=entries,
             owners=past.owners[entries],
             likeness=likeness,
             neighbour=neighbour[shown],
             position=position[shown],
         )
 
-    def _alike(self, past: Past, words: QueryWords, allowed: Bools, me: int) -> tuple[Ints, Floats]:
-        """Entries that share something with a request, and how much: 0 to 1."""
-        features = features_of(words)
-        request = Request(features, past.index.rarity)
+    def _alike(self, past: Past, words: QueryWords, allowed: Bools, me: int, background: Floats) -> tuple[Ints, Floats]:
+        """Entries that share something with a request, and how much: 0 to 1, the mean of what words and meaning say; by words
+        alone where either says nothing to the embedder."""
+        request = Request(features_of(words), past.index.rarity)
+        asked = meaning_of(self._experience.embedder, words)
+        speaks = bool(asked.any())
         indexed = len(past.index.rows)
-        embedder = self._experience.embedder
-        cosines: Floats | None = None
-        if embedder is not None and past.vectors is not None:
-            cosines = past.vectors @ meaning_of(embedder, words)
         entries = past.index.candidates(request, allowed[:indexed], past.owners, (EVERYBODY, me), MOST_OF_ONE)
-        if cosines is not None:
-            entries = np.union1d(entries, _best(np.where(allowed[:indexed], cosines[:indexed], -1.0), NEIGHBOURS))
+        if speaks:
+            heard = (EVERYBODY, me), MOST_OF_ONE, NEIGHBOURS
+            near = past.meanings.near(asked, allowed[:indexed], past.owners, *heard)
+            entries = np.union1d(entries, near) if len(near) else entries
         likeness = request.likeness(past.index.rows, past.index.lengths, entries)
+        cosines = past.meanings.rows[entries] @ asked
         if len(past) > indexed:
             new = np.flatnonzero(allowed[indexed:])
             entries = np.concatenate([entries, indexed + new])
             likeness = np.concatenate([likeness, request.likeness(past.tail, past.tail_lengths, new)])
-        if cosines is not None:
-            meant = np.maximum((cosines[entries] - UNRELATED) / (1 - UNRELATED), 0.0)
-            likeness = ((likeness + meant) / 2).astype(np.float32)
+            cosines = np.concatenate([cosines, past.tail_meanings[new] @ asked])
+        if speaks:
+            nothing = _unrelated(background @ asked)
+            meant = np.clip((cosines - nothing) / (1 - nothing), 0.0, 1.0)
+            likeness = np.where(cosines == 0, likeness, (likeness + meant) / 2).astype(np.float32)
         return entries, likeness
+
+    def _background(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
+        """The vectors of some of the entries this principal learns from, of no other principal too many."""
+        past = catalogued.past
+        alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
+        with self._lock:
+            if (known := self._backgrounds.get((owner, alone))) is not None and known[0].index is past.index:
+                return known[1]
+        indexed = len(past.index.rows)
+        entries = np.flatnonzero(self._readable(catalogued, None, owner, tenant)[:indexed])
+        entries = entries[np.lexsort(past.meanings.rows[entries, :2].T)]  # an order that is not that of their coming
+        theirs = limited(past.owners[entries], (EVERYBODY, owner))
+        if theirs.any():
+            entries = entries[first_of_each(theirs, MOST_OF_ONE)]
+        rows = past.meanings.rows[entries[:: len(entries) // _BACKGROUND + 1]]
+        with self._lock:
+            self._backgrounds[owner, alone] = past, rows
+            while len(self._backgrounds) > _MOST_READERS:
+                self._backgrounds.popitem(last=False)
+        return rows
 
     def _readable(self, catalogued: _Catalogued, mask: Mask | None, owner: int, tenant: int) -> Bools:
         """The entries that teach this principal and called a tool that is visible."""
@@ -395,9 +428,8 @@ class Learned:
         count = len(order)
         requests = "1 request" if count == 1 else f"{count} requests"
         named = self._experience.settings.name_others
-        texts = dict.fromkeys(
-            _short(near.kept[each].text) for each in order if named or near.kept[each].owner in (EVERYBODY, answer.me)
-        )
+        told = [near.kept[near.entries[each]] for each in order]
+        texts = dict.fromkeys(_short(kept.text) for kept in told if named or kept.owner in (EVERYBODY, answer.me))
         quoted = ", ".join(f"'{text}'" for text in list(texts)[:_SHOWN] if text)
         return (f"called after: {quoted} ({requests})",) if quoted else (f"called after {requests} like this",)
 
@@ -442,8 +474,12 @@ def _heard(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
     return np.array(heard, dtype=np.int64)
 
 
-def _best(values: Floats, most: int) -> Ints:
-    return np.argpartition(-values, most)[:most] if len(values) > most else np.arange(len(values))
+def _unrelated(cosines: Floats) -> float:
+    """How near to a request are those that have nothing to do with it."""
+    if not len(cosines):
+        return _LEAST_UNRELATED
+    place = int(UNRELATED * (len(cosines) - 1))
+    return min(max(float(np.partition(cosines, place)[place]), _LEAST_UNRELATED), _MOST_UNRELATED)
 
 
 def _recall(scores: Floats, right: Ints) -> float:

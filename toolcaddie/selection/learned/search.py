@@ -22,6 +22,8 @@ _POSTINGS = 12_000
 """Postings read for a request, those of its rarest features first."""
 _CANDIDATES = 300
 """Entries compared exactly."""
+_COMPARED = 2_000
+"""Entries up to which all vectors are compared."""
 _BITS = 16
 
 
@@ -117,16 +119,35 @@ class Index:
         if len(found) <= _CANDIDATES:
             return found
         likeness = shared[found] / self.lengths[found]
-        theirs = np.where(np.isin(owners[found], unlimited), 0, owners[found])
+        theirs = limited(owners[found], unlimited)
         if theirs.any():
-            order = np.lexsort((-likeness, theirs))
-            new = np.append(True, theirs[order][1:] != theirs[order][:-1])
-            place = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
-            order = order[(theirs[order] == 0) | (place < most)]
+            order = np.argsort(-likeness, kind="stable")
+            order = order[first_of_each(theirs[order], most)]
             found, likeness = found[order], likeness[order]
             if len(found) <= _CANDIDATES:
                 return np.sort(found)
         return found[np.argpartition(-likeness, _CANDIDATES)[:_CANDIDATES]]
+
+
+class Meanings:
+    """The vectors of entries. Of a large log the candidates that words find are near enough; in a small one few requests
+    share words, and all vectors are compared."""
+
+    def __init__(self, rows: Floats) -> None:
+        self.rows = rows
+        """float32, of length 1 or 0."""
+
+    def near(
+        self, asked: Floats, allowed: Bools, owners: Ints, unlimited: Sequence[int], most: int, wanted: int
+    ) -> Ints:
+        """The entries nearest to a vector, of each owner that is not `unlimited` no more than `most`; none of a large log."""
+        if len(self.rows) > _COMPARED:
+            return np.empty(0, dtype=np.int64)
+        entries = np.flatnonzero(allowed)
+        order = np.argsort(-(self.rows @ asked)[entries], kind="stable")
+        entries = entries[order]
+        theirs = limited(owners[entries], unlimited)
+        return (entries[first_of_each(theirs, most)] if theirs.any() else entries)[:wanted]
 
 
 class Request:
@@ -142,11 +163,11 @@ class Request:
         """Cosines with these entries, or with all: 0 to 1."""
         if entries is None:
             counts = np.diff(rows.starts)
-            hashes, values = rows.hashes, rows.values
+            hashes = rows.hashes
         else:
             counts = rows.starts[entries + 1] - rows.starts[entries]
             where = _gathered(rows.starts[entries], counts)
-            hashes, values, lengths = rows.hashes[where], rows.values[where], lengths[entries]
+            hashes, lengths = rows.hashes[where], lengths[entries]
         if not len(hashes) or not self.length:
             return np.zeros(len(counts), dtype=np.float32)
         table = _table()
@@ -157,9 +178,28 @@ class Request:
         hits = np.flatnonzero(at >= 0)
         hits = hits[self.hashes[at[hits]] == hashes[hits]]
         owner = np.repeat(np.arange(len(counts)), counts)[hits]
-        shared = np.bincount(owner, weights=values[hits] * self.worth[at[hits]], minlength=len(counts))
+        values = rows.values[hits] if entries is None else rows.values[where[hits]]
+        shared = np.bincount(owner, weights=values * self.worth[at[hits]], minlength=len(counts))
         cosines: Floats = np.minimum(shared / (lengths * self.length), 1.0).astype(np.float32)
         return cosines
+
+
+def first_of_each(owners: Ints, most: int) -> Ints:
+    """The places of the first so many of each owner, and of all of owner 0."""
+    order = np.argsort(owners, kind="stable")
+    new = np.append(True, owners[order][1:] != owners[order][:-1])
+    place = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
+    return np.sort(order[(owners[order] == 0) | (place < most)])
+
+
+def limited(owners: Ints, unlimited: Sequence[int]) -> Ints:
+    """The owners, 0 for those who have no limit."""
+    if not owners.any():
+        return owners
+    free = np.zeros(len(owners), dtype=np.bool_)
+    for owner in unlimited:
+        free |= owners == owner
+    return np.where(free, 0, owners)
 
 
 def lengths_of(rows: Rows, rarity: Rarity) -> Floats:
