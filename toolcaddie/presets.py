@@ -30,6 +30,8 @@ class SelectionSettings:
     rankers: tuple[str, ...] = SIGNALS["plain"]
     weights: Mapping[str, float] = field(default_factory=dict)
     """What a ranker counts, where that differs from what ships; `toolcaddie eval --fit` finds such weights."""
+    nothing_fits: float | None = None
+    """How well the best tool must fit, 0 to 1, unless a keyword hit; None: as it ships. `toolcaddie eval --fit` finds it."""
     match: Literal["word", "substring"] = "word"
     """A keyword hits as a word with its forms, or anywhere in the text (source 001)."""
     related_depth: int | None = None

@@ -116,6 +116,7 @@ class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     rankers: tuple[str, ...] | UnsetType = UNSET
     weights: dict[str, Weight] = {}
+    nothing_fits: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
     match: Literal["word", "substring"] | UnsetType = UNSET
     related_depth: Count | Off | UnsetType = UNSET
     window: Annotated[int, Meta(ge=1)] | UnsetType = UNSET

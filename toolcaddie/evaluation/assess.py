@@ -13,6 +13,7 @@ import numpy as np
 
 from toolcaddie.catalog import Catalog
 from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.evaluation.floor import FittedFloor, fitted_floor
 from toolcaddie.evaluation.measure import DEPTH, FIGURES, Figure
 from toolcaddie.evaluation.metrics import Estimate, auroc_of, difference_of, mean_of, quantile_of, recall
 from toolcaddie.message import Message
@@ -86,6 +87,11 @@ class Assessed:
         """`recall@5`, `complete@5`, `ndcg@10`, `recall@sent` and more, over the requests that some tool fits."""
         groups = [request.group for request in self.fitting]
         return {name: mean_of(self.values(name), groups) for name in (*FIGURES, *SENT)}
+
+    def floor(self) -> FittedFloor | None:
+        """The floor that these requests ask for."""
+        served = [bool(request.gold) for request in self.requests]
+        return fitted_floor([each.fit for each in self.outcomes], served, [request.group for request in self.requests])
 
     @cached_property
     def no_fit(self) -> NoFit:

@@ -76,9 +76,11 @@ def scored(
     found: Found,
     mask: Mask | None,
     weights: Mapping[str, float],
+    nothing_fits: float | None,
 ) -> Scored:
-    """The rankers' signals fused. `weights` has factors that replace those of `WEIGHTS`, or multiply a ranker's own."""
-    return fused(signals_of(index, names, words, found, mask), weights)
+    """The rankers' signals fused. `weights` has factors that replace those of `WEIGHTS`, or multiply a ranker's own;
+    `nothing_fits` is what the best tool must reach, None: what ships."""
+    return fused(signals_of(index, names, words, found, mask), weights, nothing_fits)
 
 
 def signals_of(index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Mask | None) -> Said:
@@ -99,7 +101,7 @@ def signals_of(index: CatalogIndex, names: Sequence[str], words: QueryWords, fou
     return Said(signals=signals, own=own, matched=bool(found.matched), last=last)
 
 
-def fused(said: Said, weights: Mapping[str, float]) -> Scored:
+def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None = None) -> Scored:
     """One score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
     signals = said.signals
     beside = {name: own * weights.get(name, 1.0) for name, own in said.own.items()}
@@ -112,8 +114,8 @@ def fused(said: Said, weights: Mapping[str, float]) -> Scored:
     for name, blended in said.last.items():
         scores = blended(scores, weights.get(name, 1.0))
     much = sum(beside.values())
-    least = 0.0 if said.matched else (NOTHING_FITS + much * UNRELATED) / (1 + much)
-    return Scored(signals=signals, scores=scores, floor=_floor(scores, least))
+    usual = (NOTHING_FITS + much * UNRELATED) / (1 + much) if nothing_fits is None else nothing_fits
+    return Scored(signals=signals, scores=scores, floor=_floor(scores, 0.0 if said.matched else usual))
 
 
 def weights_of(said: Said, weights: Mapping[str, float]) -> dict[str, float]:

@@ -182,7 +182,9 @@ class Selector:
         words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
         found = Found(matched=index.categories.found(words, view.mask).matched)  # a relation is no match
         names = self._scorers or ("bm25",)
-        said = scored(index, ("categories", *names), words, found, view.mask, self.settings.weights)
+        said = scored(
+            index, ("categories", *names), words, found, view.mask, self.settings.weights, self.settings.nothing_fits
+        )
         scores = said.scores
         hits = np.flatnonzero(scores > said.floor)
         best = hits[np.argsort(-scores[hits], kind="stable")][: max(limit, 2 * PLACES)]
@@ -251,7 +253,7 @@ class Selector:
 
         def base(words: QueryWords) -> Floats:
             found = index.categories.found(words, None) if self._by_keyword else Found()
-            return scored(index, names, words, found, None, self.settings.weights).scores
+            return scored(index, names, words, found, None, self.settings.weights, self.settings.nothing_fits).scores
 
         for fit in learning.values():
             fit(base)
@@ -311,7 +313,7 @@ class Selector:
         words, found = self._found(index, query, view.mask)
         drawers = self._by_keyword or query.categories is not None or bool(query.suggested)
         names = ("categories", *self._scorers) if drawers else self._scorers
-        said = scored(index, names, words, found, view.mask, self.settings.weights)
+        said = scored(index, names, words, found, view.mask, self.settings.weights, self.settings.nothing_fits)
         said = self._shared(index, words, said, eligible, view.mask, places)
         pool = self._pool(index, query, found, said.scores, said.floor, eligible)
         if pool.kind != "scored" or query.categories is not None:

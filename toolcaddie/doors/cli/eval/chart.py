@@ -9,6 +9,7 @@ import click
 from toolcaddie.doors.cli.output import counted, print_table
 from toolcaddie.evaluation.assess import Assessed, Compared
 from toolcaddie.evaluation.fit import DEPTHS, Fitted, fragment
+from toolcaddie.evaluation.floor import FittedFloor
 from toolcaddie.evaluation.metrics import Estimate
 
 _WIDTH = 40
@@ -85,6 +86,14 @@ def print_fitted(fit: Fitted) -> None:
         return
     click.echo("put this into toolcaddie.toml:\n")
     click.echo(fragment(fit.weights), nl=False)
+
+
+def print_floor(found: FittedFloor) -> None:
+    """What floor was found and what it does."""
+    click.echo(
+        f'a floor of {found.floor:.4g} would say "nothing" to {between(found.false_nothing)} of what some tool serves and to '
+        f"{between(found.caught)} of the rest:\n\n[selection]\nnothing_fits = {found.floor:.4g}"
+    )
 
 
 def bar(share: float, width: int = _WIDTH) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from toolcaddie.catalog import Catalog
-from toolcaddie.doors.cli.eval.chart import print_assessed, print_fitted
+from toolcaddie.doors.cli.eval.chart import print_assessed, print_fitted, print_floor
 from toolcaddie.doors.cli.eval.parts import (
     Configuration,
     configurations,
@@ -32,6 +32,7 @@ from toolcaddie.evaluation.assess import COMPARED, Assessed, Compared, assess, c
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
 from toolcaddie.evaluation.finder import PresetFinder
 from toolcaddie.evaluation.fit import Fitted, by_selection, fitted, fragment
+from toolcaddie.evaluation.floor import FittedFloor
 from toolcaddie.evaluation.measure import DEPTH
 from toolcaddie.evaluation.metrics import Estimate
 from toolcaddie.evaluation.recorded import labelled
@@ -131,7 +132,7 @@ def command(
     comparisons = _comparisons(assessed, at)
     told = _told(assessed, comparisons, catalog, requests, at)
     if weights is not None:
-        told["fit"] = _fit_told(weights)
+        told["fit"] = _fit_told(weights, assessed[0].floor())
     if report is not None:
         _write(report, html_report(assessed, comparisons, title=_title(queries, settings)))
     if as_json:
@@ -140,6 +141,8 @@ def command(
         print_assessed(assessed, comparisons, at=at)
         if weights is not None:
             print_fitted(weights)
+            if (floor := assessed[0].floor()) is not None:
+                print_floor(floor)
         if report is not None:
             note(f"wrote {report}")
     if write is not None and weights is not None:
@@ -175,8 +178,11 @@ def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted
         raise ConfigError(f"--fit: {error}") from error
 
 
-def _fit_told(weights: Fitted) -> dict[str, Any]:
+def _fit_told(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
     return {
+        "nothing_fits": None if floor is None else _round(floor.floor),
+        "nothing_fits_false": None if floor is None else _round(floor.false_nothing.value),
+        "nothing_fits_caught": None if floor is None else _round(floor.caught.value),
         "recommended": weights.recommended,
         "weights": weights.weights,
         "start": weights.start,
