@@ -80,6 +80,7 @@ def test_words_meet_in_their_stems(description, query):
     assert _found(view, query) == ["x1"]
 
 
+@pytest.mark.proves("A-3")
 def test_a_rare_word_counts_more_than_a_common_one():
     tools = [Tool(name=f"report_{i}", description="Report") for i in range(20)]
     view = _view(*tools, Tool(name="payroll", description="Payroll"))

@@ -227,6 +227,7 @@ async def test_the_default_preset_asks_nobody(upstream: Any) -> None:
     assert server.bodies == []
 
 
+@pytest.mark.proves("A-19")
 async def test_when_needed_it_is_asked_only_where_the_words_found_nothing(upstream: Any) -> None:
     server, classifier = await upstream([answer("github")])
     provider = ScriptedProvider([say("one"), say("two")])

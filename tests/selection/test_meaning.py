@@ -37,6 +37,7 @@ def _best(text: str, selector: Selector | None = None) -> str | None:
     return found[0].tool.name if found else None
 
 
+@pytest.mark.proves("R000-46")
 @pytest.mark.parametrize(
     ("text", "tool"),
     [
@@ -97,6 +98,7 @@ def test_vectors_have_length_one_and_do_not_depend_on_their_neighbours() -> None
     assert (word_table().embed([texts[1]])[0] == vectors[1]).all()
 
 
+@pytest.mark.proves("A-4")
 def test_an_embedder_of_ones_own_takes_part() -> None:
     class Letters:
         """Near is what begins alike."""
