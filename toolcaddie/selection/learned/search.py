@@ -159,26 +159,23 @@ class Request:
         self.worth: Floats = features.values * rare * rare
         self.length = float(np.sqrt(np.square(features.values * rare).sum()))
 
-    def likeness(self, rows: Rows, lengths: Floats, entries: Ints | None) -> Floats:
-        """Cosines with these entries, or with all: 0 to 1."""
-        if entries is None:
-            counts = np.diff(rows.starts)
-            hashes = rows.hashes
-        else:
-            counts = rows.starts[entries + 1] - rows.starts[entries]
-            where = _gathered(rows.starts[entries], counts)
-            hashes, lengths = rows.hashes[where], lengths[entries]
+    def likeness(self, rows: Rows, lengths: Floats, entries: Ints) -> Floats:
+        """Cosines with these entries: 0 to 1."""
+        starts = rows.starts.take(entries)
+        counts = rows.starts.take(entries + 1) - starts
+        where = _gathered(starts, counts)
+        hashes, lengths = rows.hashes.take(where), lengths.take(entries)
         if not len(hashes) or not self.length:
             return np.zeros(len(counts), dtype=np.float32)
         table = _table()
         low = self.hashes & ((1 << _BITS) - 1)
         table[low] = np.arange(len(self.hashes), dtype=np.int16)
-        at = table[hashes & ((1 << _BITS) - 1)]
+        at = table.take(hashes.astype(np.uint16))  # the low bits
         table[low] = -1
         hits = np.flatnonzero(at >= 0)
-        hits = hits[self.hashes[at[hits]] == hashes[hits]]
+        hits = hits[self.hashes.take(at.take(hits)) == hashes.take(hits)]
         owner = np.repeat(np.arange(len(counts)), counts)[hits]
-        values = rows.values[hits] if entries is None else rows.values[where[hits]]
+        values = rows.values.take(where.take(hits))
         shared = np.bincount(owner, weights=values * self.worth[at[hits]], minlength=len(counts))
         cosines: Floats = np.minimum(shared / (lengths * self.length), 1.0).astype(np.float32)
         return cosines
