@@ -6,7 +6,7 @@ import gc
 import multiprocessing
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -31,6 +31,8 @@ DILUTED = ("rrf_lex", "minilm", "rrf")
 CHANGES = 50
 PICKED = 24
 
+Spent = tuple[float, float]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
@@ -49,14 +51,19 @@ class Cost:
 
     tools: int
     index_s: float
+    index_cpu_s: float
     index_mb: float
-    added_ms: float
-    removed_ms: float
-    """What one tool more or less costs, from the changed list of tools to the first selection, above a selection."""
+    changes: Mapping[str, Times]
+    """One tool `added`, one `removed`: from the changed list of tools to the first selection."""
     times: Mapping[str, Times]
     """By `presets.SIGNALS`, without those that need an embedder, and by baseline."""
     recall: Mapping[str, float]
     """recall@5 on toole's requests, by `presets.SIGNALS` and by baseline."""
+
+    def change(self, what: str) -> tuple[float, float]:
+        """What a change costs above a selection, by the clock on the wall and by the thread's, in milliseconds."""
+        usual, changed = self.times["lexical"], self.changes[what]
+        return changed.p50 - usual.p50, changed.cpu_p50 - usual.cpu_p50
 
 
 def cost(bench: Path, size: int, signals: Sequence[str], named: Sequence[str], runtime: Runtime, cache: Path) -> Cost:
@@ -69,10 +76,10 @@ def _cost(bench: Path, size: int, signals: Sequence[str], named: Sequence[str], 
     """toole's requests, its tools among others to make up the size."""
     view, requests = _diluted(bench / "sets", size)
     asked = random.Random(1).sample(requests, TIMED)
-    index_s, index_mb = _index(view, asked)
+    index_s, index_cpu_s, index_mb = _index(view, asked)
     lexical = selector("lexical")
     times = {"lexical": _timed(lexical, view, asked)}
-    added_ms, removed_ms = _changes(lexical, view, asked, times["lexical"].p50)
+    changes = _changes(lexical, view, asked)
     if "plain" in signals:
         times["plain"] = _timed(selector("plain"), view, asked)
     model = vectors(runtime, cache) if "embedding" in signals else None
@@ -94,9 +101,9 @@ def _cost(bench: Path, size: int, signals: Sequence[str], named: Sequence[str], 
     return Cost(
         tools=len(view),
         index_s=index_s,
+        index_cpu_s=index_cpu_s,
         index_mb=index_mb,
-        added_ms=added_ms,
-        removed_ms=removed_ms,
+        changes=changes,
         times=times,
         recall=recall,
     )
@@ -110,46 +117,54 @@ def _diluted(sets: Path, size: int) -> tuple[View, Sequence[LabelledRequest]]:
     return View(catalog=Catalog.of([*tools, *more][:size], check_schemas=False)), requests
 
 
-def _index(view: View, asked: Sequence[LabelledRequest]) -> tuple[float, float]:
-    """Seconds and megabytes from the catalog to its first selection."""
+def _index(view: View, asked: Sequence[LabelledRequest]) -> tuple[float, float, float]:
+    """Seconds by the wall's clock and by the thread's, and megabytes, from the catalog to its first selection."""
     first = selector("lexical")
     small = View(catalog=Catalog.of(view.catalog.tools[:50], check_schemas=False))
     first.select(small, SelectionQuery(messages=asked[0].messages), PRESETS["default"].budget)  # what is loaded once
     gc.collect()
-    before, started = resident_mb(), time.perf_counter()
+    before, worked, started = resident_mb(), time.thread_time(), time.perf_counter()
     first.select(view, SelectionQuery(messages=asked[0].messages), PRESETS["default"].budget)
-    return time.perf_counter() - started, resident_mb() - before
+    return time.perf_counter() - started, time.thread_time() - worked, resident_mb() - before
 
 
 def _timed(chosen: Selector, view: View, asked: Sequence[LabelledRequest]) -> Times:
     preset = PRESETS["default"]
     chosen.select(view, SelectionQuery(messages=asked[0].messages), preset.budget)
     return _times(
-        partial(chosen.select, view, SelectionQuery(messages=request.messages, expandable=True), preset.budget)
-        for request in asked
+        [
+            _spent(partial(chosen.select, view, SelectionQuery(messages=each.messages, expandable=True), preset.budget))
+            for each in asked
+        ]
     )
 
 
 def _timed_baseline(rank: Any, asked: Sequence[LabelledRequest]) -> Times:
-    return _times(partial(rank, *asked_of(request), PICKED) for request in asked)
+    return _times([_spent(partial(rank, *asked_of(request), PICKED)) for request in asked])
 
 
-def _times(calls: Any) -> Times:
-    wall, cpu = [], []
-    for call in calls:
-        started, worked = time.perf_counter(), time.thread_time()
-        call()
-        cpu.append(1e3 * (time.thread_time() - worked))
-        wall.append(1e3 * (time.perf_counter() - started))
-    by_wall, by_cpu = percentiles(wall), percentiles(cpu)
-    return Times(p50=by_wall["p50"], p99=by_wall["p99"], cpu_p50=by_cpu["p50"], cpu_p99=by_cpu["p99"])
+def _spent(call: Callable[[], object]) -> Spent:
+    """Milliseconds by the clock on the wall, and of the thread's own."""
+    started, worked = time.perf_counter(), time.thread_time()
+    call()
+    return 1e3 * (time.perf_counter() - started), 1e3 * (time.thread_time() - worked)
 
 
-def _changes(chosen: Selector, view: View, asked: Sequence[LabelledRequest], usual: float) -> tuple[float, float]:
-    """The median of one tool added, and of one removed, above the `usual` milliseconds of a selection; each change follows
-    the one before."""
+def _times(spent: Sequence[Spent]) -> Times:
+    wall, cpu = (percentiles(each) for each in zip(*spent, strict=True))
+    return Times(p50=wall["p50"], p99=wall["p99"], cpu_p50=cpu["p50"], cpu_p99=cpu["p99"])
+
+
+def _changes(chosen: Selector, view: View, asked: Sequence[LabelledRequest]) -> Mapping[str, Times]:
+    """Each change follows the one before."""
     choose, catalog = random.Random(2), view.catalog
-    spent: dict[str, list[float]] = {"added": [], "removed": []}
+
+    def changed(change: Callable[[Catalog], Catalog], query: SelectionQuery) -> None:
+        nonlocal catalog
+        catalog = change(catalog)
+        chosen.select(View(catalog=catalog), query, PRESETS["default"].budget)
+
+    spent: dict[str, list[Spent]] = {"added": [], "removed": []}
     for number in range(CHANGES):
         model = choose.choice(catalog.tools)
         newcomer = replace(model, name=f"newcomer_{number}", description=f"{model.description} Newcomer {number}.")
@@ -159,9 +174,5 @@ def _changes(chosen: Selector, view: View, asked: Sequence[LabelledRequest], usu
         }
         for what, change in changes.items():
             query = SelectionQuery(messages=choose.choice(asked).messages, expandable=True)
-            started = time.perf_counter()
-            catalog = change(catalog)
-            chosen.select(View(catalog=catalog), query, PRESETS["default"].budget)
-            spent[what].append(1e3 * (time.perf_counter() - started))
-    added, removed = (percentiles(each)["p50"] - usual for each in spent.values())
-    return added, removed
+            spent[what].append(_spent(partial(changed, change, query)))
+    return {what: _times(each) for what, each in spent.items()}

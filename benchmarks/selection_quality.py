@@ -31,7 +31,7 @@ from benchmarks.labelled import (
     vectors,
     wire,
 )
-from benchmarks.selection_cost import SIZES, Cost, cost
+from benchmarks.selection_cost import SIZES, Cost, Times, cost
 from toolcaddie.catalog import Catalog, View
 from toolcaddie.embedders.local import Runtime
 from toolcaddie.errors import ConfigError
@@ -92,6 +92,8 @@ class Verdict:
     found: float
     goal: float
     at_most: bool = False
+    cpu: float | None = None
+    """Of a time: without what other work on the machine takes."""
 
     @property
     def holds(self) -> bool:
@@ -113,16 +115,17 @@ def main() -> None:
         if requests.exists():  # only some sets have a train part
             _tell(f"{name} ...")
             rows[name] = _row(requests.with_name("tools.jsonl"), requests, signals, made, model)
-    _print_recalls(rows, signals)
-    _print_baselines(rows, list(made))
-    _print_several(rows, signals)
-    _print_nothing(rows, signals)
+    if rows:
+        _print_recalls(rows, signals)
+        _print_baselines(rows, list(made))
+        _print_several(rows, signals)
+        _print_nothing(rows, signals)
     costs = []
     for size in () if arguments.quick else SIZES:
         _tell(f"{size:,} tools ...")
         costs.append(cost(bench, size, signals, list(made), arguments.runtime, arguments.cache))
     _print_costs(costs)
-    verdicts = [*_quality(rows, signals), *_costs(costs, signals)] if made and rows else []
+    verdicts = [*(_quality(rows, signals) if made and rows else ()), *_costs(costs, signals)]
     _print_verdicts(verdicts)
     if arguments.json:
         figures = {"sets": rows, "costs": costs, "goals": [{**asdict(each), "holds": each.holds} for each in verdicts]}
@@ -241,16 +244,21 @@ def _costs(costs: Sequence[Cost], signals: Sequence[str]) -> list[Verdict]:
                 Verdict(what=f"{signal}: recall@5 of toole, {size}", found=each.recall[signal], goal=DILUTIONS[signal])
                 for signal in signals
             ]
-        times = each.times["lexical"]
-        for what, value, goal in zip(("p50", "p99"), (times.p50, times.p99), TIMES_MS[each.tools], strict=True):
-            found.append(Verdict(what=f"lexical: {what} in ms, {size}", found=value, goal=goal, at_most=True))
-        for what, value in (("added", each.added_ms), ("removed", each.removed_ms)):
-            found.append(Verdict(what=f"one tool {what} in ms, {size}", found=value, goal=CHANGE_MS, at_most=True))
-    if costs:
-        size = f"{costs[-1].tools:,} tools"
-        found.append(Verdict(what=f"index in s, {size}", found=costs[-1].index_s, goal=INDEX_S, at_most=True))
-        found.append(Verdict(what=f"index in MB, {size}", found=costs[-1].index_mb, goal=INDEX_MB, at_most=True))
+        times, (p50, p99) = each.times["lexical"], TIMES_MS[each.tools]
+        found.append(_time(f"lexical: p50 in ms, {size}", times.p50, p50, times.cpu_p50))
+        found.append(_time(f"lexical: p99 in ms, {size}", times.p99, p99, times.cpu_p99))
+        for what in each.changes:
+            wall, cpu = each.change(what)
+            found.append(_time(f"one tool {what} in ms, {size}", wall, CHANGE_MS, cpu))
+    for each in costs[-1:]:
+        size = f"{each.tools:,} tools"
+        found.append(_time(f"index in s, {size}", each.index_s, INDEX_S, each.index_cpu_s))
+        found.append(Verdict(what=f"index in MB, {size}", found=each.index_mb, goal=INDEX_MB, at_most=True))
     return found
+
+
+def _time(what: str, found: float, goal: float, cpu: float) -> Verdict:
+    return Verdict(what=what, found=found, goal=goal, at_most=True, cpu=cpu)
 
 
 def _recall(row: Row, signals: str) -> float:
@@ -267,14 +275,12 @@ def _print_recalls(rows: Mapping[str, Row], signals: Sequence[str]) -> None:
         print(f"{name:<16}{row.tools:>6,}" + "".join(_cell(row.ours[each], "recall@5") for each in signals), end="")
         best = (row.best("recall@5", lexical=True), row.best("recall@5"))
         print("".join(f"{f'{value:.3f} {baseline}':>28}" for baseline, value in best))
-    if rows:
-        count = len(rows)
-        means = [sum(_recall(row, each) for row in rows.values()) / count for each in signals]
-        print(f"{'mean':<22}" + "".join(f"{mean:>10.3f}{'':6}" for mean in means), end="")
-        for lexical in (True, False):
-            best_of = [row.best("recall@5", lexical=lexical)[1] for row in rows.values()]
-            print(f"{f'{sum(best_of) / count:.3f} by hindsight':>28}", end="")
-        print()
+    means = [sum(_recall(row, each) for row in rows.values()) / len(rows) for each in signals]
+    print(f"{'mean':<22}" + "".join(f"{mean:>10.3f}{'':6}" for mean in means), end="")
+    for lexical in (True, False):
+        best_of = [row.best("recall@5", lexical=lexical)[1] for row in rows.values()]
+        print(f"{f'{sum(best_of) / len(rows):.3f} by hindsight':>28}", end="")
+    print()
 
 
 def _cell(measured: Measured, metric: str) -> str:
@@ -284,7 +290,7 @@ def _cell(measured: Measured, metric: str) -> str:
 
 def _print_baselines(rows: Mapping[str, Row], names: Sequence[str]) -> None:
     """Where a set has no history, a baseline with history is the one without."""
-    if not names or not rows:
+    if not names:
         return
     print(f"\n{'recall@5':<16}" + "".join(f"{name:>15}" for name in names) + "   without history / with four messages")
     for name, row in rows.items():
@@ -340,24 +346,25 @@ def _print_costs(costs: Sequence[Cost]) -> None:
     ours = [name for name in costs[0].times if name in SIGNALS]
     others = [name for name in costs[0].times if name not in SIGNALS]
     print(f"\n{'ms':<16}" + "".join(f"{f'{name}: p50 p99 (CPU)':>32}" for name in ours), end="")
-    print("".join(f"{f'{name}: p50 p99, times ours':>38}" for name in others))
+    print("".join(f"{f'{name}: p50 p99 (CPU), CPU / ours':>48}" for name in others))
     for each in costs:
         print(f"{each.tools:>10,} tools", end="")
         for name in ours:
-            times = each.times[name]
-            shown = f"{times.p50:.2f} {times.p99:.2f} ({times.cpu_p50:.2f} {times.cpu_p99:.2f})"
-            print(f"{shown:>32}", end="")
+            print(f"{_both_clocks(each.times[name]):>32}", end="")
         base = each.times["lexical"]
         for name in others:
             times = each.times[name]
-            shown = f"{times.p50:.2f} {times.p99:.2f}  {times.p50 / base.p50:.1f} {times.p99 / base.p99:.1f}"
-            print(f"{shown:>38}", end="")
+            shown = f"{_both_clocks(times)}  {times.cpu_p50 / base.cpu_p50:.2f} {times.cpu_p99 / base.cpu_p99:.2f}"
+            print(f"{shown:>48}", end="")
         print()
     for each in costs:
-        print(
-            f"{each.tools:>10,} tools: index {each.index_s:.2f} s, {each.index_mb:.0f} MB; "
-            f"one tool added {each.added_ms:.2f} ms, removed {each.removed_ms:.2f} ms"
-        )
+        changes = ", ".join("{} {:.2f} ({:.2f}) ms".format(what, *each.change(what)) for what in each.changes)
+        index = f"index {each.index_s:.2f} ({each.index_cpu_s:.2f}) s, {each.index_mb:.0f} MB"
+        print(f"{each.tools:>10,} tools: {index}; one tool {changes}")
+
+
+def _both_clocks(times: Times) -> str:
+    return f"{times.p50:.2f} {times.p99:.2f} ({times.cpu_p50:.2f} {times.cpu_p99:.2f})"
 
 
 def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
@@ -365,7 +372,8 @@ def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
     for each in sorted(verdicts, key=lambda verdict: verdict.holds):
         said = "holds" if each.holds else "MISSED"
         sign = "<=" if each.at_most else ">="
-        print(f"{said:<7} {each.what:<72} {each.found:>8.4f}  (goal {sign} {each.goal:.3f})")
+        cpu = f"  CPU {each.cpu:.4f}" if each.cpu is not None else ""
+        print(f"{said:<7} {each.what:<72} {each.found:>8.4f}  (goal {sign} {each.goal:.3f}){cpu}")
 
 
 if __name__ == "__main__":
