@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from toolcaddie.audit.trail import Trail
@@ -116,6 +118,44 @@ async def test_the_asker_reaches_the_ranker():
     assert "way_52" in mine.names
     assert any("called after" in reason for chosen in mine.tools for reason in chosen.reasons)
     assert not any("called after" in reason for chosen in theirs.tools for reason in chosen.reasons)
+
+
+async def test_requests_are_compared_by_the_embedder_that_is_here_and_by_the_table_where_it_is_far():
+    class Here:
+        name, dimensions = "here", 2
+
+        def embed(self, texts: Sequence[str]) -> np.ndarray:
+            return np.tile(np.float32([0.6, 0.8]), (len(texts), 1))
+
+    class Far:
+        name, dimensions = "far", 2
+
+        async def fetch(self, texts: Sequence[str]) -> np.ndarray:
+            return np.zeros((len(texts), 2), dtype=np.float32)
+
+        async def close(self) -> None:
+            pass
+
+    near, far = Experience(), Experience()
+    await runtime(near, call("way_7"), say("done"), embedder=Here()).run("freeze John")
+    await runtime(far, call("way_7"), say("done"), embedder=Far()).run("freeze John")
+    assert (near.embedder.name, far.embedder.name) == ("here", "words-1")
+    assert len(near) == len(far) == 1
+
+
+async def test_a_tool_that_was_used_beside_another_is_brought_along():
+    experience = Experience()
+    together = calls(("way_7", {}), ("way_51", {})), say("done")
+    turns = [turn for _ in range(6) for turn in together]
+    asked = runtime(experience, *turns)
+    before = asked.select("does it the way 7")
+    for number in range(6):
+        await asked.run(f"please, number {number}", principal=Principal(id=f"user{number}"))
+    experience.settle()
+    after = asked.select("does it the way 7")
+    assert not any("way_51" in reason or "used" in reason for tool in before.tools for reason in tool.reasons)
+    (brought,) = [tool for tool in after.tools if tool.tool.name == "way_51"]
+    assert any("way_7" in reason for reason in brought.reasons)
 
 
 async def test_the_presets_of_the_sources_learn_nothing_into_their_selection():

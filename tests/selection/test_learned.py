@@ -111,6 +111,34 @@ def test_the_order_in_which_requests_came_does_not_matter():
     assert np.allclose(_ranker(one).scores(words, None), _ranker(other).scores(words, None))
 
 
+def test_a_request_that_shares_no_word_with_a_past_one_finds_it_by_meaning():
+    experience = _experience(_entry("what do I owe", INVOICE), _entry("Tische reservieren", ROOM))
+    assert _score(experience, "outstanding debts please", INVOICE) > 0.3
+    assert _score(experience, "outstanding debts please", ROOM) == 0
+
+
+def test_what_says_nothing_to_the_embedder_is_compared_by_its_words():
+    experience = _experience(_entry("冻结会员", FREEZE), _entry("预订房间", ROOM))
+    assert _raw(experience, "冻结会员", FREEZE, BORIS) == pytest.approx(3.0, rel=0.01)
+    assert _score(experience, "冻结会员", ROOM) < _score(experience, "冻结会员", FREEZE) / 2
+
+
+def test_the_embedder_of_what_is_remembered_already_stays():
+    class Other:
+        name, dimensions = "other", 3
+
+        def embed(self, texts: Sequence[str]) -> np.ndarray:
+            return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
+
+    begun, empty = _experience(_entry("what do I owe", INVOICE)), Experience()
+    for experience in (begun, empty):
+        experience.compare_by(Other())
+        experience.add(_entry("what do I owe?", INVOICE))
+    assert (begun.embedder.name, empty.embedder.name) == ("words-1", "other")
+    assert _score(begun, "what do I owe", INVOICE) > 0.5
+    assert _score(empty, "what do I owe?", INVOICE) > 0.5
+
+
 def test_a_renamed_tool_is_known_by_its_definition_and_a_changed_one_by_its_name():
     experience = _experience(_entry("freeze my abo", FREEZE), _entry("what do I owe", INVOICE))
     later = Catalog.of(
@@ -352,3 +380,13 @@ def test_one_principal_makes_no_rule_of_two_tools():
         *(_entry("both", FREEZE, ROOM, group=f"talk {n}", by=MALLORY) for n in range(50)),
     )
     assert CoUse(experience)(CATALOG)["membership_hold", "room_booking"] <= 3 / 50
+
+
+def test_of_several_tenants_nobody_teaches_another_which_tools_go_together():
+    talks = [_entry("both", FREEZE, ROOM, group=f"talk {n}", by=Principal(id=f"user{n}")) for n in range(9)]
+    together = ("membership_hold", "room_booking")
+    assert together in CoUse(_experience(*talks))(CATALOG)
+    assert not CoUse(_experience(*talks, _entry("room", ROOM, by=STRANGER)))(CATALOG)
+    assert not CoUse(_experience(*talks, scope="principal"))(CATALOG)
+    operators = _entry("both", FREEZE, ROOM)
+    assert together in CoUse(_experience(*talks, operators, scope="principal"))(CATALOG)
