@@ -163,7 +163,10 @@ async def test_an_embedder_that_breaks_its_promise_is_named(made: npt.NDArray[An
     model = Letters("broken")
     model.embed = lambda texts: made  # type: ignore[method-assign,assignment]
     with pytest.raises(ConfigError, match="broken"):
-        Prepared(model).embed(TEXTS)
+        await Prepared(model).prepare_lasting(TEXTS)
+    with capture_logs() as logs:
+        assert not Prepared(model).embed(TEXTS).any(), "a selection goes on, and is told nothing"
+    assert "broken" in logs[0]["error"]
 
 
 async def test_vectors_of_another_length_than_before_are_refused() -> None:

@@ -15,6 +15,7 @@ from toolcaddie.plugins import DefinitionSource
 from toolcaddie.presets import SIGNALS, preset
 from toolcaddie.run import RunRequest
 from toolcaddie.runtime import Runtime
+from toolcaddie.selection.learned import Experience
 from toolcaddie.storage.memory import MemoryDocuments
 from toolcaddie.testing import ScriptedProvider, call, say
 from toolcaddie.tool_types import Tool
@@ -188,3 +189,27 @@ class Changing(DefinitionSource):
     def put(self, *made: Tool) -> None:
         self._now = [replace(tool, source=self.name) for tool in made]
         self._changes += 1
+
+
+class Raising(Meanings):
+    def embed(self, texts: Any) -> Any:
+        raise RuntimeError("out of memory")
+
+
+class Nowhere(Meanings):
+    def embed(self, texts: Any) -> Any:
+        return super().embed(texts) * float("nan")
+
+
+class RaisingRemote(RemoteMeanings):
+    async def fetch(self, texts: Any) -> Any:
+        raise ValueError("not what I expected")
+
+
+@pytest.mark.parametrize("embedder", [Raising, Nowhere, RaisingRemote])
+@pytest.mark.parametrize("experience", [False, True])
+async def test_an_embedder_that_raises_whatever_it_likes_fails_no_request(embedder: Any, experience: bool) -> None:
+    made = runtime(embedder(), experience=Experience() if experience else None)
+    for _ in range(2):
+        await made.run("freeze a membership")
+        assert WANTED in sent(made), "words find it"

@@ -14,7 +14,7 @@ import structlog
 
 from toolcaddie.catalog import Catalog, CatalogChange
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
-from toolcaddie.errors import ProviderError
+from toolcaddie.errors import ConfigError, ProviderError
 from toolcaddie.ports import Ranker, RankerFactory
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool
 
@@ -96,7 +96,7 @@ class CatalogVectors:
     async def _prepared(self, catalog: Catalog) -> None:
         try:
             await self._prepare(catalog)
-        except ProviderError:
+        except (ProviderError, ConfigError):
             pass  # logged where it happened, once for however many catalogs
         except Exception:  # the outermost frame of a task; a stranger's embedder may raise anything
             log.exception("catalog_not_embedded", embedder=self.prepared.name, tools=len(catalog))

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import structlog
 
 from toolcaddie.embedders.bert import Floats, unit
-from toolcaddie.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError
+from toolcaddie.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.ports import Documents, Embedder, RemoteEmbedder
 
 log = structlog.get_logger(__name__)
@@ -44,8 +44,8 @@ _REMOTE_AT_ONCE = 256
 class Prepared:
     """`ports.Embedder` over the vectors there are. Safe for many threads.
 
-    A text without a vector is embedded on the spot by a local `source`, and has zeros where the source is remote: nothing to
-    say. Vectors are half floats wherever they are kept, so they are rounded to those from the beginning, and a restart
+    A text without a vector is embedded on the spot by a local `source`, and has zeros where the source is remote or fails:
+    nothing to say. Vectors are half floats wherever they are kept, so they are rounded to those from the beginning, and a restart
     changes no score; against float32 the cosine of two texts moves by less than 1e-4.
     """
 
@@ -92,8 +92,7 @@ class Prepared:
         keys = [_key(text) for text in texts]
         found = self._found(keys)
         if not isinstance(self._source, RemoteEmbedder) and (missing := _missing(texts, keys, found)):
-            made = _rows(self._source.embed(list(missing.values())), len(missing), self._source.name)
-            fresh = dict(zip(missing, made, strict=True))
+            fresh = self._made_now(self._source, missing)
             self._passing.keep(fresh)
             found |= fresh
         nothing = bytes(2 * self.dimensions)
@@ -110,7 +109,7 @@ class Prepared:
         try:
             async with asyncio.timeout(self._patience if isinstance(self._source, RemoteEmbedder) else None):
                 made = await self._made(list(missing.values()))
-        except (ProviderError, TimeoutError) as error:
+        except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; nobody's request fails for it
             self._failed(error)
         else:
             self._passing.keep(dict(zip(missing, made, strict=True)))
@@ -120,7 +119,8 @@ class Prepared:
         """Get the vectors of a catalog: from memory, from the documents, from the source, and there for as long as it
         takes. `written`: keep them in the documents.
 
-        Raises `ProviderError` where the source fails, at once where it just did; what was done until then is kept.
+        Raises `ProviderError` where the source fails, at once where it just did, and `ConfigError` where what it gives are no
+        vectors; what was done until then is kept.
         """
         missing = await asyncio.to_thread(self._lacking, texts)  # whatever is done with 50,000 texts takes its time
         if written:
@@ -131,9 +131,12 @@ class Prepared:
         for some in _steps(missing, _REMOTE_AT_ONCE if isinstance(self._source, RemoteEmbedder) else _LOCAL_AT_ONCE):
             try:
                 made = await self._made(list(some.values()))
-            except ProviderError as error:
+            except (ProviderError, ConfigError) as error:
                 self._failed(error)
                 raise
+            except Exception as error:
+                self._failed(error)
+                raise ProviderProtocolError(f"{self.name} failed: {error!r}") from error
             self._worked()
             fresh = dict(zip(some, made, strict=True))
             self._lasting.keep(fresh)
@@ -149,17 +152,28 @@ class Prepared:
     async def _made(self, texts: list[str]) -> list[bytes]:
         source = self._source
         if isinstance(source, RemoteEmbedder):
-            vectors = await source.fetch(texts)
-            if self._dimensions not in (0, vectors.shape[-1]):
+            made = _rows(await source.fetch(texts), len(texts), source.name)
+            numbers = len(made[0]) // 2 if made else self._dimensions
+            if self._dimensions not in (0, numbers):
                 raise ProviderProtocolError(
-                    f"{source.name} gives vectors of {vectors.shape[-1]} numbers now; those kept have {self._dimensions}; "
+                    f"{source.name} gives vectors of {numbers} numbers now; those kept have {self._dimensions}; "
                     "set embedding.dimensions, which begins anew"
                 )
         else:
-            vectors = await asyncio.to_thread(source.embed, texts)
-        made = _rows(vectors, len(texts), source.name)
-        self._dimensions = self._dimensions or vectors.shape[-1]
+            made = _rows(await asyncio.to_thread(source.embed, texts), len(texts), source.name)
+        self._dimensions = self._dimensions or (len(made[0]) // 2 if made else 0)
         return made
+
+    def _made_now(self, source: Embedder, missing: Mapping[bytes, str]) -> dict[bytes, bytes]:
+        """Of a local source, in the midst of a selection; nothing where it fails, or just did."""
+        if self._clock() < self._down_until:
+            return {}
+        try:
+            made = _rows(source.embed(list(missing.values())), len(missing), source.name)
+        except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; nobody's request fails for it
+            self._failed(error)
+            return {}
+        return dict(zip(missing, made, strict=True))
 
     def _lacking(self, texts: Sequence[str]) -> dict[bytes, str]:
         keys = [_key(text) for text in texts]
@@ -210,13 +224,17 @@ class Prepared:
         self._down_until = self._clock() + PAUSE
         if not self._down:
             self._down = True
-            said = str(error) or f"no answer within {self._patience:g} s"
+            said = _told(error) or f"no answer within {self._patience:g} s"
             log.warning("embedder_failed", embedder=self.name, error=said, until_it_works="words alone find the tools")
 
     def _worked(self) -> None:
         if self._down:
             self._down = False
             log.info("embedder_works_again", embedder=self.name)
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, ToolcaddieError | TimeoutError) else repr(error)
 
 
 class _Table:
@@ -260,7 +278,12 @@ def _steps(texts: Mapping[bytes, str], size: int) -> Iterator[dict[bytes, str]]:
 
 def _rows(vectors: Any, count: int, name: str) -> list[bytes]:
     """Each row as half floats. Raises `ConfigError` for what is no array of so many rows of at most length 1."""
-    given = np.asarray(vectors)
+    try:
+        given = np.asarray(vectors, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the embedder {name!r} gave a {type(vectors).__name__} that is no array of numbers"
+        ) from error
     if given.ndim != 2 or len(given) != count:
         raise ConfigError(f"the embedder {name!r} gave an array of shape {given.shape} for {count} texts")
     if not (np.abs(given) < _TOO_LONG).all():  # what is no number is not below anything
