@@ -240,6 +240,23 @@ def test_links_follow_a_changed_catalog_and_are_those_of_one_made_anew() -> None
     assert back.of(0) == first.of(0)
 
 
+def test_nothing_is_left_of_tools_that_come_and_go() -> None:
+    stays = [tool("get_clients_list"), tool("freeze_membership", needs=("client_id",)), *fillers(20)]
+
+    def catalog(number: int) -> Catalog:
+        passing = tool(f"list_thing{number}s", gives=holding(f"thing{number}_id", f"other{number}_id"))
+        return Catalog.of([*stays, passing])
+
+    links = Links(catalog(0))
+    for number in range(1, 50):
+        links = links.changed(CatalogChange.between(catalog(number - 1), catalog(number)))
+
+    def kept(of: Links) -> dict[str, int]:
+        return {name: len(table) for name, table in vars(of).items() if isinstance(table, dict)}
+
+    assert kept(links) == kept(Links(catalog(49)))
+
+
 def test_a_schema_of_any_shape_does_no_harm() -> None:
     deep: Any = {"type": "object", "properties": {}}
     for _ in range(300):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -119,7 +120,6 @@ class Links:
         """Those of the catalog after the change; only what is new is read."""
         after = object.__new__(Links)
         after._begin(change.after, dict(self._named), dict(self._returned))
-        after._stem.update(self._stem)
         own: set[Any] = set()
         for position in change.removed.tolist():
             after._forget(change.before.tools[position], own)
@@ -129,7 +129,6 @@ class Links:
 
     def _begin(self, catalog: Catalog, named: _Named, returned: _Returned) -> None:
         self._catalog = catalog
-        self._stem: dict[str, str] = {}
         self._named = named
         """By the thing its name ends in: finding tools, the stems of their names, and what such a name is worth as evidence
         for each of its stems that is asked for. What two catalogs share is copied before it is changed."""
@@ -203,7 +202,7 @@ class Links:
         for name in dict.fromkeys(word for text in texts for word in _WORD_OF_CODE.findall(text[:4_000])):
             giver = self._catalog.position(name)
             if giver is not None and giver != position and self._finds(giver):
-                stems = {self._stem_of(word) for word in split_words(name)}
+                stems = {_stem_of(word) for word in split_words(name)}
                 gives = next((need.parameter for need in needs if stems.issuperset(need.stems)), "")
                 reason = f"is named by {tool.name}" + (f" for its {gives}" if gives else "")
                 yield Link(giver=giver, parameter=gives or name, weight=_NAMED, reason=reason)
@@ -258,22 +257,22 @@ class Links:
     def _forget(self, tool: Tool, own: set[Any]) -> None:
         words = split_words(tool.name)
         for thing in self._finding(words):
-            _owned(self._named, thing, own).pop(tool.name, None)
+            _without(self._named, thing, tool.name, own)
         for stems in self._outputs(tool, words):
-            _owned(self._returned, stems, own).pop(tool.name, None)
+            _without(self._returned, stems, tool.name, own)
 
     def _finding(self, words: Sequence[str]) -> dict[str, tuple[frozenset[str], float]]:
         """The thing that the name of a finding tool ends in: `get_clients_list` and `listClients` end in a client."""
         found: dict[str, tuple[frozenset[str], float]] = {}
         if not _LOGS_IN.isdisjoint(words):
-            passes = map(self._stem_of, sorted(_PASSES))
+            passes = map(_stem_of, sorted(_PASSES))
             found.update((thing, (frozenset({thing}), _SAYS_SO)) for thing in passes)
         says = [word for word in words if word not in _FINDS and word not in _NO_HEAD]
         if says and not _FINDS.isdisjoint(words):
             last = says[-1]
             several = last in _PASSES or (last.endswith("s") and not last.endswith("ss"))
             sure = 1.0 if several or not _SEVERAL.isdisjoint(words) else _ONE
-            found[self._stem_of(last)] = frozenset(map(self._stem_of, says)), _SAYS_SO * sure / len(says)
+            found[_stem_of(last)] = frozenset(map(_stem_of, says)), _SAYS_SO * sure / len(says)
         return found
 
     def _needs(self, position: int) -> tuple[_Need, ...]:
@@ -288,7 +287,7 @@ class Links:
                 words = [word for word in split_words(tool.name) if word not in _FINDS and word not in _NO_HEAD]
                 thing = tuple(words[1:] if len(words) > 1 else words)
             if thing:
-                yield _Need(parameter=name, stems=tuple(self._stem_of(word) for word in thing))
+                yield _Need(parameter=name, stems=tuple(_stem_of(word) for word in thing))
 
     def _outputs(self, tool: Tool, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
         """The things whose ids a tool's output holds: `membership_id` anywhere, `id` in an object that is a membership."""
@@ -301,14 +300,14 @@ class Links:
             if thing == ():
                 thing = tuple(split_words(owner)) or tuple(about)
             if thing:
-                found[tuple(self._stem_of(word) for word in thing)] = None
+                found[tuple(_stem_of(word) for word in thing)] = None
         yield from found
 
-    def _stem_of(self, word: str) -> str:
-        """Names of code are English, whatever the descriptions are."""
-        if (known := self._stem.get(word)) is None:
-            known = self._stem[word] = stems_of([word], ("english",))[0][0]
-        return known
+
+@lru_cache(maxsize=16_384)
+def _stem_of(word: str) -> str:
+    """Names of code are English, whatever the descriptions are."""
+    return stems_of([word], ("english",))[0][0]
 
 
 def _owned(table: dict[K, dict[str, V]], key: K, own: set[Any] | None) -> dict[str, V]:
@@ -317,6 +316,13 @@ def _owned(table: dict[K, dict[str, V]], key: K, own: set[Any] | None) -> dict[s
         own.add(key)
         table[key] = dict(table.get(key, {}))
     return table.setdefault(key, {})
+
+
+def _without(table: dict[K, dict[str, V]], key: K, name: str, own: set[Any]) -> None:
+    part = _owned(table, key, own)
+    part.pop(name, None)
+    if not part:  # or what no tool speaks of any longer would stay for good
+        del table[key]
 
 
 def lifted(
