@@ -212,6 +212,18 @@ def test_a_ranker_from_outside_takes_part_and_cannot_reveal_what_is_hidden(view_
     assert selection.tools[0].reasons == ("it ends in 7",)
 
 
+@pytest.mark.parametrize("weight", [-1.0, float("nan"), float("inf")])
+def test_a_weight_that_weighs_nothing_sensible_is_refused_at_once(weight):
+    with pytest.raises(ConfigError, match="bm25 is"):
+        Selector(SelectionSettings(weights={"bm25": weight}))
+
+
+@pytest.mark.parametrize("floor", [-0.1, 1.1, float("nan")])
+def test_a_floor_that_nothing_or_everything_is_under_is_refused_at_once(floor):
+    with pytest.raises(ConfigError, match="nothing_fits is"):
+        Selector(SelectionSettings(nothing_fits=floor))
+
+
 def test_a_ranker_nobody_brought_is_refused_at_once():
     with pytest.raises(ConfigError, match=r"no ranker 'tarot'.*bm25, categories"):
         Selector(SelectionSettings(rankers=("categories", "tarot")))

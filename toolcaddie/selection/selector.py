@@ -7,6 +7,7 @@ same answer in every process.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -154,6 +155,12 @@ class Selector:
         if unknown := [name for name in self.settings.weights if name not in {*_MAY_WEIGH, *self._factories}]:
             known = sorted({*_MAY_WEIGH, *self._factories})
             raise ConfigError(f"selection.weights: no ranker {unknown[0]!r}; there are {', '.join(known)}")
+        for name, weight in self.settings.weights.items():
+            if not 0 <= weight < math.inf:  # what is no number is neither
+                raise ConfigError(f"selection.weights: {name} is {weight}; a weight is a number from 0 up")
+        least = self.settings.nothing_fits
+        if least is not None and not 0 <= least <= 1:
+            raise ConfigError(f"selection.nothing_fits is {least}; give a number from 0 to 1")
         self._indexes = IndexCache(self._make_index)
 
     def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection:
