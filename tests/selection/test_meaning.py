@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from toolcaddie.catalog import Catalog, View
+from toolcaddie.errors import ConfigError
 from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import LEXICAL, SelectionSettings
-from toolcaddie.selection import embedding
+from toolcaddie.selection import embedding, static
 from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.static import word_table
 from toolcaddie.tool_types import Tool
@@ -115,3 +118,17 @@ def test_an_embedder_of_ones_own_takes_part() -> None:
     selector = Selector(SelectionSettings(rankers=("embedding",)), {"embedding": embedding.factory(Letters())})
     found = selector.ranked(_view(), _asked("parrots"), 5).tools
     assert [hit.tool.name for hit in found] == ["play_music"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x03\x04 half of it", b"no table at all"])
+def test_a_damaged_table_is_named(content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "words.npz"
+    if content is not None:
+        file.write_bytes(content)
+    monkeypatch.setattr(static, "_FILE", file)
+    word_table.cache_clear()
+    try:
+        with pytest.raises(ConfigError, match=r"words\.npz cannot be read .* install that again"):
+            _best("will it rain tomorrow")
+    finally:
+        word_table.cache_clear()

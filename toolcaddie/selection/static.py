@@ -8,6 +8,8 @@ made it. Words are cut into pieces as that model does (WordPiece, Schuster and N
 from __future__ import annotations
 
 import re
+import zipfile
+import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.catalog import Catalog
+from toolcaddie.errors import ConfigError
 from toolcaddie.ports import Ranker
 from toolcaddie.selection.embedding import Belief, Embedding
 from toolcaddie.selection.postings import postings_of
@@ -85,9 +88,12 @@ class WordTable:
 
 @lru_cache(maxsize=1)
 def word_table() -> WordTable:
-    """The table, read when first asked for (some 50 ms, 7 MB)."""
-    with np.load(_FILE) as stored:
-        return WordTable(str(stored["pieces"]).split("\n"), stored["rows"], stored["scales"])
+    """The table, read when first asked for (some 50 ms, 7 MB). Raises `ConfigError` where the file is damaged."""
+    try:
+        with np.load(_FILE) as stored:
+            return WordTable(str(stored["pieces"]).split("\n"), stored["rows"], stored["scales"])
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise ConfigError(f"{_FILE} cannot be read ({error}); it comes with toolcaddie: install that again") from error
 
 
 def factory(catalog: Catalog) -> Ranker:
