@@ -12,10 +12,12 @@ from toolcaddie.audit.trail import Trail
 from toolcaddie.errors import ConfigError
 from toolcaddie.functions import FunctionSource, tool
 from toolcaddie.message import Message
+from toolcaddie.ports import EventRecord
 from toolcaddie.presets import PRESETS
 from toolcaddie.run import Principal, RunRequest
 from toolcaddie.runtime import Runtime
 from toolcaddie.selection.learned import Experience, Fit, LearningSettings, entries_of_trail
+from toolcaddie.selection.learned.experience import owner_of
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 
@@ -202,3 +204,22 @@ async def test_the_trail_teaches_what_the_runs_would_have(tmp_path: Path):
     assert [entry.owner for entry in later.past().kept] == [entry.owner for entry in live.past().kept]
     assert [entry.group for entry in later.past().kept] == [entry.group for entry in live.past().kept]
     assert [words for _, words in later.sample()] == [words for _, words in live.sample()]
+
+
+async def test_a_row_of_the_trail_that_nobody_can_read_costs_that_run_only(tmp_path: Path) -> None:
+    async with Database(f"sqlite:///{tmp_path / 'trail.db'}") as database:
+        for name, history in (("good", []), ("bad", None), ("worse", [{"called": 5}])):
+            said = {"message": "freeze my abo", "principal": {"id": "ann"}, "preset": "default", "history": history}
+            for seq, (kind, data) in enumerate(
+                [("run_started", said), ("tools_selected", {}), ("call_finished", {"name": "freeze"})]
+            ):
+                database.events.append(EventRecord(run_id=name, seq=seq, at=1.0, kind=kind, data=data))
+        await database.events.flush()
+        assert len(await database.events.runs()) == 3
+        (entry,) = await entries_of_trail(database.events, most_runs=10)
+    assert [tool.name for tool in entry.tools] == ["freeze"]
+
+
+def test_no_principal_can_be_taken_for_another() -> None:
+    assert owner_of(Principal(tenant="a\0b", id="c")) != owner_of(Principal(tenant="a", id="b\0c"))
+    assert owner_of(Principal(id="a\ud800")) != owner_of(Principal(id="a?"))

@@ -101,9 +101,10 @@ class Embedding:
         if not weights.any() or not len(self._vectors):
             return np.zeros(len(self._vectors), dtype=np.float32)
         vectors = _floats(self._embedder.embed([text for text, _ in said]))
-        asked = np.stack([_unit(weights @ vectors), vectors[0]])
-        cosines, current = self._rows.cosines(asked, mask)
-        near: Floats = np.maximum(cosines - self._usual(asked[0], mask), np.float32(0.0))
+        asked = vectors[0] if len(said) == 1 else _unit(weights @ vectors)
+        cosines = self._rows.cosines(asked, mask)
+        current = cosines if len(said) == 1 else self._rows.cosines(vectors[0], mask)
+        near: Floats = np.maximum(cosines - self._usual(asked, mask), np.float32(0.0))
         if mask is not None:
             near[~mask] = 0.0
         best = near.max()

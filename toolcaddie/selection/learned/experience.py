@@ -357,7 +357,7 @@ class Experience:
 
 def owner_of(principal: Principal | None) -> int:
     """The number of a principal; nobody in particular has that of the operator's log."""
-    return EVERYBODY if principal is None else _hashed(f"{principal.tenant}\0{principal.id}")
+    return EVERYBODY if principal is None else _hashed(principal.tenant, principal.id)
 
 
 def tenant_of(principal: Principal | None) -> int:
@@ -426,6 +426,8 @@ def _level(sizes: Sequence[int], most: int) -> int:
     return low
 
 
-def _hashed(text: str) -> int:
-    """A positive number that nobody makes another text have."""
-    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "big") >> 1 or 1
+def _hashed(*parts: str) -> int:
+    """A positive number that nobody makes other parts have: where one ends is told by its length."""
+    encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
+    whole = b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
+    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "big") >> 1 or 1

@@ -143,7 +143,11 @@ async def entries_of_trail(trail: EventLog, *, most_runs: int, window: int = 8, 
         for record in await trail.records(some, _KINDS):
             of_run.setdefault(record.run_id, []).append(record)
         for run_id in some:
-            entry = _entry_of(of_run.get(run_id, ()), window, window_user)
+            try:
+                entry = _entry_of(of_run.get(run_id, ()), window, window_user)
+            except (AttributeError, KeyError, TypeError, ValueError) as error:  # a row written by who knows whom
+                log.warning("run_not_learned_from", run_id=run_id, error=str(error))
+                continue
             if entry is not None:
                 entries.append(entry)
     return entries[::-1]
