@@ -134,8 +134,8 @@ def test_two_catalogs_with_one_tool_name_are_refused_by_name(toolcaddie: Command
     _write_catalog(Path("two.jsonl"), 2)
     line = toolcaddie.refused("select", "x", "--catalog", "one.jsonl", "--catalog", "two.jsonl")
     assert "'archive_0'" in line
-    assert "'one'" in line
-    assert "'two'" in line
+    assert "'one.jsonl'" in line
+    assert "'two.jsonl'" in line
 
 
 def test_the_text_form_is_a_table_and_a_sum(toolcaddie: CommandLine) -> None:

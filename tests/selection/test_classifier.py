@@ -234,7 +234,7 @@ async def test_when_needed_it_is_asked_only_where_the_words_found_nothing(upstre
     runtime = Runtime(provider=provider, sources=[source()], preset=with_classify("needed"), classifier=classifier)
     await runtime.run("a page of the web")
     assert server.bodies == []
-    await runtime.run("xyzzy plugh")
+    await runtime.run("zzqx qqvv")
     assert len(server.bodies) == 1
     assert "github_0" in sent(provider, 1)
     assert "notes_0" not in sent(provider, 1)

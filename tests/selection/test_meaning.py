@@ -132,3 +132,26 @@ def test_a_damaged_table_is_named(content: bytes | None, tmp_path: Path, monkeyp
             _best("will it rain tomorrow")
     finally:
         word_table.cache_clear()
+
+
+def test_a_ranker_by_words_brings_its_tool_in_against_weak_meaning() -> None:
+    class Sure:
+        """Knows one tool and says so."""
+
+        name = "sure"
+
+        def scores(self, words, mask):
+            return np.array([float(tool.name == "send_invoice") for tool in TOOLS], dtype=np.float32)
+
+        def reasons(self, words, positions):
+            return [("sure of it",)] * len(positions)
+
+    selector = Selector(SelectionSettings(rankers=(*LEXICAL, "static", "sure")), {"sure": lambda catalog: Sure()})
+    found = selector.ranked(_view(), _asked("he is 12 kilos now"), 5).tools
+    assert "send_invoice" in [hit.tool.name for hit in found]
+
+
+def test_the_name_of_a_catalog_file_is_no_word_of_its_tools() -> None:
+    tools = [Tool(name=tool.name, description=tool.description, source="vet.jsonl") for tool in TOOLS]
+    selector = Selector(SelectionSettings(rankers=LEXICAL))
+    assert selector.ranked(_view(*tools), _asked("the vet sneezes"), 5).tools == ()

@@ -101,3 +101,16 @@ def test_a_name_used_twice_is_refused():
 def test_a_message_with_an_unknown_role_is_refused_by_its_place():
     with pytest.raises(RequestError, match=r"messages\[0\].*'boss'"):
         Picker.of(TOOLS).pick([{"role": "boss", "content": "hi"}])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"exclude": "send_invoice"}, "exclude"),
+        ({"max_tools": -1}, "max_tools"),
+        ({"messages": None}, "messages"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(wrong, named):
+    with pytest.raises(RequestError, match=named):
+        Picker.of(TOOLS).pick(**{"messages": "freeze", **wrong})

@@ -13,6 +13,9 @@ from toolcaddie.evaluation.metrics import Estimate, mean_of
 FALSE_NOTHING = 0.02
 """Requests that some tool serves of which a floor may say that none does."""
 
+LEAST_SERVED, LEAST_OTHERS = 50, 20
+"""Requests of each kind under which a floor would be a guess."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FittedFloor:
@@ -27,12 +30,12 @@ class FittedFloor:
 
 def fitted_floor(fits: Sequence[float], served: Sequence[bool], groups: Sequence[str]) -> FittedFloor | None:
     """The highest floor that says "nothing" to at most `FALSE_NOTHING` of the requests some tool serves; None where there
-    are none of the other kind, so that nothing is to be won.
+    are too few of them or of the others to say.
 
     `fits`: how well the best tool was said to fit each request, 0 to 1. `served`: whether some tool does.
     """
     values, right = np.asarray(fits, dtype=np.float64), np.asarray(served, dtype=np.bool_)
-    if right.all() or not right.any():
+    if right.sum() < LEAST_SERVED or (~right).sum() < LEAST_OTHERS:
         return None
     # Just under the fit of the first request that must still be served.
     floor = float(np.floor(np.sort(values[right])[int(FALSE_NOTHING * right.sum())] * 1e4) / 1e4)

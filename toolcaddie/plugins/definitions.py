@@ -52,7 +52,7 @@ def read_jsonl(path: Path) -> ToolSource:
     for number, line in _lines(path):
         where = f"{path}:{number}"
         try:
-            tool = _tool(line, source=path.stem)
+            tool = _tool(line, source=path.name)
             check_tool(tool)
         except (msgspec.DecodeError, UnicodeError, RecursionError, CatalogError) as error:
             wrong.append(f"{where}: {_said(error)}")
@@ -66,7 +66,7 @@ def read_jsonl(path: Path) -> ToolSource:
         raise CatalogError("\n".join(wrong[:_SHOWN_ERRORS]) + more)
     if not tools:
         raise CatalogError(f"{path} holds no tools; write one JSON object a line with name, description and parameters")
-    return DefinitionSource(path.stem, tools, origin=str(path))
+    return DefinitionSource(path.name, tools, origin=str(path))
 
 
 def _said(error: Exception) -> str:

@@ -48,7 +48,7 @@ def document(tool: Tool, catalog: Catalog) -> dict[str, list[str]]:
     """The words of a tool by the field they stand in."""
     category = catalog.category(tool.category) if tool.category is not None else None
     grouped = [category.name, category.description, *category.keywords] if category is not None else []
-    if tool.source not in ("local", CLIENT_SOURCE):
+    if tool.source not in ("local", CLIENT_SOURCE) and "." not in tool.source:  # a file's name is nobody's word
         grouped.append(tool.source)
     names, details = _schema_texts(tool.input_schema)
     texts: dict[str, Sequence[str]] = {

@@ -68,8 +68,16 @@ class Picker:
     ) -> Picked:
         """The tools for a message, or for a conversation that ends with it (`Message`s or OpenAI's dicts).
 
+        Where nothing fits (`picked.selection.no_match`) the default categories are given, and without these no tool at all:
+        leave `tools` out of your request then.
+
         `max_tokens` bounds the definitions together, by estimate; `exclude` leaves out what was sent already.
         """
+        if isinstance(exclude, str):
+            raise RequestError(f"exclude takes names in a list or set, not one text: [{exclude!r}]", param="exclude")
+        for name, limit in (("max_tools", max_tools), ("max_tokens", max_tokens), ("provider_cap", provider_cap)):
+            if limit is not None and limit < 0:
+                raise RequestError(f"{name} is {limit}; give 0 or more, or None for no limit", param=name)
         query = SelectionQuery(messages=_messages(messages), exclude=frozenset(exclude))
         budget = Budget(max_tools=max_tools, max_tokens=max_tokens, provider_cap=provider_cap)
         selection = self.selector.select(View(catalog=self.catalog), query, budget)
@@ -93,6 +101,8 @@ def tool_of(definition: JsonObject, *, at: int = 0) -> Tool:
 
 
 def _messages(messages: str | Sequence[Message | JsonObject]) -> tuple[Message, ...]:
+    if not isinstance(messages, Sequence):
+        raise RequestError(f"messages: a text or a list of messages, not {type(messages).__name__}", param="messages")
     if isinstance(messages, str):
         return (Message(role="user", content=messages),)
     return tuple(

@@ -35,7 +35,10 @@ what it gives its best: half of any catalog is nearer than the median."""
 NOTHING_FITS = 0.03
 """What the words must give the best tool, unless a keyword hit. Below it the request shares hardly a word with any tool."""
 
-UNRELATED = 0.18
+WORDS_FIT = 0.25
+"""From here on the words alone say that something fits, whatever the others say."""
+
+UNRELATED = 0.15
 """What a ranker beside the words must give the best tool, so far as it counts: unrelated texts are this near by chance."""
 
 
@@ -115,7 +118,8 @@ def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None =
         scores = blended(scores, weights.get(name, 1.0))
     much = sum(beside.values())
     usual = (NOTHING_FITS + much * UNRELATED) / (1 + much) if nothing_fits is None else nothing_fits
-    return Scored(signals=signals, scores=scores, floor=_floor(scores, 0.0 if said.matched else usual))
+    certain = said.matched or (nothing_fits is None and float(by_words.max(initial=0.0)) >= WORDS_FIT)
+    return Scored(signals=signals, scores=scores, floor=_floor(scores, 0.0 if certain else usual))
 
 
 def weights_of(said: Said, weights: Mapping[str, float]) -> dict[str, float]:

@@ -146,7 +146,7 @@ def command(
         if report is not None:
             note(f"wrote {report}")
     if write is not None and weights is not None:
-        _write_weights(write, weights)
+        _write_weights(write, weights, assessed[0].floor())
     if min_recall is not None:
         _gate(assessed[0], at, min_recall)
 
@@ -198,11 +198,16 @@ def _fit_told(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
     }
 
 
-def _write_weights(path: Path, weights: Fitted) -> None:
-    if not weights.recommended:
-        note(f"{path} is not written: no weights gain beyond chance")
+def _write_weights(path: Path, weights: Fitted, floor: FittedFloor | None) -> None:
+    found = "" if floor is None else f"[selection]\nnothing_fits = {floor.floor:.4g}\n"
+    if weights.recommended:
+        found += ("\n" if found else "") + fragment(weights.weights)
+    if not found:
+        note(
+            f"{path} is not written: no weights gain beyond chance, and no request without a right tool asks for a floor"
+        )
         return
-    _write(path, fragment(weights.weights))
+    _write(path, found)
     note(f"wrote {path}; put it into toolcaddie.toml")
 
 
