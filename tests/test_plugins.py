@@ -138,7 +138,7 @@ def test_a_file_of_definitions_is_a_catalog(folder: Path) -> None:
     source = loaded(write(folder / "mine.jsonl", LINES[0], "", LINES[1], "   ", LINES[2]))
     add, listing, wired = source.tools()
     assert source.name == "mine.jsonl"
-    assert (add.name, add.description, add.category, add.source) == ("add", "Add.", None, "mine")
+    assert (add.name, add.description, add.category, add.source) == ("add", "Add.", None, "mine.jsonl")
     assert add.input_schema["properties"] == {"a": {"type": "integer"}}
     assert (listing.category, listing.hints, listing.tags, listing.core) == ("lists", ("show",), ("x",), True)
     assert listing.annotations.read_only is True
