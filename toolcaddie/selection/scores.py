@@ -7,9 +7,11 @@ lost where the other speaks loudly. How well the best tool fits is a mean of wha
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +24,10 @@ from toolcaddie.selection.index import CatalogIndex
 
 Floats = npt.NDArray[np.float32]
 
-WEIGHTS: Mapping[str, float] = {"categories": 0.5, "characters": 0.7, "mentions": 0.4}
-"""What a ranker counts beside a ranker that counts 1. A keyword says which drawer, words say which tool in it."""
+WEIGHTS_FILE = Path(__file__).with_name("weights.toml")
+
+WEIGHTS: Mapping[str, float] = tomllib.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
+"""What a ranker counts beside a ranker that counts 1; of one that weighs itself, the factor."""
 
 FLOOR = 0.05
 """A tool that scores less than this part of the best one is left out: it shares a common word with the request, no more."""
@@ -107,7 +111,7 @@ def signals_of(index: CatalogIndex, names: Sequence[str], words: QueryWords, fou
 def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None = None) -> Scored:
     """One score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
     signals = said.signals
-    beside = {name: own * weights.get(name, 1.0) for name, own in said.own.items()}
+    beside = {name: own * weights.get(name, WEIGHTS.get(name, 1.0)) for name, own in said.own.items()}
     factors = {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in signals if name not in beside}
     total = sum(factors.values())
     by_words = np.zeros(len(next(iter(signals.values()), ())), dtype=np.float32)
@@ -115,7 +119,7 @@ def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None =
         by_words += signals[name] * np.float32(factor / total if total else 0.0)
     scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, signals)
     for name, blended in said.last.items():
-        scores = blended(scores, weights.get(name, 1.0))
+        scores = blended(scores, weights.get(name, WEIGHTS.get(name, 1.0)))
     much = sum(beside.values())
     usual = (NOTHING_FITS + much * UNRELATED) / (1 + much) if nothing_fits is None else nothing_fits
     certain = said.matched or (nothing_fits is None and float(by_words.max(initial=0.0)) >= WORDS_FIT)
@@ -124,7 +128,7 @@ def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None =
 
 def weights_of(said: Said, weights: Mapping[str, float]) -> dict[str, float]:
     """What each of these rankers counts with these weights in place of those that ship."""
-    return {name: weights.get(name, 1.0 if name in said.own else WEIGHTS.get(name, 1.0)) for name in said.signals}
+    return {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in said.signals}
 
 
 def _joined(by_words: Floats, beside: Mapping[str, float], signals: Mapping[str, Floats]) -> Floats:

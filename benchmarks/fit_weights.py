@@ -1,0 +1,71 @@
+"""What the rankers by words should count, over all labelled sets at once: whether the weights that ship stand.
+
+python -m benchmarks.fit_weights [--write]
+
+As many requests of each set's development part, drawn with a fixed seed, so that no set outvotes another. `--write` puts the
+weights found into `toolcaddie/selection/weights.toml`; they differ from those there only where that gains beyond chance on
+requests they were not found on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from pathlib import Path
+
+from benchmarks.labelled import SETS, bench_folder
+from toolcaddie.catalog import Catalog, View
+from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
+from toolcaddie.evaluation.fit import Case, by_selection, case_of, fitted
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.presets import PRESETS
+from toolcaddie.selection.scores import WEIGHTS_FILE, weights_of
+from toolcaddie.selection.selector import Selector
+
+OF_EACH = 150
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Fit what the rankers count to the labelled sets.")
+    parser.add_argument("--write", action="store_true", help=f"write {WEIGHTS_FILE.name}")
+    write = parser.parse_args().write
+    folder = bench_folder()
+    if folder is None:
+        print("skipped: no folder shared/bench beside the project; point TOOLCADDIE_SHARED at it", file=sys.stderr)
+        return
+    cases: list[Case] = []
+    start: dict[str, float] = {}
+    for name in SETS:
+        found, start = _cases(folder / "sets" / name, name)
+        cases += found
+    fit = fitted(cases, by_selection, start)
+    for name, weight in fit.weights.items():
+        print(f"{name:<12} {fit.start[name]:.3g} -> {weight:.3g}")
+    print(f"gain on requests not seen: {fit.gain.value:+.4f} [{fit.gain.low:+.4f}, {fit.gain.high:+.4f}]")
+    weights = fit.weights if fit.recommended else fit.start
+    print("the fitted ones are better" if fit.recommended else "no gain beyond chance: those that ship stand")
+    if write:
+        comment, *_ = WEIGHTS_FILE.read_text().partition("\n\n")
+        Path(WEIGHTS_FILE).write_text("\n".join([comment, "", *(f"{k} = {v:.3g}" for k, v in weights.items())]) + "\n")
+
+
+def _cases(folder: Path, name: str) -> tuple[list[Case], dict[str, float]]:
+    catalog = Catalog.of(read_tools(folder / "tools.jsonl"), check_schemas=False)
+    view, selector = View(catalog=catalog), Selector(PRESETS["default"].selection)
+    requests = [request for request in read_requests(folder / "queries.dev.jsonl") if request.gold]
+    start: dict[str, float] = {}
+
+    def case(request: LabelledRequest) -> Case:
+        nonlocal start
+        said = selector.said(view, SelectionQuery(messages=request.messages))
+        start = weights_of(said, {})
+        places = [place for tool in request.gold if (place := catalog.position(tool)) is not None]
+        return case_of(said.signals, said.own, places, len(request.gold) - len(places), f"{name}:{request.group}")
+
+    cases = [case(request) for request in random.Random(0).sample(requests, min(OF_EACH, len(requests)))]
+    return cases, start
+
+
+if __name__ == "__main__":
+    main()
