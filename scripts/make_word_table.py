@@ -9,7 +9,8 @@ The texts it learns from are WordNet's glosses and examples, sentences of the do
 installed, and random words side by side; none of them is a request to a tool. The model says what each text means; the table
 begins with each piece's own vector (Minish lab's Model2Vec begins so too), and is fitted by the cosine over the texts, then
 cut to 256 dimensions and to 8 bits. The weights, and so this table, are under Apache-2.0; WordNet's licence allows any use.
-About half an hour on two cores.
+About half an hour on two cores. Which docstrings there are depends on what is installed, so another run gives a like table, not
+the same one. The table that ships was made by these steps one by one; this file was not yet run from end to end.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from toolcaddie.embedders.minilm import minilm, tokenizer
+from toolcaddie.embedders.bert import Bert
+from toolcaddie.embedders.minilm import minilm, tokenizer, weights
 
 GLOSSES, EXAMPLES, DOCSTRINGS, RANDOM = 60_000, 45_000, 25_000, 25_000
 DIMENSIONS = 256
 EPOCHS, BATCH, RATE = 4, 1_024, 0.004
+START, END = 101, 102
+"""Pieces that the model has around every text."""
 FIRST_WORD = 1_996
 """Pieces of the vocabulary before it are marks and single letters; from here on they come by frequency."""
 
@@ -47,9 +51,16 @@ def main() -> None:
     print(f"{len(texts):,} texts; the model reads them", file=sys.stderr)
     model = minilm()
     meant = np.concatenate([model.embed(texts[start : start + 512]) for start in range(0, len(texts), 512)])
-    alone = np.concatenate([model.embed(vocabulary[start : start + 512]) for start in range(0, len(vocabulary), 512)])
+    alone = each_alone(len(vocabulary))
     ids = [encoding.ids[:64] for encoding in pieces.encode_batch(texts, add_special_tokens=False)]
     write(arguments.out, vocabulary, reduced(fitted(alone, ids, meant)))
+
+
+def each_alone(size: int) -> np.ndarray:
+    """What the model makes of each piece by itself, by its number: "##ing" as text would be cut into other pieces."""
+    forward = Bert(weights())
+    framed = np.array([[START, number, END] for number in range(size)])
+    return np.concatenate([forward(framed[at : at + 512]) for at in range(0, size, 512)])
 
 
 def corpus(wordnet: Path, vocabulary: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 a text.
 
 The table (`words.npz`) was fitted so that the sums point where a sentence model's vectors point; `scripts/make_word_table.py`
-made it. Words are cut into pieces as that model does (WordPiece, Schuster and Nakajima 2012): the longest piece first.
+is the recipe. Words are cut into pieces as that model does (WordPiece, Schuster and Nakajima 2012): the longest piece first.
 """
 
 from __future__ import annotations
