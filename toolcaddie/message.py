@@ -21,6 +21,15 @@ class Message:
     tool_call_id: str | None = None
     extra: JsonObject | None = None
     """Wire fields we do not know, kept so that they go out again unchanged."""
+    native: tuple[JsonObject, ...] = ()
+    """An answer in its author's own blocks, in order (reasoning with its signature, text, calls): sent back as they are, the
+    calls among them under the ids of `tool_calls`. Empty: the fields above say all there is."""
+    author: str = ""
+    """`provider:model` that wrote it and that alone is sent its `extra` and `native` again; empty: the caller wrote it."""
+    is_error: bool = False
+    """Of a tool's result: the call went wrong."""
+    revealed: tuple[str, ...] = ()
+    """Of a tool's result: tools of the request that it makes known, where definitions are held back until then."""
 
     @property
     def text(self) -> str:
@@ -40,13 +49,29 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0
     """Of the input tokens, those read from the provider's prompt cache."""
+    written_tokens: int = 0
+    """Of the input tokens, those the provider bills as written to its prompt cache."""
+    reasoning_tokens: int = 0
+    """Of the output tokens, those of reasoning."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
             cached_tokens=self.cached_tokens + other.cached_tokens,
+            written_tokens=self.written_tokens + other.written_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Force:
+    """The answer must call a tool."""
+
+    candidates: tuple[str, ...]
+    """Tools of the request, the likeliest first."""
+    ignored: frozenset[str] = frozenset()
+    """Calls of these do not count (looking for a tool is not using one)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +88,18 @@ class ModelRequest:
     headers: Mapping[str, str] | None = None
     timeout: float | None = None
     """Seconds for the whole answer; None: the provider's own default."""
+    deferred: frozenset[str] = frozenset()
+    """Names in `tools` whose definitions the model is not shown until a result reveals them."""
+    allowed: tuple[str, ...] | None = None
+    """Of `tools`, those that may be called; None: all."""
+    output_schema: JsonObject | None = None
+    """The answer must be JSON of this schema."""
+    cache: bool = False
+    """Mark the prefix as worth keeping, where a provider's prompt cache has to be told."""
+    cache_key: str = ""
+    """Equal for the requests of one conversation, where a provider routes by it; empty: not sent."""
+    force: Force | None = None
+    """For the wrapper that sees to it; a wire does not know it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,19 +117,43 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDelta:
-    """A piece of a streamed answer. `raw` is the provider's own chunk, for doors that pass unknown fields on."""
+    """A piece of a streamed answer. `raw` is the provider's own chunk where that is one of chat completions, for doors that
+    pass unknown fields on."""
 
     text: str = ""
     calls: tuple[CallDelta, ...] = ()
     raw: JsonObject | None = None
+    reasoning: str = ""
+    """Thinking aloud, as far as the provider shows it; never part of the answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One request to a provider on the way to an answer."""
+
+    provider: str
+    model: str
+    how: str = "plain"
+    """The rung of the ladder: plain, nudge, required, named, schema."""
+    outcome: Literal["answered", "not_called", "failed"] = "answered"
+    detail: str = ""
+    usage: Usage = Usage()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """A whole answer. `raw` is the provider's own body (of a stream: what could be gathered), for pass-through."""
+    """A whole answer. `raw` is the provider's own body where that is one of chat completions (of a stream: what could be
+    gathered), for pass-through."""
 
     message: Message
     finish_reason: str = "stop"
+    """'stop', 'tool_calls', 'length', 'content_filter', or a word of the provider's own."""
     usage: Usage = Usage()
+    """Of all `attempts` together, where there were several."""
     model: str = ""
     raw: JsonObject | None = None
+    provider: str = ""
+    """Who answered, where that is not the one who was asked; empty: that one."""
+    attempts: tuple[Attempt, ...] = ()
+    """Every request made for this answer, where a wrapper made several; the last one gave it."""

@@ -25,7 +25,7 @@ from toolcaddie.errors import (
     ProviderUnavailableError,
 )
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
-from toolcaddie.providers import openai_chat
+from toolcaddie.providers import http
 from toolcaddie.providers.chat_wire import message_to_wire
 from toolcaddie.providers.openai_chat import OpenAIChat, from_settings
 from toolcaddie.testing import (
@@ -640,7 +640,7 @@ async def test_a_redirect_to_another_host_is_refused_and_takes_no_key_along() ->
 @pytest.mark.parametrize("limit", ["MAX_ANSWER", "MAX_EVENT"])
 @both_ways
 async def test_an_answer_without_end_fills_no_memory(stream: bool, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai_chat, limit, 100_000)
+    monkeypatch.setattr(http, limit, 100_000)
     step: Any = endless() if limit == "MAX_ANSWER" else Bytes([b"data: " + b"x" * 60_000] + [b"x" * 60_000] * 20)
     if not stream:
         step = garbage(b" " * 100_001)

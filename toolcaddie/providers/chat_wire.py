@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
 
 from toolcaddie.errors import ProviderProtocolError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.providers.http import decoded
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 
@@ -28,31 +29,40 @@ def _plain(value: Any) -> Any:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
-_DECODER = msgspec.json.Decoder()
 _MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 _FUNCTION_FIELDS = frozenset({"name", "arguments"})
 _FUNCTION, _CUSTOM = "function", "custom"
 _DONE = b"[DONE]"
+_ANSWER = "answer"
+"""A name for a schema that has none; the wire wants one."""
 _WHOLE = frozenset({"id", "type", "name"})
 """Texts that never come in pieces, but may come again with each."""
-_QUOTED = 300
-"""So much of an answer we cannot read is shown in the error."""
 
 
 # ---------------------------------------------------------------- out
 
 
-def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool = False) -> bytes:
-    """The body of a request. `usage`: ask a stream for its usage, whatever the caller asked.
+def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool = False, author: str = "") -> bytes:
+    """The body of a request. `usage`: ask a stream for its usage, whatever the caller asked. `author`: who is asked, as
+    `Message.author` says it.
 
     `tools` may hold definitions or `msgspec.Raw`, already encoded ones, which are copied as they are.
     """
-    body: dict[str, Any] = {"model": model, "messages": [message_to_wire(message) for message in request.messages]}
+    messages = [message_to_wire(known_to(message, author)) for message in request.messages]
+    body: dict[str, Any] = {"model": model, "messages": messages}
     if request.tools:
         body["tools"] = list(request.tools)
-    if request.tool_choice is not None:
-        body["tool_choice"] = request.tool_choice
+    choice = _choice(request)
+    if choice is not None:
+        body["tool_choice"] = choice
+    if request.output_schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": _ANSWER, "schema": request.output_schema},
+        }
+    if request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
     for name, value in (request.params or {}).items():
         body.setdefault(name, value)
     if not stream:
@@ -65,10 +75,28 @@ def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool
     return _ENCODER.encode(body)
 
 
+def _choice(request: ModelRequest) -> Any:
+    """The choice, joined with the mask: all tools stay in the request, and so in the provider's cache."""
+    if request.allowed is None or not request.tools or request.tool_choice not in (None, "auto", "required"):
+        return request.tool_choice
+    tools = [{"type": _FUNCTION, _FUNCTION: {"name": name}} for name in request.allowed]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": request.tool_choice or "auto", "tools": tools}}
+
+
 def asks_for_usage(request: ModelRequest) -> bool:
     """Whether the caller itself asked for the usage of a stream."""
     options = (request.params or {}).get("stream_options")
     return isinstance(options, Mapping) and options.get("include_usage") is True
+
+
+def known_to(message: Message, author: str) -> Message:
+    """The message without what another provider put into it: this one would refuse fields it never wrote."""
+    if not message.author or message.author == author:
+        return message
+    calls = tuple(
+        call if call.extra and "type" in call.extra else replace(call, extra=None) for call in message.tool_calls
+    )
+    return replace(message, tool_calls=calls, extra=None)
 
 
 def message_to_wire(message: Message) -> dict[str, Any]:
@@ -118,10 +146,15 @@ class _CachedTokens(msgspec.Struct):
     cached_tokens: int | None = None
 
 
+class _ReasoningTokens(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _CachedTokens | None = None
+    completion_tokens_details: _ReasoningTokens | None = None
 
 
 class _Completion(msgspec.Struct):
@@ -164,21 +197,6 @@ class _Chunk(msgspec.Struct):
 _Shape = TypeVar("_Shape")
 
 
-def decoded(data: bytes, *, who: str) -> dict[str, Any]:
-    """The JSON object in `data`. Raises `ProviderProtocolError` for garbage, and for an error object where an answer was due."""
-    try:
-        value = _DECODER.decode(data)
-    except msgspec.DecodeError as error:
-        raise ProviderProtocolError(
-            f"{who} answered with something that is not JSON: {_quoted(data)}", body=data
-        ) from error
-    if not isinstance(value, dict):
-        raise ProviderProtocolError(f"{who} answered with {type(value).__name__}, not a JSON object: {_quoted(data)}")
-    if value.get("error"):
-        raise ProviderProtocolError(f"{who} broke off with an error: {error_message(data)}", body=data)
-    return value
-
-
 def _shaped(raw: JsonObject, shape: type[_Shape], who: str) -> _Shape:
     try:
         return msgspec.convert(raw, shape)
@@ -188,24 +206,8 @@ def _shaped(raw: JsonObject, shape: type[_Shape], who: str) -> _Shape:
         ) from error
 
 
-def error_message(body: bytes) -> str:
-    """What an error body says, in one line: OpenAI's shape, its common variations, or the beginning of the text."""
-    try:
-        value = _DECODER.decode(body)
-    except msgspec.DecodeError:
-        return _quoted(body)
-    error = value.get("error", value) if isinstance(value, dict) else value
-    if isinstance(error, dict):
-        error = error.get("message") or error.get("detail") or error
-    return error if isinstance(error, str) else _quoted(body)
-
-
-def _quoted(body: bytes) -> str:
-    return " ".join(body[:_QUOTED].decode(errors="replace").split()) or "an empty body"
-
-
-def reply_from_wire(body: bytes, *, who: str) -> ModelReply:
-    """A whole answer. `raw` is the decoded body."""
+def reply_from_wire(body: bytes, *, who: str, author: str = "") -> ModelReply:
+    """A whole answer of `author`. `raw` is the decoded body."""
     raw = decoded(body, who=who)
     answer = _shaped(raw, _Completion, who)
     if not answer.choices:
@@ -218,7 +220,11 @@ def reply_from_wire(body: bytes, *, who: str) -> ModelReply:
     )
     return ModelReply(
         message=Message(
-            role="assistant", content=_content(choice.message.content), tool_calls=calls, extra=_message_extra(wire)
+            role="assistant",
+            content=_content(choice.message.content),
+            tool_calls=calls,
+            extra=_message_extra(wire),
+            author=author,
         ),
         finish_reason=choice.finish_reason or _finish_of(calls),
         usage=_usage(answer.usage),
@@ -286,8 +292,12 @@ def _usage(wire: _Usage | None) -> Usage:
     if wire is None:
         return Usage()
     cached = wire.prompt_tokens_details.cached_tokens if wire.prompt_tokens_details else None
+    reasoning = wire.completion_tokens_details.reasoning_tokens if wire.completion_tokens_details else None
     return Usage(
-        input_tokens=wire.prompt_tokens or 0, output_tokens=wire.completion_tokens or 0, cached_tokens=cached or 0
+        input_tokens=wire.prompt_tokens or 0,
+        output_tokens=wire.completion_tokens or 0,
+        cached_tokens=cached or 0,
+        reasoning_tokens=reasoning or 0,
     )
 
 
@@ -353,10 +363,11 @@ class Gathering:
     carries an id or a name that the call at its index does not have, and otherwise continues one.
     """
 
-    def __init__(self, *, who: str, show_usage: bool) -> None:
+    def __init__(self, *, who: str, show_usage: bool, author: str = "") -> None:
         self.done = False
         """[DONE] has come, or an end that may stand for it."""
         self._who = who
+        self._author = author
         self._show_usage = show_usage
         self._head: dict[str, Any] = {}
         self._message: JsonObject = {}
@@ -470,7 +481,13 @@ class Gathering:
         if not self._answered:
             raise ProviderProtocolError(f"{self._who} streamed no choice")
         calls = tuple(call.whole() for call in self._calls)
-        message = Message(role="assistant", content=self._content(), tool_calls=calls, extra=self._message or None)
+        message = Message(
+            role="assistant",
+            content=self._content(),
+            tool_calls=calls,
+            extra=self._message or None,
+            author=self._author,
+        )
         finish = self._finish_reason or _finish_of(calls)
         return ModelReply(
             message=message,

@@ -3,6 +3,7 @@
 Shipped, because whoever builds on Toolcaddie needs the same two.
 """
 
+from toolcaddie.testing.chat import CHAT
 from toolcaddie.testing.provider import ScriptedProvider
 from toolcaddie.testing.script import Reply, ScriptError, call, calls, say
 from toolcaddie.testing.strict import refusal_of
@@ -17,14 +18,17 @@ from toolcaddie.testing.upstream import (
     paced,
     refuse,
 )
+from toolcaddie.testing.wire import Wire
 
 __all__ = [
+    "CHAT",
     "Exchange",
     "RecordedRequest",
     "Reply",
     "ScriptError",
     "ScriptedProvider",
     "ScriptedUpstream",
+    "Wire",
     "call",
     "calls",
     "cut",

@@ -31,6 +31,8 @@ class Reply:
     usage: Usage = Usage(input_tokens=100, output_tokens=10)
     extra: JsonObject | None = None
     """Further fields of the message (refusal, reasoning_content, ...)."""
+    reasoning: str = ""
+    """What the model thought before; each wire shows it, and signs it, in its own way."""
 
     @property
     def finish(self) -> str:

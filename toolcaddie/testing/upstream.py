@@ -15,11 +15,11 @@ from typing import Any, Literal, Protocol
 import msgspec
 from aiohttp import web
 
-from toolcaddie.testing.script import Reply, Script, ScriptError, completion, completion_chunks
-from toolcaddie.testing.strict import refusal, refusal_of
+from toolcaddie.testing.chat import CHAT
+from toolcaddie.testing.script import Reply, Script, ScriptError
+from toolcaddie.testing.wire import Wire
 
 _MAX_BODY = 64 * 1024 * 1024
-_DONE = b"[DONE]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class RecordedRequest:
 
 
 class ScriptedUpstream:
-    """An OpenAI-compatible server on a port of 127.0.0.1 that answers from a script.
+    """A model's server on a port of 127.0.0.1 that answers from a script, by default an OpenAI-compatible one.
 
     async with ScriptedUpstream([call("freeze", {"id": 7}), say("Done.")]) as upstream:
         ... a client of upstream.base_url with the key "test-key" ...
@@ -50,7 +50,7 @@ class ScriptedUpstream:
     A step is a reply, a fault (`refuse`, `garbage`, `cut`, `paced`, `endless`, `empty_choices`), or a function of the
     decoded body, sync or async, that gives either; the script may be one such function. A request the provider would
     refuse is refused here in the provider's words, and takes no step. `with` instead of `async with` runs the server in a
-    thread, for tests that are not async. `api_key=None` accepts any key.
+    thread, for tests that are not async. `api_key=None` accepts any key. `wire` is the API it speaks.
     """
 
     def __init__(
@@ -59,7 +59,9 @@ class ScriptedUpstream:
         *,
         api_key: str | None = "test-key",
         models: Sequence[str] = ("gpt-test",),
+        wire: Wire = CHAT,
     ) -> None:
+        self.wire = wire
         self.requests: list[RecordedRequest] = []
         self.refusals: list[dict[str, Any]] = []
         """Error bodies of the requests that were at fault."""
@@ -73,18 +75,18 @@ class ScriptedUpstream:
 
     @property
     def base_url(self) -> str:
-        """With `/v1`, as the official package takes it."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        """As the wire's providers take it: of chat completions with `/v1`."""
+        return f"http://127.0.0.1:{self._port}{self.wire.root}"
 
     @property
     def bodies(self) -> list[Any]:
-        """The bodies of the chat requests, refused ones included."""
-        return [request.body for request in self.requests if request.path.endswith("/chat/completions")]
+        """The bodies of the requests to the model, refused ones included."""
+        return [request.body for request in self.requests if self.wire.asks(request.path)]
 
     async def __aenter__(self) -> ScriptedUpstream:
         app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_get("/v1/models", self._list_models)
+        app.router.add_get(f"{self.wire.root}/models", self._list_models)
+        app.router.add_post("/{path:.*}", self._asked)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.01, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -116,16 +118,18 @@ class ScriptedUpstream:
 
     async def _list_models(self, request: web.Request) -> web.StreamResponse:
         recorded = await self._record(request)
-        exchange = Exchange(request, recorded, model="")
-        if not self._accepts(request):
-            return await exchange.send_json(401, _wrong_key(request))
-        listed = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in self._models]
-        return await exchange.send_json(200, {"object": "list", "data": listed})
+        exchange = Exchange(request, recorded, wire=self.wire, model="")
+        if not self._accepts(recorded):
+            return await exchange.send_json(401, self._wrong_key(recorded))
+        return await exchange.send_json(200, self.wire.models(self._models))
 
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
+    async def _asked(self, request: web.Request) -> web.StreamResponse:
         recorded = await self._record(request)
-        model = recorded.body.get("model", "") if isinstance(recorded.body, dict) else ""
-        exchange = Exchange(request, recorded, model=model, answer_id=f"chatcmpl-{len(self.requests)}")
+        if not self.wire.asks(recorded.path):
+            raise web.HTTPNotFound
+        model = self.wire.model_of(recorded.path, recorded.body) if isinstance(recorded.body, dict) else ""
+        answer_id = f"chatcmpl-{len(self.requests)}"
+        exchange = Exchange(request, recorded, wire=self.wire, model=model, answer_id=answer_id)
         try:
             return await self._answer(exchange)
         except (asyncio.CancelledError, ConnectionError):
@@ -135,16 +139,17 @@ class ScriptedUpstream:
             recorded.over.set()
 
     async def _answer(self, exchange: Exchange) -> web.StreamResponse:
-        if not self._accepts(exchange.request):
-            return await exchange.send_json(401, _wrong_key(exchange.request))
-        refused = refusal_of(exchange.recorded.body)
+        recorded = exchange.recorded
+        if not self._accepts(recorded):
+            return await exchange.send_json(401, self._wrong_key(recorded))
+        refused = self.wire.refusal_of(recorded.path, recorded.body)
         if refused is not None:
             self.refusals.append(refused)
             return await exchange.send_json(400, refused)
         try:
-            step = await self._script.next(exchange.recorded.body)
+            step = await self._script.next(recorded.body)
         except ScriptError as error:
-            return await exchange.send_json(500, _server_error(str(error)))
+            return await exchange.send_json(500, self.wire.error(500, str(error)))
         return await (_Plays(reply=step) if isinstance(step, Reply) else step).play(exchange)
 
     async def _record(self, request: web.Request) -> RecordedRequest:
@@ -165,23 +170,31 @@ class ScriptedUpstream:
         self.requests.append(recorded)
         return recorded
 
-    def _accepts(self, request: web.Request) -> bool:
-        return self.api_key is None or request.headers.get("authorization") == f"Bearer {self.api_key}"
+    def _accepts(self, recorded: RecordedRequest) -> bool:
+        return self.api_key is None or self.wire.key_of(recorded.headers) == self.api_key
+
+    def _wrong_key(self, recorded: RecordedRequest) -> dict[str, Any]:
+        sent = self.wire.key_of(recorded.headers) is not None
+        message = "Incorrect API key provided." if sent else "You didn't provide an API key."
+        return self.wire.error(401, message, code="invalid_api_key")
 
 
 class Exchange:
     """One request and the means to answer it: what a step is given."""
 
-    def __init__(self, request: web.Request, recorded: RecordedRequest, *, model: str, answer_id: str = "") -> None:
+    def __init__(
+        self, request: web.Request, recorded: RecordedRequest, *, wire: Wire, model: str, answer_id: str = ""
+    ) -> None:
         self.request = request
         self.recorded = recorded
+        self.wire = wire
         self.model = model
         self.id = answer_id
         self._response: web.StreamResponse | None = None
 
     @property
     def streams(self) -> bool:
-        return bool(self.recorded.body.get("stream"))
+        return self.wire.streams(self.recorded.path, self.recorded.body)
 
     async def send_json(
         self, status: int, body: Any, *, headers: Mapping[str, str] | None = None
@@ -197,15 +210,17 @@ class Exchange:
         self.recorded.outcome = "answered"
         return response
 
+    def whole(self, reply: Reply) -> dict[str, Any]:
+        """The body of a plain reply."""
+        return self.wire.whole(reply, answer_id=self.id, model=self.model)
+
     def events(self, reply: Reply) -> list[bytes]:
-        """The data of the events of a streamed reply, [DONE] included."""
-        include_usage = bool((self.recorded.body.get("stream_options") or {}).get("include_usage"))
-        chunks = completion_chunks(reply, answer_id=self.id, model=self.model, include_usage=include_usage)
-        return [*(msgspec.json.encode(chunk) for chunk in chunks), _DONE]
+        """The data of the events of a streamed reply, the closing one included."""
+        return self.wire.events(reply, answer_id=self.id, model=self.model, body=self.recorded.body)
 
     async def send_event(self, data: bytes) -> None:
         """One server-sent event; the first opens the stream."""
-        await self.send_bytes(b"data: " + data + b"\n\n")
+        await self.send_bytes(self.wire.block(data))
 
     async def send_bytes(self, data: bytes, *, content_type: str = "text/event-stream; charset=utf-8") -> None:
         """Bytes of a body of unknown length, as they are."""
@@ -242,12 +257,11 @@ def refuse(
     message: str = "the test says no",
     *,
     code: str | None = None,
-    kind: str = "server_error",
+    kind: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> Step:
     """An error answer in the provider's shape; `headers` may hold `retry-after`."""
-    error = {"message": message, "type": kind, "param": None, "code": code}
-    return _Answer(status=status, body=msgspec.json.encode({"error": error}), headers=headers)
+    return _Refusal(status=status, message=message, code=code, kind=kind, headers=headers)
 
 
 def garbage(
@@ -286,10 +300,23 @@ class _Plays:
 
     async def play(self, exchange: Exchange) -> web.StreamResponse:
         if not exchange.streams:
-            return await exchange.send_json(200, completion(self.reply, answer_id=exchange.id, model=exchange.model))
+            return await exchange.send_json(200, exchange.whole(self.reply))
         for event in exchange.events(self.reply):
             await exchange.send_event(event)
         return await exchange.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Refusal:
+    status: int
+    message: str
+    code: str | None
+    kind: str
+    headers: Mapping[str, str] | None
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        body = exchange.wire.error(self.status, self.message, kind=self.kind, code=self.code)
+        return await exchange.send_json(self.status, body, headers=self.headers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +341,7 @@ class _Cut:
             for event in exchange.events(self.reply)[: self.after]:
                 await exchange.send_event(event)
         else:
-            whole = msgspec.json.encode(completion(self.reply, answer_id=exchange.id, model=exchange.model))
+            whole = msgspec.json.encode(exchange.whole(self.reply))
             await exchange.send_bytes(whole[: len(whole) // 2], content_type="application/json")
         return await (exchange.end() if self.clean else exchange.hang_up())
 
@@ -339,7 +366,8 @@ class _Endless:
     text: str
 
     async def play(self, exchange: Exchange) -> web.StreamResponse:
-        event = exchange.events(Reply(text=self.text))[1]
+        begun = b'"' + self.text[:2].encode()
+        event = next(event for event in exchange.events(Reply(text=self.text)) if begun in event)
         while True:
             await exchange.send_event(event)
             await asyncio.sleep(0)  # a write that fits the buffer does not yield, and the client must get its turn
@@ -348,18 +376,8 @@ class _Endless:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _EmptyChoices:
     async def play(self, exchange: Exchange) -> web.StreamResponse:
-        body = {**completion(Reply(), answer_id=exchange.id, model=exchange.model), "choices": []}
         if not exchange.streams:
-            return await exchange.send_json(200, body)
-        await exchange.send_event(msgspec.json.encode({**body, "object": "chat.completion.chunk"}))
-        await exchange.send_event(_DONE)
+            return await exchange.send_json(200, exchange.wire.empty(answer_id=exchange.id, model=exchange.model))
+        for event in exchange.wire.empty_events(answer_id=exchange.id, model=exchange.model):
+            await exchange.send_event(event)
         return await exchange.end()
-
-
-def _wrong_key(request: web.Request) -> dict[str, Any]:
-    sent = "You didn't provide an API key." if "authorization" not in request.headers else "Incorrect API key provided."
-    return refusal(sent, code="invalid_api_key")
-
-
-def _server_error(message: str) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "server_error", "param": None, "code": None}}

@@ -1,0 +1,409 @@
+"""One model server over pooled connections: what every wire shares and none of them knows about the others.
+
+A wire makes a body and reads an answer; here is how it gets there and back, what an error status means, how large an answer
+may be, and that no error ever carries the key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol, TypeVar
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from toolcaddie.errors import (
+    ConfigError,
+    OutboundError,
+    ProviderAuthError,
+    ProviderError,
+    ProviderProtocolError,
+    ProviderRateLimitError,
+    ProviderRejectedError,
+    ProviderUnavailableError,
+)
+from toolcaddie.guards.net import CONNECT_SECONDS, MEGABYTE, operator_client, read_capped
+from toolcaddie.message import ModelDelta, ModelReply
+from toolcaddie.providers.sse import EventReader
+
+T = TypeVar("T")
+
+MAX_ANSWER = 64 * MEGABYTE
+MAX_EVENT = 16 * MEGABYTE
+MAX_ERROR = MEGABYTE
+"""Sizes beyond which an answer, one event of a stream, or an error body is not an answer but an attack."""
+
+_NOT_PASSED_ON = frozenset(
+    {
+        *(
+            "connection",
+            "content-length",
+            "expect",
+            "host",
+            "keep-alive",
+            "te",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+        ),
+        *("api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"),
+    }
+)
+_DECODER = msgspec.json.Decoder()
+_KEPT_URLS = 64
+_ERROR_SECONDS = 10.0
+_DRAIN_SECONDS = 0.2
+_DRAIN_BYTES = 4096
+_LONGEST_WAIT = 86_400.0
+_MIN_SECRET = 8
+"""Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
+_QUOTED = 300
+"""So much of an answer we cannot read is shown in the error."""
+
+
+class Gathering(Protocol):
+    """A streamed answer while it comes in: a wire's own reading of its events."""
+
+    done: bool
+    """The answer is whole; what still comes is not read."""
+
+    def add(self, data: bytes) -> ModelDelta | None:
+        """Take in the data of one event; None: nothing of it is for the caller."""
+        ...
+
+    def end(self) -> None:
+        """The body has ended. Raises `ProviderProtocolError` when that was too early."""
+        ...
+
+    def reply(self) -> ModelReply:
+        """The whole answer. Raises `ProviderProtocolError` if none came."""
+        ...
+
+
+class HttpServer:
+    """A server at `base_url`, asked with `key_header: key_prefix + api_key`.
+
+    `name` stands in every error. `api_key` None sends none. `timeout` bounds a whole answer in seconds. A `session` given is
+    used and not closed; otherwise one is made at first use, inside the running loop, and made anew after `close`.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str | None,
+        *,
+        name: str,
+        timeout: float = 600.0,
+        headers: Mapping[str, str] | None = None,
+        session: aiohttp.ClientSession | None = None,
+        key_header: str = "authorization",
+        key_prefix: str = "Bearer ",
+    ) -> None:
+        self.name = name
+        self._base = _base(base_url)
+        self._secret = api_key or ""
+        self._clock = _clock(timeout)
+        self._headers = _headers(headers)
+        if api_key:
+            self._headers[key_header] = key_prefix + _sendable(api_key)
+        self._session = session
+        self._owns_session = session is None
+        self._urls: dict[str, URL] = {}
+
+    @property
+    def host(self) -> str | None:
+        return self._base.host
+
+    async def whole(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        read: Callable[[bytes], T],
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> T:
+        """What `read` makes of the body of a whole JSON answer with status 200. Raises `ProviderError`."""
+        with self._keyless():
+            response = await self._request(method, path, body, headers, timeout)
+            try:
+                await self._check(response, "json")
+                with self._reading():
+                    answer = await read_capped(response, MAX_ANSWER)
+                return read(answer)
+            finally:
+                response.close()
+
+    async def streamed(
+        self,
+        path: str,
+        body: bytes,
+        gathering: Gathering,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> AsyncIterator[ModelDelta | ModelReply]:
+        """Deltas of a streamed answer as they come, then the reply. Closing the iterator closes the connection."""
+        with self._keyless():
+            response = await self._request("POST", path, body, headers, timeout)
+            try:
+                await self._check(response, "text/event-stream")
+                reader = EventReader()
+                while not gathering.done:
+                    piece = await self._piece(response, reader)
+                    for event in reader.feed(piece) if piece else reader.rest():
+                        delta = gathering.add(event)
+                        if delta is not None:
+                            yield delta
+                    if not piece:
+                        gathering.end()
+                yield gathering.reply()
+                await _drain(response)
+            finally:
+                response.close()
+
+    async def raw(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> aiohttp.ClientResponse:
+        """The raw answer to a raw request, whatever its status: the caller streams it on and closes it.
+
+        `path` begins with a slash and comes behind the base URL. Our key and headers stand above the caller's; the body comes
+        uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` where there is no answer at all.
+        """
+        with self._keyless():
+            return await self._request(method, path, body, headers, timeout)
+
+    async def close(self) -> None:
+        if self._owns_session and self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+    # ---------------------------------------------------------------- asking
+
+    async def _request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None, timeout: float | None
+    ) -> aiohttp.ClientResponse:
+        if self._session is None:
+            self._session = operator_client(seconds=None)
+        clock = self._clock if timeout is None else _clock(timeout)
+        try:
+            return await self._session.request(
+                method, self._url(path), data=body, headers=self._merged(headers), timeout=clock
+            )
+        except TimeoutError as error:
+            raise self._too_slow() from error
+        except OutboundError as error:
+            raise ProviderRejectedError(f"{self.name}: {error}") from error
+        except aiohttp.ClientConnectionError as error:
+            raise ProviderUnavailableError(
+                f"{self.name} cannot be reached at {self._base.origin()}: {error}"
+            ) from error
+        except aiohttp.ClientError as error:
+            raise ProviderProtocolError(
+                f"{self.name} at {self._base.origin()} does not speak HTTP as it should: {error}"
+            ) from error
+
+    def _merged(self, theirs: Mapping[str, str] | None) -> Mapping[str, str]:
+        """The caller's headers under ours, without those that belong to its own connection or prove who it is to us.
+
+        `authorization` is the exception: where we have no key, a caller's own is what the upstream is asked with, and
+        whoever passes headers here decides whether it is one of ours (which must stay) or one of the upstream's.
+        """
+        if not theirs:
+            return self._headers
+        kept = {name: value for given, value in theirs.items() if (name := given.lower()) not in _NOT_PASSED_ON}
+        return {**kept, **self._headers}
+
+    def _url(self, path: str) -> URL:
+        found = self._urls.get(path)
+        if found is None:
+            path, _, query = path.partition("?")
+            url = self._base.with_path(self._base.path.rstrip("/") + path, keep_query=True)
+            found = url.update_query(query) if query else url
+            if len(self._urls) < _KEPT_URLS:
+                self._urls[path] = found
+        return found
+
+    # ---------------------------------------------------------------- reading the answer
+
+    async def _check(self, response: aiohttp.ClientResponse, kind: str) -> None:
+        """Raise what an error status means, or that the answer is not of the kind that was asked for."""
+        if response.status != 200:
+            raise await self._refusal(response)
+        if kind not in response.content_type:
+            body = await _beginning(response)
+            raise ProviderProtocolError(
+                f"{self.name} answered with {response.content_type}, not {kind}: {error_message(body)}",
+                status=response.status,
+                body=body,
+            )
+
+    async def _refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
+        body = await _beginning(response)
+        return kind_of(response.status)(
+            f"{self.name}: {error_message(body)} (HTTP {response.status})",
+            status=response.status,
+            retry_after=_retry_after(response.headers),
+            body=body,
+        )
+
+    async def _piece(self, response: aiohttp.ClientResponse, reader: EventReader) -> bytes:
+        """The next bytes of a stream; empty at its end."""
+        if reader.total > MAX_ANSWER or reader.pending > MAX_EVENT:
+            raise ProviderProtocolError(f"{self.name} streamed more than {MAX_ANSWER:,} bytes, or one event too large")
+        with self._reading():
+            return await response.content.readany()
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError as error:
+            raise self._too_slow() from error
+        except aiohttp.ClientError as error:
+            raise ProviderProtocolError(f"{self.name} cut its answer short: {error}") from error
+        except OutboundError as error:
+            raise ProviderProtocolError(f"{self.name}: {error}") from error
+
+    # ---------------------------------------------------------------- saying what went wrong
+
+    def _too_slow(self) -> ProviderUnavailableError:
+        return ProviderUnavailableError(f"{self.name} did not answer in time at {self._base.origin()}")
+
+    @contextmanager
+    def _keyless(self) -> Iterator[None]:
+        """Some servers repeat the key they were sent; no error hands that on."""
+        try:
+            yield
+        except ProviderError as error:
+            if len(self._secret) >= _MIN_SECRET:
+                error.args = tuple(str(arg).replace(self._secret, "***") for arg in error.args)
+                error.body = error.body.replace(self._secret.encode(), b"***")
+            raise
+
+
+def kind_of(status: int) -> type[ProviderError]:
+    """The error that an HTTP status means; also for statuses named inside an answer."""
+    if status in (401, 403):
+        return ProviderAuthError
+    if status == 429:
+        return ProviderRateLimitError
+    if (
+        status in (408, 409) or status >= 500
+    ):  # 409: the server lost a race with itself, and says so of a chat request only then
+        return ProviderUnavailableError
+    return ProviderRejectedError if status >= 400 else ProviderProtocolError
+
+
+def decoded(data: bytes, *, who: str) -> dict[str, Any]:
+    """The JSON object in `data`. Raises `ProviderProtocolError` for garbage, and for an error object where an answer was due."""
+    try:
+        value = _DECODER.decode(data)
+    except msgspec.DecodeError as error:
+        raise ProviderProtocolError(
+            f"{who} answered with something that is not JSON: {_quoted(data)}", body=data
+        ) from error
+    if not isinstance(value, dict):
+        raise ProviderProtocolError(f"{who} answered with {type(value).__name__}, not a JSON object: {_quoted(data)}")
+    if value.get("error"):
+        raise ProviderProtocolError(f"{who} broke off with an error: {error_message(data)}", body=data)
+    return value
+
+
+def error_message(body: bytes) -> str:
+    """What an error body says, in one line: OpenAI's shape, its common variations, or the beginning of the text."""
+    try:
+        value = _DECODER.decode(body)
+    except msgspec.DecodeError:
+        return _quoted(body)
+    if isinstance(value, list) and len(value) == 1:  # a stream that never began, as one provider words it
+        value = value[0]
+    error = value.get("error", value) if isinstance(value, dict) else value
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail") or error
+    return error if isinstance(error, str) else _quoted(body)
+
+
+def _quoted(body: bytes) -> str:
+    return " ".join(body[:_QUOTED].decode(errors="replace").split()) or "an empty body"
+
+
+def _base(base_url: str) -> URL:
+    try:
+        url = URL(base_url.strip())
+    except ValueError as error:
+        raise ConfigError(f"base_url {base_url!r} is not a URL: {error}") from error
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigError(f"base_url {base_url!r} must begin with http:// or https:// and name a host")
+    if url.user or url.password:
+        raise ConfigError(f"the base_url at {url.host} holds credentials; give them as api_key or as a header")
+    return url
+
+
+def _headers(more: Mapping[str, str] | None) -> dict[str, str]:
+    headers = {"content-type": "application/json", "accept-encoding": "identity"}
+    headers.update((name.lower(), value) for name, value in (more or {}).items())
+    return headers
+
+
+def _sendable(api_key: str) -> str:
+    if not api_key.isascii() or not api_key.isprintable():
+        raise ConfigError("the api_key holds characters that no header can carry; was it copied whole, and alone?")
+    return api_key
+
+
+def _clock(seconds: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS)
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, a day at most, from either spelling of the header; None: not said, or not understood."""
+    said = headers.get("Retry-After", "").strip()
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = _seconds_until(said)
+    return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
+
+
+def _seconds_until(date: str) -> float:
+    try:
+        return parsedate_to_datetime(date).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+    """An error's body, as far as it is reasonable and comes at all: what it was sent for is known from its status."""
+    found = bytearray()
+    try:
+        async with asyncio.timeout(_ERROR_SECONDS):
+            async for piece in response.content.iter_any():
+                found += piece
+                if len(found) > MAX_ERROR:
+                    break
+    except (aiohttp.ClientError, TimeoutError):
+        pass
+    return bytes(found[:MAX_ERROR])
+
+
+async def _drain(response: aiohttp.ClientResponse) -> None:
+    """Read the end that follows the last event, so that the connection can be used again; not for long, and not much of it."""
+    try:
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            await response.content.read(_DRAIN_BYTES)
+    except (aiohttp.ClientError, TimeoutError):
+        pass
