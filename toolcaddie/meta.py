@@ -17,11 +17,15 @@ LIST_TOOLS = "list_tools"
 SEARCH_TOOLS = "search_tools"
 GET_TOOL_SCHEMA = "get_tool_schema"
 RESPOND = "respond"
+READ_RESULT = "read_result"
 
 META_SOURCE = "meta"
 META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND})
 
 PAGE_SIZE = 50
+
+READ_LIMIT = 20_000
+"""Characters of a held result that one call of `read_result` gives at most: below 100 KB whatever they are."""
 
 _MIN_LISTED, _MAX_LISTED = 2, 40
 
@@ -123,6 +127,20 @@ def respond() -> Tool:
         "Give the user your final answer. This ends the task.",
         {"message": {"type": "string", "description": "The answer."}},
         required=["message"],
+    )
+
+
+def read_result() -> Tool:
+    return _meta(
+        READ_RESULT,
+        "Read on in a result",
+        "Read the next part of a result that was cut. The note at its end gives the handle and the offset.",
+        {
+            "handle": {"type": "string", "description": "The handle from the note."},
+            "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Characters to skip."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": READ_LIMIT, "default": READ_LIMIT},
+        },
+        required=["handle"],
     )
 
 

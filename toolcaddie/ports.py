@@ -11,6 +11,7 @@ from toolcaddie.catalog import Catalog, Category, Mask, View
 from toolcaddie.events import RunEvent
 from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.run import (
+    AddedBy,
     Budget,
     Classification,
     Decision,
@@ -209,6 +210,24 @@ class DeliveryPlan:
     meta: Sequence[Tool]
     budget: Budget
     capabilities: Capabilities
+    known: Sequence[str] = ()
+    """What messages of the conversation have made known behind the array."""
+    pinned: Sequence[str] = ()
+    """What the caller's choice names: it must stand in the array."""
+    allowed: Sequence[str] | None = None
+    """What could be called before, where the provider masks."""
+    added_by: AddedBy | None = None
+    """Settled by an earlier round of the run; None: for the planner to choose."""
+    history: int = 0
+    """Tokens behind the array that the provider may have cached: system prompt and earlier messages."""
+    fresh: int = 0
+    """Tokens of the messages it cannot have cached."""
+    idle: float | None = None
+    """Seconds since the conversation was last sent; None: not known, and taken for a moment."""
+    rounds: int = 0
+    """Model calls the conversation has had."""
+    lasting: bool = False
+    """The conversation is remembered, so it may go on after this run."""
 
 
 class Planner(Protocol):
@@ -325,6 +344,29 @@ class Documents(Protocol):
         ...
 
     async def delete(self, kind: str, key: str) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheLevel:
+    """What a `CacheStore` holds now, and what left it so far without being asked for anew."""
+
+    entries: int = 0
+    bytes: int = 0
+    evicted: int = 0
+    """Pushed out by others while still good."""
+    expired: int = 0
+
+
+class CacheStore(Protocol):
+    """Values under a key for a while. What is here may be gone at any time; an expired value is never returned."""
+
+    async def get(self, key: str) -> bytes | None: ...
+    async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
+        """Keep it for `ttl` seconds, more than 0. False: it is too large to be kept."""
+        ...
+
+    @property
+    def level(self) -> CacheLevel: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

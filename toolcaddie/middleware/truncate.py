@@ -5,59 +5,70 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
+import structlog
 
+from toolcaddie.errors import StorageError
+from toolcaddie.meta import READ_RESULT
+from toolcaddie.middleware.held import HeldResults
+from toolcaddie.middleware.text import utf8_size, valid_text
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.tool_types import ToolResult
 
-_CHUNK = 1_000_000
+_log = structlog.get_logger(__name__)
 
 
 class Truncate:
     """Cuts results above `max_bytes` of UTF-8 at a character's boundary and says how long they were.
 
     What is cut loses its `structured` value, and so does a result whose `structured` alone is over the cap or is no JSON.
+    With `held` the whole text is kept for the one who asked, and the note says how `read_result` reads on.
+
+    Stands outside all others: they see whole results, and what they make of them is within the cap too.
     """
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, held: HeldResults | None = None) -> None:
         self._max_bytes = max_bytes
+        self._held = held
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
-        return truncated(await call_next(invocation), self._max_bytes)
+        result = await call_next(invocation)
+        handle = None
+        if self._held is not None and utf8_size(result.content) > self._max_bytes:
+            handle = await self._hold(self._held, result, invocation)
+        return truncated(result, self._max_bytes, handle=handle)
+
+    async def _hold(self, held: HeldResults, result: ToolResult, invocation: Invocation) -> str | None:
+        try:
+            return await held.hold(result.content, invocation.context.principal)
+        except StorageError as error:  # its beginning is worth more to the model than an error
+            _log.warning("result cannot be held", tool=invocation.tool.name, error=str(error))
+            return None
 
 
-def truncated(result: ToolResult, max_bytes: int) -> ToolResult:
-    """The result within `max_bytes`, the note included; half surrogate pairs become replacement characters."""
+def truncated(result: ToolResult, max_bytes: int, *, handle: str | None = None) -> ToolResult:
+    """The result within `max_bytes`, the note included; half surrogate pairs become replacement characters.
+
+    `handle`: what `read_result` finds the whole text by.
+    """
     content = result.content
-    total = _size(content)
+    total = utf8_size(content)
     if total > max_bytes:
-        note = f"\n[cut here: the whole result has {total} bytes, this is its beginning]"
+        room = max(0, max_bytes - len(_note(total, handle, total)))
         # A character has one byte or more, so this slice holds all that can stay; the rest is never copied.
-        start = _valid(content[:max_bytes]).encode()[: max(0, max_bytes - len(note))]
-        return replace(result, content=start.decode(errors="ignore") + note, structured=None)
+        start = valid_text(content[:max_bytes]).encode()[:room].decode(errors="ignore")
+        return replace(result, content=start + _note(total, handle, len(start)), structured=None)
     if not content.isascii():
-        content = _valid(content)
+        content = valid_text(content)
     structured = result.structured if _fits(result.structured, max_bytes) else None
     if content is result.content and structured is result.structured:
         return result
     return replace(result, content=content, structured=structured)
 
 
-def _size(text: str) -> int:
-    """Bytes in UTF-8, without a second copy of a text of many megabytes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        len(text[start : start + _CHUNK].encode(errors="surrogatepass")) for start in range(0, len(text), _CHUNK)
-    )
-
-
-def _valid(text: str) -> str:
-    """Surrogates that pair up become the character they mean, lone ones the replacement character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
+def _note(total: int, handle: str | None, offset: int) -> str:
+    """ASCII, and longest where `offset` is."""
+    onward = "" if handle is None else f"; read on with {READ_RESULT}, handle {handle!r}, offset {offset}"
+    return f"\n[cut here: the whole result has {total} bytes, this is its beginning{onward}]"
 
 
 def _fits(structured: object, max_bytes: int) -> bool:

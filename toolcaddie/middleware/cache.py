@@ -1,0 +1,194 @@
+"""Results of earlier calls instead of another run of the tool. Policy has been asked by now, and a hit takes a turn as well."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import msgspec
+import structlog
+
+from toolcaddie.errors import ConfigError, StorageError
+from toolcaddie.ports import CacheLevel, CacheStore, CallNext, Invocation
+from toolcaddie.schema import canonical_json, digest
+from toolcaddie.tool_types import Tool, ToolResult
+
+_log = structlog.get_logger(__name__)
+
+DEFAULT_TTL = 300.0
+"""Seconds, for tools that do not say themselves how long their results are good."""
+
+OTHERS = "(others)"
+"""Where the calls of further tools are counted: sources may come with new names for as long as the process lives."""
+
+_COUNTED_TOOLS = 1_000
+
+CacheKey = Callable[[str, Mapping[str, Any]], str]
+"""From a tool's name and its arguments to the text by which equal calls are known."""
+
+_Happening = Literal["hits", "misses", "joined", "stored"]
+
+_DECODER = msgspec.json.Decoder(ToolResult)
+
+
+def default_key(tool_name: str, params: Mapping[str, Any]) -> str:
+    """`name:{...}`, the arguments as canonical JSON: nested values count, the order of keys does not."""
+    return f"{tool_name}:{canonical_json(params).decode()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCacheStatistics:
+    """Calls of one tool that could be answered from the cache."""
+
+    hits: int = 0
+    misses: int = 0
+    """The tool ran."""
+    joined: int = 0
+    """Waited for an equal call under way and took its result."""
+    stored: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStatistics(ToolCacheStatistics):
+    """Calls of all tools since the cache was made, and how full its store is."""
+
+    tools: Mapping[str, ToolCacheStatistics] = field(default_factory=dict)
+    level: CacheLevel = CacheLevel()
+
+
+class Cache:
+    """Answers a call from the result of an equal one.
+
+    ```python
+    Cache(store)                               # tools with a cache_ttl of their own
+    Cache(store, everything=True, ttl=60)      # all that neither may destroy nor reach into the open world nor poll
+    Cache(store, key=lambda name, params: f"{name}:{params['id']}")
+    ```
+    Calls are equal when tenant, definition of the tool, injected arguments and `key(name, arguments)` are. A tool that is
+    not for everybody is kept apart by bot and role too, and one whose author did not call it cacheable by the person asking:
+    nobody has said that its results are the same for all. What another `key` leaves out is never one of these.
+
+    Only successful results without an effect are kept. Equal calls at the same time run the tool once. If that run fails,
+    the others get the same failure rather than all running after it, and the next call runs anew; if it is cancelled, one of
+    the others runs. Whatever was not run for its call says so in `ToolResult.cached`.
+
+    Stands inside `Truncate`, because a cut result names a handle that only one caller may use, and around whatever else
+    changes or repeats a call.
+    """
+
+    def __init__(
+        self,
+        store: CacheStore,
+        *,
+        everything: bool = False,
+        ttl: float = DEFAULT_TTL,
+        key: CacheKey = default_key,
+    ) -> None:
+        if not ttl > 0:
+            raise ConfigError(f"the cache's ttl must be more than 0 seconds, not {ttl}")
+        self._store = store
+        self._everything = everything
+        self._ttl = ttl
+        self._key = key
+        # By loop as well: `run_sync` makes one for every run, and a future belongs to one.
+        self._flights: dict[tuple[int, str], _Flight] = {}
+        self._counts: dict[str, Counter[str]] = {}
+
+    @property
+    def statistics(self) -> CacheStatistics:
+        tools = {name: ToolCacheStatistics(**counts) for name, counts in self._counts.items()}
+        total: Counter[str] = sum(self._counts.values(), Counter())
+        return CacheStatistics(**total, tools=tools, level=self._store.level)
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        ttl = self._ttl_of(invocation.tool)
+        key = None if ttl is None else self._key_of(invocation)
+        if ttl is None or key is None:
+            return await call_next(invocation)
+        flight_key = (id(asyncio.get_running_loop()), key)
+        while (flight := self._flights.get(flight_key)) is not None:
+            # Shielded: a waiter that is cancelled must not take the result from the others.
+            outcome = await asyncio.shield(flight)
+            if isinstance(outcome, Exception):
+                raise outcome
+            if outcome is not None:
+                self._count(invocation, "joined")
+                return replace(outcome, cached=True)
+        flight = self._flights[flight_key] = asyncio.get_running_loop().create_future()
+        outcome = None
+        try:
+            outcome = await self._found(key, invocation)
+            if outcome is None:
+                outcome = await call_next(invocation)
+                await self._keep(key, outcome, ttl, invocation)
+            return outcome
+        except Exception as error:
+            outcome = error
+            raise
+        finally:
+            # Still None: cancelled on the way. Whoever of the waiters comes first starts again.
+            del self._flights[flight_key]
+            flight.set_result(outcome)
+
+    def _ttl_of(self, tool: Tool) -> float | None:
+        """Seconds its results are kept; None: not at all."""
+        if tool.cache_ttl is not None:
+            return tool.cache_ttl if tool.cache_ttl > 0 else None
+        harmless = not (tool.may_destroy or tool.annotations.open_world or tool.polling)
+        return self._ttl if self._everything and harmless else None
+
+    def _key_of(self, invocation: Invocation) -> str | None:
+        """None: the call cannot be told from others, so it runs."""
+        tool, context = invocation.tool, invocation.context
+        who = context.principal
+        scope: list[str | None] = [who.tenant]
+        if tool.cache_ttl is None:
+            scope += [who.bot, who.role, who.id]
+        elif tool.scope != "all" or tool.roles or context.injected:
+            scope += [who.bot, who.role]
+        try:
+            call = self._key(tool.name, invocation.arguments)
+        except Exception:  # noqa: BLE001 - the operator's own function; a key is not worth a run
+            _log.warning("cache key failed", tool=tool.name, run_id=context.run_id, exc_info=True)
+            return None
+        try:
+            return digest([scope, tool, context.injected, call])
+        except (TypeError, ValueError, RecursionError):  # an injected object that has no JSON form
+            return None
+
+    async def _found(self, key: str, invocation: Invocation) -> ToolResult | None:
+        try:
+            value = await self._store.get(key)
+            found = None if value is None else _DECODER.decode(value)
+        except (StorageError, msgspec.MsgspecError) as error:
+            _log.warning("cache cannot be read", tool=invocation.tool.name, error=str(error))
+            found = None
+        self._count(invocation, "misses" if found is None else "hits")
+        _log.debug("cache miss" if found is None else "cache hit", tool=invocation.tool.name, key=key)
+        return None if found is None else replace(found, cached=True)
+
+    async def _keep(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
+        if result.is_error or result.effect is not None:
+            return
+        try:
+            stored = await self._store.put(key, msgspec.json.encode(result), ttl=ttl)
+        except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair, an object of the tool's own
+            _log.debug("result cannot be cached", tool=invocation.tool.name, error=str(error))
+        except StorageError as error:
+            _log.warning("cache cannot be written", tool=invocation.tool.name, error=str(error))
+        else:
+            if stored:
+                self._count(invocation, "stored")
+
+    def _count(self, invocation: Invocation, what: _Happening) -> None:
+        name = invocation.tool.name
+        if name not in self._counts and len(self._counts) >= _COUNTED_TOOLS:
+            name = OTHERS
+        self._counts.setdefault(name, Counter())[what] += 1
+
+
+_Flight = asyncio.Future[ToolResult | Exception | None]
+"""A call under way that others wait for: its result, what it raised, or None: it was cancelled."""

@@ -1,0 +1,65 @@
+"""Answers held against what their tool promised, because a model believes whatever it is given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import structlog
+
+from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.schema import argument_errors
+from toolcaddie.tool_types import Tool, ToolResult, failed
+
+_log = structlog.get_logger(__name__)
+
+
+class ResultCheck:
+    """Turns a successful result that is not what the tool promised into a failed one that names the field.
+
+    With an output schema: `structured` has to fit it, or, where there is none, the content read as JSON. Without one: the
+    content has to be text that can be written as UTF-8; which text is the tool's affair, none at all included.
+
+    Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
+    """
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        result = await call_next(invocation)
+        if result.is_error:
+            return result
+        wrong = _wrong_with(result, invocation.tool)
+        if not wrong:
+            return result
+        _log.warning("result refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
+        return failed(
+            f"{invocation.tool.name} answered, but not what it promises, so the answer is left out: {'; '.join(wrong)}"
+            f"{_aftermath(invocation.tool)}"
+        )
+
+
+def _wrong_with(result: ToolResult, tool: Tool) -> list[str]:
+    """A sentence for each thing that is wrong; empty: nothing."""
+    content: Any = result.content  # what a source puts there is not for its type to say
+    if not isinstance(content, str):
+        return [f"its content is a {type(content).__name__}, not text"]
+    try:
+        encoded = content.encode()
+    except UnicodeEncodeError as error:
+        return [f"its text is no Unicode at character {error.start}"]
+    if tool.output_schema is None:
+        return []
+    value = result.structured
+    if value is None:
+        try:
+            value = msgspec.json.decode(encoded)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return [f"its output schema asks for JSON and its text is none ({error})"]
+    # The check speaks of arguments where it means the whole value.
+    return [
+        f"result: {line.removeprefix('arguments: ')}" if line.startswith("arguments: ") else line
+        for line in argument_errors(tool.output_schema, value)
+    ]
+
+
+def _aftermath(tool: Tool) -> str:
+    return "" if tool.annotations.read_only else ". It did run, so look before you call it again"

@@ -1,0 +1,103 @@
+"""Values that may be lost: in memory within bounds, or among the documents, where other processes find them too."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import replace
+
+from toolcaddie.errors import ConfigError
+from toolcaddie.ports import CacheLevel, Documents
+
+MAX_SIZE = 10_000
+MAX_BYTES = 64 * 1024 * 1024
+
+_SHARE = 8
+"""A value may take an eighth of all bytes: a larger one would push out nearly everything else and be worth it to nobody."""
+
+
+class MemoryCache:
+    """Implements `ports.CacheStore` for one process: at most `max_size` values and `max_bytes` of them.
+
+    What was used longest ago goes first. `clock` gives seconds that never go back.
+    """
+
+    def __init__(
+        self, *, max_size: int = MAX_SIZE, max_bytes: int = MAX_BYTES, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        if max_size < 1 or max_bytes < 1:
+            raise ConfigError(f"a cache needs room: max_size {max_size} and max_bytes {max_bytes} must be 1 or more")
+        self._max_size = max_size
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._values: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
+        """Key -> value and when it expires; used last stands last."""
+        self._level = CacheLevel()
+
+    @property
+    def level(self) -> CacheLevel:
+        return self._level
+
+    async def get(self, key: str) -> bytes | None:
+        if key not in self._values:
+            return None
+        value, until = self._values[key]
+        if until <= self._clock():
+            self._remove(key)
+            return None
+        self._values.move_to_end(key)
+        return value
+
+    async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
+        if len(value) * _SHARE > self._max_bytes:
+            return False
+        replaced, _ = self._values.pop(key, (None, 0.0))
+        self._values[key] = (value, self._clock() + ttl)
+        self._level = replace(
+            self._level,
+            entries=len(self._values),
+            bytes=self._level.bytes + len(value) - len(replaced or b""),
+        )
+        while self._level.entries > self._max_size or self._level.bytes > self._max_bytes:
+            self._remove(next(iter(self._values)))
+        return True
+
+    def _remove(self, key: str) -> None:
+        value, until = self._values.pop(key)
+        over = until <= self._clock()
+        self._level = CacheLevel(
+            entries=len(self._values),
+            bytes=self._level.bytes - len(value),
+            evicted=self._level.evicted + (not over),
+            expired=self._level.expired + over,
+        )
+
+
+class DocumentCache:
+    """Implements `ports.CacheStore` over documents of one kind, so that what one process found serves all.
+
+    Bounded by time and by `max_value_bytes` of one value: the documents sweep what has expired. They do not say how many
+    there are, so `level` stays 0.
+    """
+
+    def __init__(
+        self, documents: Documents, *, kind: str = "cache", max_value_bytes: int = MAX_BYTES // _SHARE
+    ) -> None:
+        self._documents = documents
+        self._kind = kind
+        self._max_value_bytes = max_value_bytes
+
+    @property
+    def level(self) -> CacheLevel:
+        return CacheLevel()
+
+    async def get(self, key: str) -> bytes | None:
+        return await self._documents.get(self._kind, key)
+
+    async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
+        if len(value) > self._max_value_bytes:
+            return False
+        # Not urgent: should the process die in this moment, the tool is called once more and nothing else is lost.
+        await self._documents.put(self._kind, key, value, ttl=ttl, urgent=False)
+        return True
