@@ -1,30 +1,211 @@
-"""What a model family and its API can do, as data. The first pattern that fits a model's name counts."""
+"""What a model family and its API can do and what they cost, as data: `capabilities.toml`, under what an operator overrides.
+
+    capabilities_of("anthropic:claude-opus-5-5").prices
+    capabilities_of("openai:gpt-5-mini", [capabilities_from({"pattern": "gpt-5*", "tool_cap": 64}), *CAPABILITIES])
+
+A row says something of a few fields. Of all rows that fit a model, the first that says something of a field counts; so what is
+common to a vendor stands once, below what is special about a model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.resources import files
+from typing import Annotated, Any, Literal, overload
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from toolcaddie.errors import ConfigError
+
+Tools = Literal["native", "text", "none"]
+Choice = Literal["honoured", "ignored", "refused"]
+JsonSchema = Literal["no", "alone", "with_tools"]
+Mask = Literal["", "allowed_tools", "allowed_function_names"]
+Deferral = Literal["", "references", "additions"]
+CacheKind = Literal["none", "automatic", "breakpoints"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars per million tokens. Where reading or writing the prompt cache has no price of its own, it is `input`."""
+
+    input: float
+    cached: float
+    written: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheRule:
+    """How a provider keeps the beginning of a prompt."""
+
+    kind: CacheKind = "none"
+    """`automatic`: whatever was sent may be found again; `breakpoints`: only up to where the request says so."""
+    minimum: int = 0
+    """Tokens below which nothing is kept."""
+    lifetime: float = 0.0
+    """Seconds since the last use after which to count on nothing."""
+    step: int = 1
+    """What is found is rounded down to so many tokens."""
+    choice_breaks: bool = False
+    """Another `tool_choice` than before costs what was kept of the messages, not of tools and system."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """`pattern` is a shell pattern over the model's name."""
+    """A row, or all that is known of one model. The defaults are for models nobody has heard of."""
 
     pattern: str = "*"
+    """A shell pattern over `provider:model`; without a colon, over the model whatever the provider."""
+    tools: Tools = "native"
+    """`text`: only in words, by a form the prompt asks for."""
     tool_cap: int | None = 128
     """Tool definitions accepted in one request; None: no limit known."""
-    required_choice: bool = True
-    named_choice: bool = True
+    required: Choice = "honoured"
+    """The choice `required`: some call. `ignored`: accepted, and without effect; `refused`: an error."""
+    named: Choice = "honoured"
+    """A choice that names one tool."""
+    thinks: bool = False
+    """Thinking is on where a request does not say."""
+    forced_with_thinking: bool = True
+    """`required` and `named` hold while the model thinks; False: an error then."""
+    forced_params: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """What a forced request must say besides, as this API words it (that the model shall not think)."""
+    json_schema: JsonSchema = "alone"
+    """An answer held to a JSON schema: not known, in requests without tools, or beside tools too."""
     parallel_calls: bool = True
+    mask: Mask = ""
+    """How a request says which of its tools may be called, its tool array staying as it is."""
+    deferral: Deferral = ""
+    """How tools join behind the cached prefix: by reference to what the array holds back, or by items among the messages."""
+    cache_key: bool = False
+    """A key that routes the requests of one conversation to one cache is understood."""
+    cache: CacheRule = CacheRule()
+    prices: Prices | None = None
+    """None: unknown."""
+    says: frozenset[str] | None = None
+    """Of a row: the fields it speaks of; None: all."""
 
 
-CAPABILITIES: tuple[Capabilities, ...] = (
-    Capabilities(pattern="practice", tool_cap=128),
-    Capabilities(pattern="*"),
-)
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[Capabilities, ...]:
+    text = files(__package__).joinpath("capabilities.toml").read_text(encoding="utf-8")
+    return tuple(map(capabilities_from, tomllib.loads(text)["capabilities"]))
+
+
+class _Shipped(Sequence[Capabilities]):
+    """The rows of the file that ships, read when somebody first looks."""
+
+    @overload
+    def __getitem__(self, index: int) -> Capabilities: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Capabilities]: ...
+    def __getitem__(self, index: int | slice) -> Capabilities | Sequence[Capabilities]:
+        return _shipped()[index]
+
+    def __len__(self) -> int:
+        return len(_shipped())
+
+
+CAPABILITIES: Sequence[Capabilities] = _Shipped()
 
 
 def capabilities_of(model: str, table: Sequence[Capabilities] = CAPABILITIES) -> Capabilities:
-    """The first row of `table` whose pattern fits; unknown models get the careful defaults."""
-    return next((row for row in table if fnmatchcase(model, row.pattern)), Capabilities())
+    """All that `table` says of `model`, which is `provider:model` or a model alone; of the rest, the careful defaults.
+
+    `pattern` is that of the first row that fits, and empty where none does.
+    """
+    fitting = [row for row in table if _fits(row.pattern, model)]
+    known: dict[str, Any] = {"pattern": fitting[0].pattern if fitting else ""}
+    for row in fitting:
+        for name in _FIELDS if row.says is None else row.says:
+            known.setdefault(name, getattr(row, name))
+    return Capabilities(**known)
+
+
+def capabilities_from(mapping: Any) -> Capabilities:
+    """A row from plain data: a pattern and any of the fields. Raises `ConfigError` naming the key."""
+    try:
+        row = msgspec.convert(mapping, CapabilityRow)
+    except msgspec.ValidationError as error:
+        named = mapping.get("pattern") if isinstance(mapping, Mapping) else None
+        of = f" of {named!r}" if isinstance(named, str) else ""
+        raise ConfigError(f"capabilities{of}: {error}") from error
+    return row_of(row)
+
+
+def row_of(row: CapabilityRow) -> Capabilities:
+    """The row that a table `[[capabilities]]` of the settings describes."""
+    given = {name: value for name in _FIELDS if (value := getattr(row, name)) is not UNSET}
+    if "tool_cap" in given:
+        given["tool_cap"] = None if row.tool_cap == "off" else row.tool_cap
+    if isinstance(row.prices, PricesRow):
+        given["prices"] = _prices(row.prices)
+    if isinstance(row.cache, CacheRow):
+        given["cache"] = CacheRule(**msgspec.structs.asdict(row.cache))
+    return Capabilities(pattern=row.pattern, says=frozenset(given), **given)
+
+
+def _prices(row: PricesRow) -> Prices:
+    return Prices(
+        input=row.input,
+        cached=row.input if row.cached is None else row.cached,
+        written=row.input if row.written is None else row.written,
+        output=row.output,
+    )
+
+
+def _fits(pattern: str, model: str) -> bool:
+    if fnmatchcase(model, pattern):
+        return True
+    return ":" not in pattern and ":" in model and fnmatchcase(model.partition(":")[2], pattern)
+
+
+_FIELDS = tuple(item.name for item in fields(Capabilities) if item.name not in ("pattern", "says"))
+
+Dollars = Annotated[float, Meta(ge=0)]
+
+
+class PricesRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As `Prices`; what is not given costs as much as `input`."""
+
+    input: Dollars
+    output: Dollars
+    cached: Dollars | None = None
+    written: Dollars | None = None
+
+
+class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As `CacheRule`."""
+
+    kind: CacheKind
+    minimum: Annotated[int, Meta(ge=0)] = 0
+    lifetime: Annotated[float, Meta(ge=0)] = 0.0
+    step: Annotated[int, Meta(ge=1)] = 1
+    choice_breaks: bool = False
+
+
+class CapabilityRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As `Capabilities`: a table `[[capabilities]]`. What it leaves out is as in the rows below it."""
+
+    pattern: Annotated[str, Meta(min_length=1)]
+    tools: Tools | UnsetType = UNSET
+    tool_cap: Annotated[int, Meta(ge=1)] | Literal["off"] | UnsetType = UNSET
+    """TOML has no word for "no limit"."""
+    required: Choice | UnsetType = UNSET
+    named: Choice | UnsetType = UNSET
+    thinks: bool | UnsetType = UNSET
+    forced_with_thinking: bool | UnsetType = UNSET
+    forced_params: dict[str, Any] | UnsetType = UNSET
+    json_schema: JsonSchema | UnsetType = UNSET
+    parallel_calls: bool | UnsetType = UNSET
+    mask: Mask | UnsetType = UNSET
+    deferral: Deferral | UnsetType = UNSET
+    cache_key: bool | UnsetType = UNSET
+    cache: CacheRow | UnsetType = UNSET
+    prices: PricesRow | UnsetType = UNSET
