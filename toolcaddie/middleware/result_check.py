@@ -45,7 +45,7 @@ def _wrong_with(result: ToolResult, tool: Tool) -> list[str]:
     try:
         encoded = content.encode()
     except UnicodeEncodeError as error:
-        return [f"its text is no Unicode at character {error.start}"]
+        return [f"its text is not valid Unicode at character {error.start}"]
     if tool.output_schema is None:
         return []
     value = result.structured
