@@ -8,6 +8,7 @@ readers only: the input as the model wrote it.
 
 from __future__ import annotations
 
+import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ import msgspec
 
 from toolcaddie.errors import ProviderProtocolError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
-from toolcaddie.providers.http import decoded
+from toolcaddie.providers.http import count, decoded
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 
@@ -36,6 +37,8 @@ _FUNCTION, _CUSTOM = "function", "custom"
 _DONE = b"[DONE]"
 _ANSWER = "answer"
 """A name for a schema that has none; the wire wants one."""
+_LONGEST_ID = 40
+_DIGITS = 32
 _WHOLE = frozenset({"id", "type", "name"})
 """Texts that never come in pieces, but may come again with each."""
 
@@ -49,7 +52,7 @@ def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool
 
     `tools` may hold definitions or `msgspec.Raw`, already encoded ones, which are copied as they are.
     """
-    messages = [message_to_wire(known_to(message, author)) for message in request.messages]
+    messages = [message_to_wire(known_to(message, author)) for message in _with_fitting_ids(request.messages, author)]
     body: dict[str, Any] = {"model": model, "messages": messages}
     if request.tools:
         body["tools"] = list(request.tools)
@@ -97,6 +100,25 @@ def known_to(message: Message, author: str) -> Message:
         call if call.extra and "type" in call.extra else replace(call, extra=None) for call in message.tool_calls
     )
     return replace(message, tool_calls=calls, extra=None)
+
+
+def _with_fitting_ids(messages: Sequence[Message], author: str) -> Sequence[Message]:
+    """Calls of other providers under ids that this wire takes, and their results with them. The caller's own ids stay: many a
+    server takes longer ones, and says so itself if not."""
+    fitting = {
+        call.id: f"call_{hashlib.sha256(call.id.encode()).hexdigest()[:_DIGITS]}"
+        for message in messages
+        if message.author and message.author != author
+        for call in message.tool_calls
+        if len(call.id) > _LONGEST_ID
+    }
+    return [_renamed(message, fitting) for message in messages] if fitting else messages
+
+
+def _renamed(message: Message, names: Mapping[str, str]) -> Message:
+    calls = tuple(replace(call, id=names.get(call.id, call.id)) for call in message.tool_calls)
+    answered = message.tool_call_id
+    return replace(message, tool_calls=calls, tool_call_id=None if answered is None else names.get(answered, answered))
 
 
 def message_to_wire(message: Message) -> dict[str, Any]:
@@ -294,10 +316,10 @@ def _usage(wire: _Usage | None) -> Usage:
     cached = wire.prompt_tokens_details.cached_tokens if wire.prompt_tokens_details else None
     reasoning = wire.completion_tokens_details.reasoning_tokens if wire.completion_tokens_details else None
     return Usage(
-        input_tokens=wire.prompt_tokens or 0,
-        output_tokens=wire.completion_tokens or 0,
-        cached_tokens=cached or 0,
-        reasoning_tokens=reasoning or 0,
+        input_tokens=count(wire.prompt_tokens),
+        output_tokens=count(wire.completion_tokens),
+        cached_tokens=count(cached),
+        reasoning_tokens=count(reasoning),
     )
 
 

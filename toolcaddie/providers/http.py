@@ -56,6 +56,8 @@ _NOT_PASSED_ON = frozenset(
     }
 )
 _DECODER = msgspec.json.Decoder()
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises: for what is no JSON, for texts in it that are no UTF-8, for brackets within brackets without end."""
 _KEPT_URLS = 64
 _ERROR_SECONDS = 10.0
 _DRAIN_SECONDS = 0.2
@@ -63,6 +65,7 @@ _DRAIN_BYTES = 4096
 _LONGEST_WAIT = 86_400.0
 _MIN_SECRET = 8
 """Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
+_MOST_TOKENS = 2**53
 _QUOTED = 300
 """So much of an answer we cannot read is shown in the error."""
 
@@ -312,7 +315,7 @@ def decoded(data: bytes, *, who: str) -> dict[str, Any]:
     """The JSON object in `data`. Raises `ProviderProtocolError` for garbage, and for an error object where an answer was due."""
     try:
         value = _DECODER.decode(data)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ProviderProtocolError(
             f"{who} answered with something that is not JSON: {_quoted(data)}", body=data
         ) from error
@@ -323,11 +326,16 @@ def decoded(data: bytes, *, who: str) -> dict[str, Any]:
     return value
 
 
+def count(said: int | None) -> int:
+    """Tokens as a server counts them; what it does not say, or no database could keep, counts nothing."""
+    return said if said is not None and 0 <= said <= _MOST_TOKENS else 0
+
+
 def error_message(body: bytes) -> str:
     """What an error body says, in one line: OpenAI's shape, its common variations, or the beginning of the text."""
     try:
         value = _DECODER.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return _quoted(body)
     if isinstance(value, list) and len(value) == 1:  # a stream that never began, as one provider words it
         value = value[0]
