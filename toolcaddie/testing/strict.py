@@ -234,6 +234,8 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
                 f"Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter.",
                 param="tool_choice",
             )
+    if not isinstance(choice, str | Mapping | None):
+        yield _wrong_type("tool_choice", "one of 'none', 'auto', 'required' or an object", choice)
     if isinstance(choice, str) and choice not in _CHOICES:
         yield refusal(
             f"Invalid value: '{choice}'. Supported values are: 'none', 'auto', and 'required'.",
