@@ -1,0 +1,99 @@
+"""More ways for a scripted upstream to go wrong, beside those of `testing.upstream`: steps for a script, for any wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import msgspec
+from aiohttp import web
+
+from toolcaddie.testing.script import Reply
+from toolcaddie.testing.upstream import Exchange, Step
+
+_FLOOD = b"a" * (256 * 1024)
+
+Alter = Callable[[list[bytes]], Iterable[bytes]]
+"""Makes other events of the data of a reply's events. A plain answer counts as one event."""
+
+
+def altered(reply: Reply, alter: Alter) -> Step:
+    """The reply, with its events as `alter` leaves them: some missing, doubled, damaged, or one of the test's own."""
+    return _Altered(reply=reply, alter=alter)
+
+
+def noisy(reply: Reply, noise: bytes) -> Step:
+    """The reply with these bytes behind each event of a stream: comments, fields without meaning."""
+    return _Noisy(reply=reply, noise=noise)
+
+
+def dripped(reply: Reply) -> Step:
+    """The reply byte by byte, so that every character, escape and event comes in pieces."""
+    return _Dripped(reply=reply)
+
+
+def flood() -> Step:
+    """An answer, or an event, that does not end: bytes until the client has had enough."""
+    return _Flood()
+
+
+def hang_up() -> Step:
+    """The connection closes before there is any answer."""
+    return _HangUp()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Altered:
+    reply: Reply
+    alter: Alter
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        if not exchange.streams:
+            whole = msgspec.json.encode(exchange.whole(self.reply))
+            return await exchange.send_body(200, b"".join(self.alter([whole])), "application/json")
+        for event in self.alter(exchange.events(self.reply)):
+            await exchange.send_event(event)
+        return await exchange.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noisy:
+    reply: Reply
+    noise: bytes
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        for event in exchange.events(self.reply):
+            await exchange.send_bytes(exchange.wire.block(event) + self.noise)
+        return await exchange.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dripped:
+    reply: Reply
+
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        if exchange.streams:
+            body, kind = b"".join(map(exchange.wire.block, exchange.events(self.reply))), "text/event-stream"
+        else:
+            body, kind = msgspec.json.encode(exchange.whole(self.reply)), "application/json"
+        for place in range(len(body)):
+            await exchange.send_bytes(body[place : place + 1], content_type=kind)
+            await asyncio.sleep(0)  # the client's turn: bytes written at once would arrive together
+        return await exchange.end()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Flood:
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        kind = "text/event-stream" if exchange.streams else "application/json"
+        await exchange.send_bytes(b'data: {"a":"' if exchange.streams else b'{"a":"', content_type=kind)
+        while True:
+            await exchange.send_bytes(_FLOOD)
+            await asyncio.sleep(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _HangUp:
+    async def play(self, exchange: Exchange) -> web.StreamResponse:
+        return await exchange.hang_up()

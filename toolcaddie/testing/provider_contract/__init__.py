@@ -1,0 +1,38 @@
+"""What a provider promises, as checks to run against one: over a real local server that is strict and, on demand, broken.
+
+Whoever writes a provider runs the whole list, by any test runner:
+
+    SUBJECT = Subject(name="acme", provider=lambda base_url, key: Acme(base_url, key), wire=AcmeWire)
+
+    @pytest.mark.anyio
+    @pytest.mark.parametrize("check", CHECKS, ids=str)
+    async def test_the_provider_keeps_the_contract(check: Check) -> None:
+        await check(SUBJECT)
+
+or all of it at once, `asyncio.run(check_all(SUBJECT))`. A server of one of the wires we have needs no `wire` of one's own:
+`testing.CHAT` is that of chat completions. `check_switch` is for pairs of providers.
+"""
+
+from __future__ import annotations
+
+from toolcaddie.testing.provider_contract import answers, asking, failing, hostile
+from toolcaddie.testing.provider_contract.subject import Check, ContractError, Subject
+from toolcaddie.testing.provider_contract.switching import check_switch
+
+__all__ = ["CHECKS", "Check", "ContractError", "Subject", "check_all", "check_switch"]
+
+CHECKS: tuple[Check, ...] = tuple(check for part in (answers, asking, failing, hostile) for check in part.CHECKS.found)
+"""Every promise, by what it is about: answers, requests, failures, damaged answers."""
+
+
+async def check_all(subject: Subject) -> None:
+    """Run every check. Raises an `ExceptionGroup` of all that failed, each with the name of its check as a note."""
+    failed: list[Exception] = []
+    for check in CHECKS:
+        try:
+            await check(subject)
+        except Exception as error:  # noqa: BLE001  the others are to be checked as well
+            error.add_note(check.name)
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup(f"{subject}: {len(failed)} of {len(CHECKS)} checks failed", failed)

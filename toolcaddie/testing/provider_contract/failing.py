@@ -1,0 +1,347 @@
+"""Servers that fail, in every way the wire and its transport allow: the right error, soon, and never half an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from email.utils import formatdate
+from typing import Any, cast
+
+import msgspec
+
+from toolcaddie.errors import (
+    ProviderAuthError,
+    ProviderError,
+    ProviderProtocolError,
+    ProviderRateLimitError,
+    ProviderRejectedError,
+    ProviderUnavailableError,
+)
+from toolcaddie.message import ModelReply, ModelRequest
+from toolcaddie.ports import Provider
+from toolcaddie.testing.faults import altered, flood, hang_up
+from toolcaddie.testing.provider_contract.answers import TOOLS
+from toolcaddie.testing.provider_contract.subject import (
+    KEY,
+    Checks,
+    Subject,
+    ask,
+    broken,
+    events_of,
+    left,
+    made,
+    patience,
+    refused,
+    request_of,
+    same,
+    staged,
+)
+from toolcaddie.testing.script import calls, say
+from toolcaddie.testing.upstream import cut, empty_choices, endless, garbage, paced, refuse
+from toolcaddie.testing.wire import Wire
+
+CHECKS = Checks()
+
+STATUSES: Mapping[int, type[ProviderError]] = {
+    400: ProviderRejectedError,
+    401: ProviderAuthError,
+    403: ProviderAuthError,
+    404: ProviderRejectedError,
+    408: ProviderUnavailableError,
+    409: ProviderUnavailableError,
+    413: ProviderRejectedError,
+    422: ProviderRejectedError,
+    429: ProviderRateLimitError,
+    500: ProviderUnavailableError,
+    503: ProviderUnavailableError,
+    529: ProviderUnavailableError,
+}
+RICH = replace(
+    calls(
+        ("add", {"note": "first"}),
+        ("find", {"note": "second"}),
+        ("send", None),
+        ids=("call_1", "call_2", "call_3"),
+        text="Let me see.",
+    ),
+    reasoning="Which of them?",
+)
+"""An answer with every kind of event in it."""
+_SOON = 0.05
+"""Seconds that a request may take whose time must run out."""
+
+
+# ---------------------------------------------------------------- refusals
+
+
+@CHECKS.both
+async def each_status_is_an_error_of_its_kind(subject: Subject, stream: bool) -> None:
+    script = [refuse(status, f"because of {status}") for status in STATUSES]
+    async with staged(subject, script) as (provider, _):
+        for status, kind in STATUSES.items():
+            error = await refused(provider, request_of(subject), stream)
+            same(f"the error of status {status}", type(error), kind)
+            same("its status", error.status, status)
+            if f"because of {status}" not in str(error):
+                broken(f"the server's words ('because of {status}') in the error", str(error))
+            if f"because of {status}".encode() not in error.body:
+                broken("the server's body with the error", error.body)
+
+
+@CHECKS.both
+async def the_wait_that_a_server_asks_for_is_known(subject: Subject, stream: bool) -> None:
+    soon = formatdate(time.time() + 60, usegmt=True)
+    script = [refuse(status, headers={"retry-after": said}) for status in (429, 503) for said in ("7", soon)]
+    async with staged(subject, [*script, refuse(429), refuse(429, headers={"retry-after": "later"})]) as (provider, _):
+        for _status in (429, 503):
+            same("seconds to wait", (await refused(provider, request_of(subject), stream)).retry_after, 7.0)
+            wait = (await refused(provider, request_of(subject), stream)).retry_after
+            if wait is None or not 30 <= wait <= 61:
+                broken("seconds until the date that the server named, 60", wait)
+        for _unsaid in range(2):
+            same("seconds to wait", (await refused(provider, request_of(subject), stream)).retry_after, None)
+
+
+@CHECKS.both
+async def no_error_shows_the_key(subject: Subject, stream: bool) -> None:
+    script = [
+        refuse(401, f"Incorrect API key provided: {KEY}"),
+        garbage(f"you sent {KEY}".encode(), content_type="text/plain"),
+        garbage(KEY.encode(), content_type=_kind(stream)),
+    ]
+    async with staged(subject, script) as (provider, _):
+        for _step in script:
+            await refused(provider, request_of(subject), stream)
+        if KEY in repr(provider):
+            broken("a repr without the key", repr(provider).replace(KEY, "(the key)"))
+
+
+def _kind(stream: bool) -> str:
+    return "text/event-stream" if stream else "application/json"
+
+
+# ---------------------------------------------------------------- no answer
+
+
+@CHECKS.both
+async def a_server_that_hangs_up_without_a_word_is_unavailable(subject: Subject, stream: bool) -> None:
+    async with staged(subject, [hang_up()]) as (provider, _):
+        error = await refused(provider, request_of(subject), stream)
+    same("the error", type(error), ProviderUnavailableError)
+
+
+@CHECKS.both
+async def a_server_that_is_not_there_is_unavailable(subject: Subject, stream: bool) -> None:
+    async with staged(subject, []) as (_, upstream):
+        gone = upstream.base_url
+    provider = subject.provider(gone, KEY)
+    error = await refused(provider, request_of(subject), stream)
+    await provider.close()
+    same("the error", type(error), ProviderUnavailableError)
+
+
+@CHECKS.both
+async def a_request_whose_time_is_over_ends_and_lets_the_server_go(subject: Subject, stream: bool) -> None:
+    begun = asyncio.Semaphore(1 if stream else 0)
+    async with staged(subject, [paced(say("late"), begun)]) as (provider, upstream):
+        error = await refused(provider, replace(request_of(subject), timeout=_SOON), stream)
+        await left(upstream.requests[0])
+    same("the error", type(error), ProviderUnavailableError)
+
+
+# ---------------------------------------------------------------- half an answer
+
+
+@CHECKS.both
+async def an_answer_that_is_cut_is_an_error_or_whole(subject: Subject, stream: bool) -> None:
+    """A stream is cut behind every one of its events, by a lost connection and by an end that comes too early. Where the
+    wire has said all by then the reply may stand, but only whole."""
+    events = await events_of(subject, RICH, tools=TOOLS) if stream else [b""]
+    places = range(len(events)) if stream else range(1)
+    script = [RICH, *(cut(RICH, after=place, clean=clean) for place in places for clean in (False, True))]
+    async with staged(subject, script) as (provider, _):
+        request = request_of(subject, tools=TOOLS)
+        whole = await ask(provider, request, stream)
+        for place in places:
+            for _clean in (False, True):
+                early = place <= len(events) // 2
+                await _error_or_whole(provider, request, stream, None if early else whole)
+
+
+async def _error_or_whole(provider: Provider, request: ModelRequest, stream: bool, whole: ModelReply | None) -> None:
+    try:
+        reply = await ask(provider, request, stream)
+    except ProviderError as error:
+        if not error.retryable:
+            broken("an error that says that asking again may help", error)
+        return
+    if whole is None:
+        broken("an error, for the answer was cut early", reply)
+    same("an answer that counts as whole", _essence(reply), _essence(whole))
+
+
+def _essence(reply: ModelReply) -> tuple[Any, ...]:
+    return reply.message.text, made(reply), reply.finish_reason
+
+
+@CHECKS.both
+async def an_answer_without_an_answer_is_an_error(subject: Subject, stream: bool) -> None:
+    async with staged(subject, [empty_choices()]) as (provider, _):
+        same("the error", type(await refused(provider, request_of(subject), stream)), ProviderProtocolError)
+
+
+@CHECKS.one
+async def a_stream_without_events_is_an_error(subject: Subject) -> None:
+    script = [altered(RICH, lambda _: []), garbage(b"", content_type="text/event-stream")]
+    script += [
+        garbage(b": nothing\n\n", content_type="text/event-stream"),
+        garbage(b"data: [DONE]\n\n", content_type="text/event-stream"),
+    ]
+    async with staged(subject, script) as (provider, _):
+        for _step in script:
+            same("the error", type(await refused(provider, request_of(subject), True)), ProviderProtocolError)
+
+
+@CHECKS.one
+async def an_error_in_the_middle_of_a_stream_ends_it(subject: Subject) -> None:
+    wire, events = subject.wire(), await events_of(subject, RICH, tools=TOOLS)
+    said = [(status, place) for status in (429, 500, 529) for place in (0, 1, len(events) // 2)]
+    script = [altered(RICH, _breaking_off(_error_event(subject, wire, status), place)) for status, place in said]
+    async with staged(subject, script) as (provider, _):
+        for status, place in said:
+            error = await refused(provider, request_of(subject, tools=TOOLS), True)
+            if not error.retryable:
+                broken(f"an error after {place} events that says that asking again may help", error)
+            if f"broke off with {status}" not in str(error):
+                broken(f"the server's words ('broke off with {status}') in the error", str(error))
+
+
+def _error_event(subject: Subject, wire: Wire, status: int) -> bytes:
+    words = f"broke off with {status}"
+    if subject.error_event is not None:
+        return subject.error_event(status, words)
+    return msgspec.json.encode(wire.error(status, words))
+
+
+def _breaking_off(error: bytes, place: int) -> Any:
+    return lambda events: [*events[:place], error]
+
+
+# ---------------------------------------------------------------- no answer of this wire
+
+_HTML = b"<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
+_BINARY = bytes(range(256)) * 4
+_WRONG = (
+    b"[]",
+    b"null",
+    b"7",
+    b'"hello"',
+    b"{}",
+    b'{"a":',
+    b"\xff\xfe",
+    b"",
+    b"[" * 100_000,
+    b'{"a":' * 100_000,
+    b'{"a":"\xff\xfe"}',
+)
+
+
+@CHECKS.both
+async def garbage_is_an_error_and_nothing_else(subject: Subject, stream: bool) -> None:
+    framed = [b"data: " + each + b"\n\n" for each in (_HTML, _BINARY, *_WRONG) if each]
+    bodies = framed if stream else [_HTML, _BINARY, *_WRONG]
+    script = [garbage(body, content_type=_kind(stream)) for body in bodies]
+    async with staged(subject, script) as (provider, _):
+        for body in bodies:
+            error = await refused(provider, request_of(subject), stream)
+            if type(error) is not ProviderProtocolError:
+                broken(f"a ProviderProtocolError for {body[:40]!r}", error)
+
+
+@CHECKS.both
+async def an_answer_of_another_content_type_is_an_error(subject: Subject, stream: bool) -> None:
+    kinds = ("text/html", "application/octet-stream", _kind(not stream))
+    async with staged(subject, [garbage(_HTML, content_type=kind) for kind in kinds]) as (provider, _):
+        for _each in kinds:
+            error = await refused(provider, request_of(subject), stream)
+            same("the error", type(error), ProviderProtocolError)
+
+
+@CHECKS.both
+async def a_proxys_error_page_is_unavailable(subject: Subject, stream: bool) -> None:
+    async with staged(subject, [garbage(_HTML, content_type="text/html", status=502)]) as (provider, _):
+        error = await refused(provider, request_of(subject), stream)
+    same("the error", type(error), ProviderUnavailableError)
+
+
+@CHECKS.both
+async def an_answer_that_never_ends_is_left(subject: Subject, stream: bool) -> None:
+    async with staged(subject, [flood()]) as (provider, upstream):
+        error = await refused(provider, request_of(subject), stream)
+        same("the error", type(error), ProviderProtocolError)
+        await left(upstream.requests[0])
+
+
+# ---------------------------------------------------------------- the caller leaves
+
+
+@CHECKS.one
+async def cancelling_a_request_closes_its_connection(subject: Subject) -> None:
+    arrived = asyncio.Event()
+
+    async def never(_: Any) -> Any:
+        arrived.set()
+        await asyncio.Event().wait()
+
+    async with staged(subject, [never]) as (provider, upstream), patience():
+        task = asyncio.ensure_future(provider.complete(request_of(subject)))
+        await arrived.wait()
+        await _cancelled(task)
+        await left(upstream.requests[0])
+
+
+@CHECKS.one
+async def cancelling_a_stream_closes_its_connection(subject: Subject) -> None:
+    started = asyncio.Event()
+    async with staged(subject, [endless("zest ")]) as (provider, upstream), patience():
+
+        async def read() -> None:
+            async for _ in provider.stream(request_of(subject)):
+                started.set()
+
+        task = asyncio.ensure_future(read())
+        await started.wait()
+        await _cancelled(task)
+        await left(upstream.requests[0])
+
+
+async def _cancelled(task: asyncio.Future[Any]) -> None:
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        return
+    broken("a request that ends when it is cancelled", task)
+
+
+@CHECKS.one
+async def closing_a_stream_closes_its_connection(subject: Subject) -> None:
+    async with staged(subject, [endless("zest "), say("Still here.")]) as (provider, upstream), patience():
+        stream = cast("Any", provider.stream(request_of(subject)))  # the port promises an iterator; ours can be closed
+        async with aclosing(stream):
+            await anext(stream)
+        await left(upstream.requests[0])
+        same("the words after it", (await ask(provider, request_of(subject), True)).message.text, "Still here.")
+
+
+@CHECKS.both
+async def a_failure_leaves_the_provider_as_it_was(subject: Subject, stream: bool) -> None:
+    script = [cut(RICH, after=3), refuse(500), garbage(_HTML), hang_up(), say("Still here.")]
+    async with staged(subject, script) as (provider, upstream):
+        for _fault in script[:-1]:
+            await refused(provider, request_of(subject), stream)
+        same("the words", (await ask(provider, request_of(subject), stream)).message.text, "Still here.")
+        same("requests, none of them repeated on the sly", len(upstream.requests), len(script))

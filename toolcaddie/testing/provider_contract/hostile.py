@@ -1,0 +1,118 @@
+"""Answers that are nearly right: every value of a true answer is replaced by one of another type, events are lost or doubled.
+
+A provider may make a reply of it or raise `ProviderError`. Anything else, a reply with fields of wrong types or another
+exception, would come up far from where it can be understood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from toolcaddie.errors import ProviderError
+from toolcaddie.message import ModelRequest
+from toolcaddie.ports import Provider
+from toolcaddie.testing.faults import altered
+from toolcaddie.testing.provider_contract.answers import TOOLS
+from toolcaddie.testing.provider_contract.failing import RICH
+from toolcaddie.testing.provider_contract.subject import Checks, ContractError, Subject, ask, request_of, staged
+
+CHECKS = Checks()
+
+_STRANGE: tuple[Any, ...] = (None, -7, 1.5, "strange", [], {}, [None], True, 10**30)
+_KEPT = 3
+"""Of the strange values, so many take each place, in turns: all of them would take minutes."""
+
+
+@CHECKS.both
+async def values_of_wrong_types_are_an_error_or_passed_over(subject: Subject, stream: bool) -> None:
+    answer: list[bytes] = []
+    async with staged(subject, lambda _: altered(RICH, _Next(answer, plans))) as (provider, _):
+        plans: list[Any] = [None]
+        request = request_of(subject, tools=TOOLS)
+        await ask(provider, request, stream)
+        damages = list(_damages(answer))
+        for damage in damages:
+            plans.append(damage)
+            await _reply_or_error(provider, request, stream, damage[1])
+
+
+class _Next:
+    """Sends what is planned: the true answer first, which it takes down, then one damage after the other."""
+
+    def __init__(self, answer: list[bytes], plans: list[Any]) -> None:
+        self._answer = answer
+        self._plans = plans
+
+    def __call__(self, events: list[bytes]) -> Sequence[bytes]:
+        plan = self._plans.pop()
+        if plan is None:
+            self._answer.extend(events)
+            return events
+        return list(plan[0])
+
+
+def _damages(events: Sequence[bytes]) -> Iterator[tuple[list[bytes], str]]:
+    """Each: the events with one value replaced, and in words what was done."""
+    turn = 0
+    for place, event in enumerate(events):
+        try:
+            value = msgspec.json.decode(event)
+        except msgspec.DecodeError:
+            continue  # an end that is no JSON
+        for path in _paths(value):
+            for _ in range(_KEPT):
+                turn += 1
+                strange = _STRANGE[turn % len(_STRANGE)]
+                damaged = msgspec.json.encode(_replaced(value, path, strange))
+                where = ".".join(map(str, path))
+                yield [*events[:place], damaged, *events[place + 1 :]], f"{where} of event {place} is {strange!r}"
+
+
+def _paths(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    yield path
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _paths(inner, (*path, name))
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _paths(inner, (*path, place))
+
+
+def _replaced(value: Any, path: tuple[str | int, ...], strange: Any) -> Any:
+    if not path:
+        return strange
+    first, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        return {name: _replaced(inner, rest, strange) if name == first else inner for name, inner in value.items()}
+    return [_replaced(inner, rest, strange) if place == first else inner for place, inner in enumerate(value)]
+
+
+@CHECKS.one
+async def events_that_are_lost_doubled_or_swapped_are_an_error_or_passed_over(subject: Subject) -> None:
+    answer: list[bytes] = []
+    plans: list[Any] = [None]
+    async with staged(subject, lambda _: altered(RICH, _Next(answer, plans))) as (provider, _):
+        request = request_of(subject, tools=TOOLS)
+        await ask(provider, request, stream=True)
+        for place in range(len(answer)):
+            before, here, after = answer[:place], answer[place], answer[place + 1 :]
+            plans.append(([*before, *after], ""))
+            await _reply_or_error(provider, request, True, f"event {place} is lost")
+            plans.append(([*before, here, here, *after], ""))
+            await _reply_or_error(provider, request, True, f"event {place} is doubled")
+            plans.append(([*before, *after[:1], here, *after[1:]], ""))
+            await _reply_or_error(provider, request, True, f"event {place} comes one too late")
+
+
+async def _reply_or_error(provider: Provider, request: ModelRequest, stream: bool, what: str) -> None:
+    try:
+        await ask(provider, request, stream)
+    except ProviderError:
+        return
+    except ContractError as error:
+        raise ContractError(f"where {what}: {error}") from error
+    except Exception as error:
+        raise ContractError(f"where {what}: {type(error).__name__} instead of ProviderError: {error}") from error

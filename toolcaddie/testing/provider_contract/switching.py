@@ -1,0 +1,69 @@
+"""One conversation over two providers, a round each: neither loses, doubles or reorders a call or a result of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from toolcaddie.message import Message, ModelReply
+from toolcaddie.ports import Provider
+from toolcaddie.testing.provider_contract.answers import TOOLS
+from toolcaddie.testing.provider_contract.asking import THINKING, thought
+from toolcaddie.testing.provider_contract.subject import (
+    Subject,
+    ask,
+    in_order_and_once,
+    nothing_refused,
+    request_of,
+    result_of,
+    same,
+    staged,
+    user,
+)
+from toolcaddie.testing.script import Reply, call, calls, say
+from toolcaddie.testing.upstream import ScriptedUpstream
+
+_FIRST: Sequence[Reply] = (
+    thought(calls(("find", {"note": "argument-0"}), ("add", {"note": "argument-1"}), text="I look."), "First I look."),
+    thought(calls(*((name, {"note": f"argument-{place + 3}"}) for place, name in enumerate(TOOLS))), "Now all of it."),
+    thought(say("All is done."), "That was it."),
+)
+_SECOND: Sequence[Reply] = (
+    thought(call("note", {"note": "argument-2"}, text="I go on."), "The other one looked."),
+    thought(call("send", {"note": "argument-7"}), "Nearly there."),
+)
+
+
+async def check_switch(first: Subject, second: Subject, *, stream: bool = False) -> None:
+    """Rounds of `first`, `second`, `first`, `second` and `first`, with calls and results in all but the last, each before a
+    server as strict as the real one. Raises `ContractError`."""
+    async with staged(first, _FIRST) as one, staged(second, _SECOND) as two:
+        said: list[Message] = [Message(role="system", content="Be brief."), user("Do everything.")]
+        done: list[str] = []
+        replies = [await _round(who, said, done, stream) for who in _turns((first, *one), (second, *two))]
+    same("the last words", replies[-1].message.text, "All is done.")
+    same("calls that were answered", len([word for word in done if word.startswith("result")]), 8)
+
+
+_Who = tuple[Subject, Provider, ScriptedUpstream]
+
+
+def _turns(first: _Who, second: _Who) -> tuple[_Who, ...]:
+    return first, second, first, second, first
+
+
+async def _round(who: _Who, said: list[Message], done: list[str], stream: bool) -> ModelReply:
+    """One request with all that was `said`; the reply and the results of its calls are appended. `done` are the arguments
+    and results so far, which the request has to hold in this order."""
+    subject, provider, upstream = who
+    reply = await ask(provider, request_of(subject, *said, tools=TOOLS, params=THINKING), stream)
+    nothing_refused(upstream)
+    in_order_and_once(upstream.requests[-1], done)
+    number = sum(word.startswith("argument") for word in done)
+    made = reply.message.tool_calls
+    named = tuple(replace(each, id=f"call_{number + place}") for place, each in enumerate(made))
+    said.append(replace(reply.message, tool_calls=named))
+    said += [result_of(each, f"result-{number + place} is there") for place, each in enumerate(named)]
+    done += [f"argument-{number + place}" for place in range(len(made))]
+    done += [f"result-{number + place} " for place in range(len(made))]
+    return reply
