@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import select
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from toolcaddie import Runtime, tool
+from toolcaddie.errors import ConfigError
+from toolcaddie.guards.processes import run, run_blocking
 from toolcaddie.middleware.timeout import Timeout
 from toolcaddie.ports import Invocation
+from toolcaddie.testing import ScriptedProvider, call, say
 from toolcaddie.tool_types import ToolResult
 
 pytestmark = pytest.mark.anyio
@@ -100,3 +108,82 @@ async def test_cancelling_the_caller_cancels_the_call(invocation: Make) -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended.is_set()
+
+
+@pytest.mark.proves("X-28")
+@pytest.mark.parametrize(("own", "most", "expected"), [(30.0, 0.01, 0.01), (0.01, 30.0, 0.01), (0.01, None, 0.01)])
+async def test_the_shorter_of_the_tools_own_time_and_the_upper_bound_counts(
+    own: float, most: float | None, expected: float, invocation: Make
+) -> None:
+    given: list[float] = []
+
+    async def hang(inner: Invocation) -> ToolResult:
+        given.append(inner.seconds)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    result = await Timeout(most=most)(invocation(own), hang)
+    assert given == [expected]
+    assert f"no answer within {expected:g} s" in result.content
+
+
+@pytest.mark.proves("R003-25", "R003-5")
+async def test_a_call_longer_than_the_tool_timeout_of_an_agent_fails_and_the_model_reads_so() -> None:
+    @tool(timeout=300, read_only=True)
+    async def slow() -> str:
+        """Slow."""
+        await asyncio.Event().wait()
+        return ""
+
+    provider = ScriptedProvider([call("slow"), say("sorry")])
+    await Runtime(provider=provider, sources=[slow], middleware=[Timeout(most=0.01)]).run("go")
+    assert provider.requests[-1].messages[-1].content == "slow gave no answer within 0.01 s and was given up"
+
+
+@pytest.mark.parametrize("most", [0, -1, float("nan")])
+def test_an_upper_bound_of_nothing_is_refused(most: float) -> None:
+    with pytest.raises(ConfigError, match="longest timeout"):
+        Timeout(most=most)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="commands are run on Linux only")
+@pytest.mark.parametrize("ending", ["timeout", "cancelled"])
+@pytest.mark.parametrize("is_async", [True, False])
+async def test_a_tool_that_is_given_up_leaves_no_process_behind(is_async: bool, ending: str, tmp_path: Path) -> None:
+    """The named pipe comes to its end when the last process that holds it is dead, the one in its own session included."""
+    pipe = tmp_path / "alive"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    command = ["sh", "-c", f"exec 3>{pipe}; (setsid sh -c 'echo up >&3; sleep 1001' &); sleep 1002"]
+    seconds = 0.4 if ending == "timeout" else 30.0  # enough to start it; were it not, nothing would be left either
+
+    @tool(timeout=seconds)
+    async def waits() -> str:
+        """Runs a command."""
+        return str(await run(command))
+
+    @tool(timeout=seconds)
+    def blocks() -> str:
+        """Runs a command in a thread."""
+        return str(run_blocking(command))
+
+    used = waits if is_async else blocks
+    provider = ScriptedProvider([call(used.__name__), say("sorry")])
+    running = asyncio.ensure_future(Runtime(provider=provider, sources=[used]).run("go"))
+    if ending == "cancelled":
+        assert await asyncio.to_thread(select.select, [reader], [], [], 5) == ([reader], [], [])
+        running.cancel()
+    await asyncio.wait({running})
+    assert await asyncio.to_thread(everything_in, reader) in (b"up\n", b"")
+
+
+def everything_in(reader: int) -> bytes:
+    """What comes through a pipe until its end, within five seconds for each piece."""
+    found = b""
+    while select.select([reader], [], [], 5)[0]:
+        piece = os.read(reader, 100)
+        found += piece
+        if not piece:
+            os.close(reader)
+            return found
+    raise AssertionError("the pipe is still held open")
