@@ -1,0 +1,335 @@
+"""A conversation as Anthropic's Messages API takes it. Pure: no I/O.
+
+The API wants turns that alternate and begin with the user's, every call answered at the very start of the next turn, ids of
+one alphabet that never repeat, and no empty text. Others are laxer, and a conversation may have been begun by any of them:
+what can be said this way is said this way, and what cannot is refused by name. Nothing is lost on the way.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolcaddie.errors import RequestError
+from toolcaddie.message import Message
+from toolcaddie.tool_types import JsonObject, ToolCall
+
+Block = dict[str, Any]
+
+THINKING = frozenset({"thinking", "redacted_thinking"})
+NOT_JSON = "INVALID_JSON"
+"""The key under which the API's guide has a call's arguments sent back that were never JSON."""
+
+_CALL, _TEXT = "tool_use", "text"
+_NOTHING_SAID = "(empty message)"
+"""Where a turn must be and nothing was said in it: the API takes neither a turn nor a text that is empty."""
+_NO_RESULT = "There is no result: the turn was interrupted before this call was answered."
+_NO_REASON = "The tool failed and gave no reason."
+_MAX_ID = 64
+_MAX_NAME = 128
+_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def conversation(
+    messages: Sequence[Message], *, author: str, mid_system: bool = False, revealable: Collection[str] = ()
+) -> tuple[list[Block], list[Block]]:
+    """The blocks of `system`, and the messages.
+
+    `author` is who is asked, as `Message.author` says it: what it wrote goes back as it wrote it. `mid_system`: the model
+    takes system messages within the conversation; otherwise they become notes in the user's turn. `revealable` are the
+    tools that a result may make known. Raises `RequestError` for what this API has no word for, naming the message.
+    """
+    head = 0
+    while head < len(messages) and messages[head].role in ("system", "developer"):
+        head += 1
+    system = [
+        block
+        for place, message in enumerate(messages[:head])
+        for block in _blocks(message.content, _SPOKEN, f"messages[{place}]")
+    ]
+    turns = _Turns(author=author, mid_system=mid_system, revealable=frozenset(revealable))
+    for place in range(head, len(messages)):
+        turns.add(messages[place], f"messages[{place}]")
+    return system, turns.end()
+
+
+class _Turns:
+    """The messages so far, and the user's turn that is being written: results first, whatever order things were said in."""
+
+    def __init__(self, *, author: str, mid_system: bool, revealable: frozenset[str]) -> None:
+        self._author = author
+        self._mid_system = mid_system
+        self._revealable = revealable
+        self._messages: list[Block] = []
+        self._results: list[Block] = []
+        self._said: list[Block] = []
+        self._notes: list[Block] = []
+        """System messages that may stand by themselves, if no more of the user's turn comes."""
+        self._open: list[tuple[str, str]] = []
+        """Calls without a result yet: the id the caller knows, and the one that is sent."""
+        self._used: set[str] = set()
+
+    def add(self, message: Message, where: str) -> None:
+        if message.role == "assistant":
+            self._assistant(message, where)
+        elif message.role in ("system", "developer"):
+            self._system(_blocks(message.content, _SPOKEN, where))
+        elif message.role == "user":
+            self._notes_within()
+            self._said += _blocks(message.content, _SEEN, where) or [_text(_NOTHING_SAID)]
+        elif message.role == "tool":
+            self._notes_within()
+            self._result(message, where)
+        else:
+            raise _refused(f"{where}: messages with role {message.role!r} cannot be sent to this provider")
+
+    def end(self) -> list[Block]:
+        self._close_turn()
+        if not self._messages or self._messages[0]["role"] != "user":
+            self._messages.insert(0, {"role": "user", "content": [_text(_NOTHING_SAID)]})
+        return self._messages
+
+    # ---------------------------------------------------------------- the user's turn
+
+    def _close_turn(self) -> None:
+        self._results += [
+            {"type": "tool_result", "tool_use_id": sent, "is_error": True, "content": _NO_RESULT}
+            for _, sent in self._open
+        ]
+        content = self._results + self._said
+        if content:
+            self._messages.append({"role": "user", "content": content})
+        if self._notes:
+            self._messages.append({"role": "system", "content": self._notes})
+        self._results, self._said, self._notes, self._open = [], [], [], []
+
+    def _system(self, blocks: list[Block]) -> None:
+        if not blocks:
+            return
+        if self._mid_system and (self._results or self._said or self._open):
+            self._notes += blocks
+        else:
+            self._said += map(_note, blocks)
+
+    def _notes_within(self) -> None:
+        """The user's turn goes on: a system message may only stand at the end of it."""
+        self._said += map(_note, self._notes)
+        self._notes = []
+
+    def _result(self, message: Message, where: str) -> None:
+        sent = self._answered(message.tool_call_id)
+        if sent is None:
+            raise _refused(
+                f"{where}: the result for {message.tool_call_id!r} answers no call of the assistant's message before it"
+            )
+        content = _blocks(message.content, _SEEN, where)
+        result: Block = {"type": "tool_result", "tool_use_id": sent}
+        revealed = [name for name in dict.fromkeys(message.revealed) if name in self._revealable]
+        if message.is_error:
+            result |= {"is_error": True, "content": content or _NO_REASON}
+        elif revealed:  # a result that names tools may hold nothing else, so its words follow behind all results
+            result["content"] = [{"type": "tool_reference", "tool_name": name} for name in revealed]
+            self._said += [_text(f"Result of the call {sent}:"), *content] if content else []
+        elif content:
+            result["content"] = content
+        self._results.append(result)
+
+    def _answered(self, given: str | None) -> str | None:
+        for place, (known, sent) in enumerate(self._open):
+            if known == given:
+                del self._open[place]
+                return sent
+        return None
+
+    # ---------------------------------------------------------------- the assistant's turn
+
+    def _assistant(self, message: Message, where: str) -> None:
+        blocks = self._own(message) or _rebuilt(message, where)
+        if not blocks:
+            return
+        self._close_turn()
+        calls = [block for block in blocks if block["type"] == _CALL]
+        for block, call in zip(calls, message.tool_calls, strict=True):
+            block["id"] = self._fresh(call.id)
+            self._open.append((call.id, block["id"]))
+        if self._messages and self._messages[-1]["role"] == "assistant":
+            self._messages[-1]["content"] += blocks
+        else:
+            self._messages.append({"role": "assistant", "content": blocks})
+
+    def _own(self, message: Message) -> list[Block]:
+        """The author's own blocks; none, if it is not the one who is asked, or they do not fit the calls any more.
+
+        Texts without a word are left out: the API writes them at times, and never takes them back.
+        """
+        if not message.native or message.author != self._author:
+            return []
+        blocks = [dict(block) for block in message.native if block.get("type") != _TEXT or _speaks(block.get("text"))]
+        return blocks if sum(block["type"] == _CALL for block in blocks) == len(message.tool_calls) else []
+
+    def _fresh(self, given: str) -> str:
+        """An id of the API's alphabet that no call of this conversation has yet: the same in every request."""
+        base = given if _ID.match(given) else f"call_{hashlib.sha256(given.encode()).hexdigest()[:32]}"
+        sent, again = base, 1
+        while sent in self._used:
+            again += 1
+            sent = f"{base[: _MAX_ID - 8]}_{again}"
+        self._used.add(sent)
+        return sent
+
+
+def _rebuilt(message: Message, where: str) -> list[Block]:
+    return [*_blocks(message.content, _SPOKEN, where), *(_call(call) for call in message.tool_calls)]
+
+
+def _call(call: ToolCall) -> Block:
+    name = call.name if len(call.name) <= _MAX_NAME else call.name[:_MAX_NAME]
+    return {"type": _CALL, "id": call.id, "name": _NO_NAME.sub("_", name) or "_", "input": _input(call)}
+
+
+def _input(call: ToolCall) -> Any:
+    """Arguments as an object: as they were written, or, if they are none, their text under a key that says so."""
+    if call.extra and "type" in call.extra:  # a custom call of chat completions: its input is a text, not arguments
+        return {"input": call.arguments}
+    try:
+        _ARGUMENTS.decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {NOT_JSON: call.arguments} if _speaks(call.arguments) else {}
+    return msgspec.Raw(call.arguments.encode())
+
+
+# ---------------------------------------------------------------- content
+
+
+def _blocks(content: Any, kinds: Mapping[str, Callable[[JsonObject, str], Block]], where: str) -> list[Block]:
+    if content is None:
+        return []
+    if isinstance(content, str):
+        return [_text(content)] if _speaks(content) else []
+    made = []
+    for place, part in enumerate(content):
+        here = f"{where}.content[{place}]"
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        translate = kinds.get(kind) if isinstance(kind, str) else None
+        if translate is None:
+            raise _refused(f"{here}: content of type {kind!r} cannot be sent to this provider here")
+        block = translate(part, here)
+        if block["type"] != _TEXT or _speaks(block["text"]):
+            made.append(block)
+    return made
+
+
+def _speaks(text: Any) -> bool:
+    """Whether there is anything in it but white space."""
+    return isinstance(text, str) and bool(text) and not text.isspace()
+
+
+def _text(text: str) -> Block:
+    return {"type": _TEXT, "text": text}
+
+
+def _note(block: Block) -> Block:
+    """A system message in the middle, where only the user's turn has room for it."""
+    return {**block, "text": f"<system_note>\n{block['text']}\n</system_note>"}
+
+
+def _text_part(part: JsonObject, where: str) -> Block:
+    text = part.get("text")
+    if not isinstance(text, str):
+        raise _refused(f"{where}.text: must be text")
+    return _marked(part, _text(text))
+
+
+def _refusal_part(part: JsonObject, where: str) -> Block:
+    return _text_part({"text": part.get("refusal")}, where)
+
+
+def _image_part(part: JsonObject, where: str) -> Block:
+    inside = part.get("image_url")
+    url = inside.get("url") if isinstance(inside, Mapping) else inside
+    if not isinstance(url, str):
+        raise _refused(f"{where}.image_url: must hold a url")
+    if url.startswith(("https://", "http://")):
+        return _marked(part, {"type": "image", "source": {"type": "url", "url": url}})
+    kind, data = _data_of(url, f"{where}.image_url")
+    if kind not in _IMAGES:
+        raise _refused(f"{where}.image_url: an image of type {kind!r} cannot be sent; {', '.join(sorted(_IMAGES))} can")
+    return _marked(part, _base64("image", kind, data))
+
+
+def _file_part(part: JsonObject, where: str) -> Block:
+    file = part.get("file")
+    if not isinstance(file, Mapping):
+        raise _refused(f"{where}.file: must be an object")
+    if isinstance(file.get("file_id"), str):
+        return _marked(part, {"type": "document", "source": {"type": "file", "file_id": file["file_id"]}})
+    if not isinstance(file.get("file_data"), str):
+        raise _refused(f"{where}.file: must hold file_data or file_id")
+    kind, data = _data_of(file["file_data"], f"{where}.file.file_data")
+    block = _document(kind, data, f"{where}.file")
+    if block["type"] == "document" and isinstance(file.get("filename"), str):
+        block["title"] = file["filename"]
+    return _marked(part, block)
+
+
+def _document(kind: str, data: str, where: str) -> Block:
+    if kind in _IMAGES:
+        return _base64("image", kind, data)
+    if kind == "application/pdf":
+        return _base64("document", kind, data)
+    if not kind.startswith("text/"):
+        raise _refused(f"{where}: a file of type {kind!r} cannot be sent; PDF, text and images can")
+    try:
+        text = base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeError) as error:
+        raise _refused(f"{where}: what it holds is not base64 of UTF-8 text: {error}") from error
+    return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
+
+
+def _data_of(url: str, where: str) -> tuple[str, str]:
+    """Media type and base64 of a data URL."""
+    head, comma, data = url.partition(",")
+    if not head.startswith("data:") or not comma or not head.endswith(";base64"):
+        raise _refused(f"{where}: must be an https address or a data URL in base64")
+    return head[len("data:") :].split(";")[0].lower(), data
+
+
+def _base64(kind: str, media_type: str, data: str) -> Block:
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def _as_it_is(part: JsonObject, where: str) -> Block:
+    return dict(part)
+
+
+def _marked(part: JsonObject, block: Block) -> Block:
+    """With the caller's own mark for the prompt cache, if the part has one."""
+    if part.get("cache_control") is not None:
+        block["cache_control"] = part["cache_control"]
+    return block
+
+
+def _refused(why: str) -> RequestError:
+    return RequestError(why, param="messages")
+
+
+_SPOKEN: dict[str, Callable[[JsonObject, str], Block]] = {"text": _text_part, "refusal": _refusal_part}
+"""Parts that the system and the assistant may have."""
+_SEEN: dict[str, Callable[[JsonObject, str], Block]] = {
+    **_SPOKEN,
+    "image_url": _image_part,
+    "file": _file_part,
+    "image": _as_it_is,
+    "document": _as_it_is,
+    "search_result": _as_it_is,
+}
+"""Parts that the user's messages and results may have; the last ones are the API's own."""

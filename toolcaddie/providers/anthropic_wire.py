@@ -1,0 +1,348 @@
+"""A request as Anthropic's Messages API takes it. Pure: no I/O, and wire names stand nowhere else than in these files.
+
+The conversation is in `anthropic_messages`, answers are in `anthropic_replies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolcaddie.errors import RequestError
+from toolcaddie.message import ModelRequest
+from toolcaddie.providers.anthropic_messages import THINKING, Block, conversation
+from toolcaddie.providers.anthropic_schema import output_schema
+from toolcaddie.tool_types import JsonObject
+
+_KEPT_TOOLS = 20_000
+_EPHEMERAL = {"type": "ephemeral"}
+_MARK = b'"cache_control":{"type":"ephemeral"}'
+_DEFER = b'"defer_loading":true'
+_NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
+
+_MEANINGLESS = frozenset(
+    {
+        *("stream", "stream_options"),  # whether it is streamed is ours to say, and usage always comes
+        *("store", "prediction", "seed"),  # wishes of which no answer depends, and which the API has no word for
+        *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is told by marks instead
+        "parallel_tool_calls",  # part of the choice
+    }
+)
+"""Parameters of chat completions that are left away. What is in neither list goes out as it is: it may be the API's own, and
+if not, the API says so by name."""
+
+
+def _plain(value: Any) -> Any:
+    """What the encoder does not know by itself: mappings that are no dicts."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_DECODER = msgspec.json.Decoder()
+
+
+def request_body(
+    request: ModelRequest,
+    *,
+    model: str,
+    stream: bool,
+    author: str,
+    tools: Tools,
+    max_tokens: int,
+    mid_system: bool = False,
+) -> bytes:
+    """The body of a request. `author`: who is asked, as `Message.author` says it. `max_tokens`: where the request has none.
+
+    Raises `RequestError`, naming the field, for what the API has no word for.
+    """
+    if request.allowed is not None:
+        raise RequestError(
+            "this provider cannot be told which of the tools sent may be called; send only those", param="allowed"
+        )
+    wanted = _Choice.of(request)
+    sent = [tool for tool in map(tools.of, request.tools) if wanted.only is None or tool.name in wanted.only]
+    deferred = {tool.name for tool in sent if tool.name in request.deferred}
+    system, messages = conversation(request.messages, author=author, mid_system=mid_system, revealable=deferred)
+    body: dict[str, Any] = {"model": model, "messages": messages}
+    if system:
+        body["system"] = system
+    _take_params(body, request.params or {})
+    body.setdefault("max_tokens", max_tokens)
+    if request.output_schema is not None:
+        _output(body, format=_format(request.output_schema))
+    marks = request.cache and not _is_marked(body, sent)
+    if sent:
+        if len(deferred) == len(sent):
+            raise RequestError("every tool is deferred; this provider wants at least one that is not", param="deferred")
+        body["tools"] = _array(sent, deferred, marks=marks)
+        if wanted.wire is not None:
+            body["tool_choice"] = wanted.wire
+    if marks:
+        _mark_prefix(system, messages)
+    _thinkable(body)
+    if stream:
+        body["stream"] = True
+    return _ENCODER.encode(body)
+
+
+# ---------------------------------------------------------------- tools
+
+
+class Tool:
+    """A definition in the API's form, encoded once."""
+
+    __slots__ = ("_deferred", "definition", "keys", "name", "plain")
+
+    def __init__(self, definition: Any, wire: Mapping[str, Any]) -> None:
+        self.definition = definition
+        """What it was made from: held, so that no other object gets its identity."""
+        self.name: str = wire["name"]
+        self.keys = wire.keys()
+        self.plain = msgspec.Raw(_ENCODER.encode(wire))
+        self._deferred: msgspec.Raw | None = None
+
+    @property
+    def deferred(self) -> msgspec.Raw:
+        if self._deferred is None:
+            self._deferred = self._with(_DEFER, "defer_loading")
+        return self._deferred
+
+    @property
+    def marked(self) -> msgspec.Raw:
+        """As the last one of a prefix worth keeping."""
+        return self._with(_MARK, "cache_control")
+
+    def _with(self, more: bytes, key: str) -> msgspec.Raw:
+        return self.plain if key in self.keys else msgspec.Raw(bytes(self.plain)[:-1] + b"," + more + b"}")
+
+
+class Tools:
+    """Definitions in the API's form, kept by the identity of what they were made from; a definition is never changed."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, Tool] = {}
+
+    def of(self, definition: Any) -> Tool:
+        """Of a definition in OpenAI's function format, encoded already or not, or of one of the API's own."""
+        found = self._made.get(id(definition))
+        if found is None:
+            if len(self._made) >= _KEPT_TOOLS:
+                self._made.clear()
+            found = self._made[id(definition)] = Tool(definition, _tool(definition))
+        return found
+
+
+def _tool(definition: Any) -> Mapping[str, Any]:
+    wire = _DECODER.decode(definition) if isinstance(definition, msgspec.Raw) else definition
+    if isinstance(wire, Mapping):
+        function = wire.get("function")
+        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
+            return _function(function)
+        if isinstance(wire.get("name"), str):  # the API's own form: a server's tool, or one with fields of its own
+            return wire
+    raise RequestError(f"tools: this provider takes functions only, not {_shown(wire)}", param="tools")
+
+
+def _function(function: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": function["name"]}
+    if function.get("description"):
+        made["description"] = function["description"]
+    schema = function.get("parameters") or _NO_PARAMETERS
+    made["input_schema"] = {"type": "object", **schema} if isinstance(schema, Mapping) else schema
+    if function.get("strict") is True:
+        made["strict"] = True
+    return made
+
+
+def _array(tools: Sequence[Tool], deferred: set[str], *, marks: bool) -> list[msgspec.Raw]:
+    """The tool array. The mark goes on the last one that stands in the prefix: deferred ones do not, and take none."""
+    last = max(place for place, tool in enumerate(tools) if tool.name not in deferred) if marks else -1
+    return [
+        tool.deferred if tool.name in deferred else tool.marked if place == last else tool.plain
+        for place, tool in enumerate(tools)
+    ]
+
+
+class _Choice:
+    """A choice of tools in the API's form, and the tools it leaves, where it leaves only some."""
+
+    __slots__ = ("only", "wire")
+
+    def __init__(self, wire: Block | None, only: frozenset[str] | None = None) -> None:
+        self.wire = wire
+        self.only = only
+
+    @classmethod
+    def of(cls, request: ModelRequest) -> _Choice:
+        choice = cls._read(request.tool_choice)
+        alone = (request.params or {}).get("parallel_tool_calls") is False
+        if alone and (choice.wire is None or choice.wire["type"] != "none"):
+            choice.wire = {**(choice.wire or {"type": "auto"}), "disable_parallel_tool_use": True}
+        return choice
+
+    @classmethod
+    def _read(cls, choice: Any) -> _Choice:
+        if choice is None:
+            return cls(None)
+        if isinstance(choice, str) and choice in _MODES:
+            return cls({"type": _MODES[choice]})
+        if isinstance(choice, Mapping):
+            name = _function_name(choice)
+            if name is not None:
+                return cls({"type": "tool", "name": name})
+            allowed = choice.get("allowed_tools")
+            if choice.get("type") == "allowed_tools" and isinstance(allowed, Mapping):
+                return cls._of_some(allowed)
+        raise RequestError(f"tool_choice: this provider has no choice {_shown(choice)}", param="tool_choice")
+
+    @classmethod
+    def _of_some(cls, allowed: Mapping[str, Any]) -> _Choice:
+        """The API has no mask: of an array that says the same, only the tools that may be called are sent."""
+        mode, listed = allowed.get("mode", "auto"), allowed.get("tools")
+        names = [_function_name(each) for each in listed] if isinstance(listed, list | tuple) else []
+        if mode not in ("auto", "required") or not names or None in names:
+            raise RequestError(
+                "tool_choice: allowed_tools needs a mode, auto or required, and functions by name", param="tool_choice"
+            )
+        return cls({"type": _MODES[mode]}, frozenset(name for name in names if name is not None))
+
+
+_MODES = {"auto": "auto", "none": "none", "required": "any"}
+
+
+def _function_name(choice: Any) -> str | None:
+    function = choice.get("function") if isinstance(choice, Mapping) and choice.get("type") == "function" else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+# ---------------------------------------------------------------- parameters
+
+
+def _take_params(body: Block, params: Mapping[str, Any]) -> None:
+    for name, value in params.items():
+        if value is None or name in _MEANINGLESS:
+            continue
+        take = _TAKEN.get(name)
+        if take is None:
+            body.setdefault(name, value)
+        else:
+            take(body, value)
+
+
+def _take_max_tokens(body: Block, value: Any) -> None:
+    body["max_tokens"] = value
+
+
+def _take_stop(body: Block, value: Any) -> None:
+    body["stop_sequences"] = [value] if isinstance(value, str) else value
+
+
+def _take_user(body: Block, value: Any) -> None:
+    body.setdefault("metadata", {"user_id": value})
+
+
+def _take_metadata(body: Block, value: Any) -> None:
+    """Labels of chat completions are for its own store; the API knows one, for whom a request is made."""
+    if isinstance(value, Mapping) and "user_id" in value:
+        body["metadata"] = {"user_id": value["user_id"]}
+
+
+def _take_count(body: Block, value: Any) -> None:
+    if value != 1:
+        raise RequestError(f"n: this provider gives one answer to a request, not {_shown(value)}", param="n")
+
+
+def _take_effort(body: Block, value: Any) -> None:
+    if value == "none":
+        body.setdefault("thinking", {"type": "disabled"})
+    else:
+        _output(body, effort="low" if value == "minimal" else value)
+
+
+def _take_format(body: Block, value: Any) -> None:
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    if kind == "text":
+        return
+    inside = value.get("json_schema") if kind == "json_schema" else None
+    schema = inside.get("schema") if isinstance(inside, Mapping) else None
+    if not isinstance(schema, Mapping):
+        raise RequestError(
+            f"response_format: this provider writes text, or JSON of a schema that is given, not {_shown(value)}",
+            param="response_format",
+        )
+    _output(body, format=_format(schema))
+
+
+def _take_output(body: Block, value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise RequestError("output_config: must be an object", param="output_config")
+    body["output_config"] = {**value, **body.get("output_config", {})}
+
+
+_TAKEN: dict[str, Callable[[Block, Any], None]] = {
+    "max_tokens": _take_max_tokens,
+    "max_completion_tokens": _take_max_tokens,
+    "metadata": _take_metadata,
+    "n": _take_count,
+    "output_config": _take_output,
+    "reasoning_effort": _take_effort,
+    "response_format": _take_format,
+    "safety_identifier": _take_user,
+    "stop": _take_stop,
+    "user": _take_user,
+}
+"""Parameters of chat completions that the API says otherwise."""
+
+
+def _format(schema: JsonObject) -> Block:
+    return {"type": "json_schema", "schema": output_schema(schema)}
+
+
+def _output(body: Block, **more: Any) -> None:
+    body["output_config"] = {**body.get("output_config", {}), **more}
+
+
+def _thinkable(body: Block) -> None:
+    """With a thinking budget the API wants the calls that were just answered to begin with their thought. Another model's have
+    none it would take, so the rest of that turn is done without."""
+    thinking = body.get("thinking")
+    if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
+        return
+    last = next((message for message in reversed(body["messages"]) if message["role"] == "assistant"), None)
+    if last is None or last["content"][0]["type"] in THINKING:
+        return
+    if any(block["type"] == "tool_use" for block in last["content"]):
+        body["thinking"] = {"type": "disabled"}
+
+
+# ---------------------------------------------------------------- the prompt cache
+
+
+def _is_marked(body: Block, tools: Sequence[Tool]) -> bool:
+    """Whether the caller set marks itself: four are all there may be, and it knows why it set them."""
+    if "cache_control" in body or any("cache_control" in tool.keys for tool in tools):
+        return True
+    blocks = [*body.get("system", ()), *(block for message in body["messages"] for block in message["content"])]
+    return any("cache_control" in block for block in blocks)
+
+
+def _mark_prefix(system: list[Block], messages: list[Block]) -> None:
+    """Marks behind system and behind the last two of the user's turns, beside that of the tools: four at most.
+
+    What is marked is written, and read again from at most 20 blocks further on. The mark of the turn before stands where the
+    last request's end was, so that is read however many calls were made since.
+    """
+    if system:
+        system[-1] = {**system[-1], "cache_control": _EPHEMERAL}
+    turns = [message for message in messages if message["role"] == "user"]
+    for turn in turns[-2:]:
+        turn["content"][-1] = {**turn["content"][-1], "cache_control": _EPHEMERAL}
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:200]
