@@ -70,7 +70,7 @@ def cache(*, clock: Callable[[], float] | None = None, **options: Any) -> Cache:
 # --- the source's own test -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.proves("R003-22", "R003-30", "R003-21", "R003-8")
+@pytest.mark.proves("R003-22", "R003-21")
 @pytest.mark.parametrize("declared", [True, False])
 async def test_the_same_chat_twice_runs_the_tool_once(declared: bool) -> None:
     """R003: ttl 60000 ms; by the tool's own word, or because the agent caches all."""

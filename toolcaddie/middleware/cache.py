@@ -167,7 +167,8 @@ class Cache:
             _log.warning("cache cannot be read", tool=invocation.tool.name, error=str(error))
             found = None
         self._count(invocation, "misses" if found is None else "hits")
-        _log.debug("cache miss" if found is None else "cache hit", tool=invocation.tool.name, key=key)
+        if structlog.is_configured():  # as it comes, it prints everything, and nobody asked for a line a call
+            _log.debug("cache miss" if found is None else "cache hit", tool=invocation.tool.name, key=key)
         return None if found is None else replace(found, cached=True)
 
     async def _keep(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
@@ -176,7 +177,7 @@ class Cache:
         try:
             stored = await self._store.put(key, msgspec.json.encode(result), ttl=ttl)
         except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair, an object of the tool's own
-            _log.debug("result cannot be cached", tool=invocation.tool.name, error=str(error))
+            _log.warning("result cannot be cached", tool=invocation.tool.name, error=str(error))
         except StorageError as error:
             _log.warning("cache cannot be written", tool=invocation.tool.name, error=str(error))
         else:

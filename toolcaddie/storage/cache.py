@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -34,33 +35,33 @@ class MemoryCache:
         self._values: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
         """Key -> value and when it expires; used last stands last."""
         self._level = CacheLevel()
+        self._changing = threading.Lock()  # `run_sync` in several threads: several loops, one cache
 
     @property
     def level(self) -> CacheLevel:
         return self._level
 
     async def get(self, key: str) -> bytes | None:
-        if key not in self._values:
-            return None
-        value, until = self._values[key]
-        if until <= self._clock():
-            self._remove(key)
-            return None
-        self._values.move_to_end(key)
-        return value
+        with self._changing:
+            value, until = self._values.get(key, (None, 0.0))
+            if value is None:
+                return None
+            if until <= self._clock():
+                self._remove(key)
+                return None
+            self._values.move_to_end(key)
+            return value
 
     async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
         if len(value) * _SHARE > self._max_bytes:
             return False
-        replaced, _ = self._values.pop(key, (None, 0.0))
-        self._values[key] = (value, self._clock() + ttl)
-        self._level = replace(
-            self._level,
-            entries=len(self._values),
-            bytes=self._level.bytes + len(value) - len(replaced or b""),
-        )
-        while self._level.entries > self._max_size or self._level.bytes > self._max_bytes:
-            self._remove(next(iter(self._values)))
+        with self._changing:
+            replaced, _ = self._values.pop(key, (b"", 0.0))
+            self._values[key] = (value, self._clock() + ttl)
+            held = self._level.bytes + len(value) - len(replaced)
+            self._level = replace(self._level, entries=len(self._values), bytes=held)
+            while self._level.entries > self._max_size or self._level.bytes > self._max_bytes:
+                self._remove(next(iter(self._values)))
         return True
 
     def _remove(self, key: str) -> None:
