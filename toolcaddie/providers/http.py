@@ -233,8 +233,8 @@ class HttpServer:
     def _url(self, path: str) -> URL:
         found = self._urls.get(path)
         if found is None:
-            path, _, query = path.partition("?")
-            url = self._base.with_path(self._base.path.rstrip("/") + path, keep_query=True)
+            plain, _, query = path.partition("?")
+            url = self._base.with_path(self._base.path.rstrip("/") + plain, keep_query=True)
             found = url.update_query(query) if query else url
             if len(self._urls) < _KEPT_URLS:
                 self._urls[path] = found
