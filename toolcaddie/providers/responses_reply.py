@@ -16,7 +16,7 @@ import msgspec
 
 from toolcaddie.errors import ProviderError, ProviderProtocolError, ProviderUnavailableError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, Usage
-from toolcaddie.providers.http import decoded, kind_of
+from toolcaddie.providers.http import UNREADABLE, count, decoded, kind_of
 from toolcaddie.providers.responses_wire import FUNCTION_CALL, MESSAGE, REASONING
 from toolcaddie.tool_types import ToolCall
 
@@ -162,7 +162,7 @@ _FAILURE = msgspec.json.Decoder(_Failure)
 def _shaped(data: bytes, decoder: msgspec.json.Decoder[_Shape], who: str) -> _Shape:
     try:
         return decoder.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         decoded(data, who=who)  # garbage and error objects: says better what it is
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
 
@@ -240,11 +240,11 @@ def _usage(wire: _Usage | None) -> Usage:
     read = wire.input_tokens_details or _InputDetails()
     written = wire.output_tokens_details or _OutputDetails()
     return Usage(
-        input_tokens=wire.input_tokens or 0,
-        output_tokens=wire.output_tokens or 0,
-        cached_tokens=read.cached_tokens or 0,
-        written_tokens=read.cache_write_tokens or 0,
-        reasoning_tokens=written.reasoning_tokens or 0,
+        input_tokens=count(wire.input_tokens),
+        output_tokens=count(wire.output_tokens),
+        cached_tokens=count(read.cached_tokens),
+        written_tokens=count(read.cache_write_tokens),
+        reasoning_tokens=count(written.reasoning_tokens),
     )
 
 

@@ -1,0 +1,537 @@
+"""What OpenAI's Responses API refuses, in its own words: the checks of a request that tool users run into.
+
+Unlike chat completions it refuses every parameter it does not know. It is asked to store nothing, so it knows no earlier
+answer by its id.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from toolcaddie.testing.strict import Refusal, refusal
+
+_MAX_TOOLS = 128
+_MAX_CALL_ID = 64
+_MAX_NAME = 128
+_LEAST_OUTPUT = 16
+_NAME = re.compile(r"[a-zA-Z0-9_-]+\Z")
+_MOVED = {
+    "max_tokens": "max_output_tokens",
+    "max_completion_tokens": "max_output_tokens",
+    "response_format": "text.format",
+    "reasoning_effort": "reasoning.effort",
+    "messages": "input",
+    "functions": "tools",
+}
+_PARAMETERS = frozenset(
+    [
+        "background",
+        "context_management",
+        "conversation",
+        "include",
+        "input",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+        "model",
+        "moderation",
+        "parallel_tool_calls",
+        "previous_response_id",
+        "prompt",
+        "prompt_cache_key",
+        "prompt_cache_options",
+        "prompt_cache_retention",
+        "reasoning",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "stream",
+        "stream_options",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
+        "user",
+    ]
+)
+_INCLUDED = frozenset(
+    [
+        "file_search_call.results",
+        "web_search_call.results",
+        "web_search_call.action.sources",
+        "message.input_image.image_url",
+        "computer_call_output.output.image_url",
+        "code_interpreter_call.outputs",
+        "reasoning.encrypted_content",
+        "message.output_text.logprobs",
+    ]
+)
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_CHOICES = ("none", "auto", "required")
+_ROLES = ("assistant", "system", "developer", "user")
+_FIELDS = {
+    "message": {"type", "role", "content", "id", "status", "phase"},
+    "reasoning": {"type", "id", "summary", "content", "encrypted_content", "status"},
+    "function_call": {"type", "id", "call_id", "name", "arguments", "namespace", "status", "caller", "async"},
+    "function_call_output": {"type", "id", "call_id", "output", "name", "namespace", "status", "caller"},
+    "additional_tools": {"type", "id", "role", "tools"},
+    "item_reference": {"type", "id"},
+}
+"""Items that are known here, with their fields."""
+_PARTS = {
+    "input_text": {"type", "text", "prompt_cache_breakpoint"},
+    "input_image": {"type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"},
+    "input_file": {"type", "file_id", "file_url", "file_data", "filename", "detail", "prompt_cache_breakpoint"},
+    "output_text": {"type", "text", "annotations", "logprobs"},
+    "refusal": {"type", "refusal"},
+}
+_TOOL_FIELDS = frozenset(
+    [
+        "type",
+        "name",
+        "description",
+        "parameters",
+        "strict",
+        "defer_loading",
+        "allowed_callers",
+        "output_schema",
+        "async",
+    ]
+)
+_OWN_TOOLS = frozenset(
+    [
+        "file_search",
+        "web_search",
+        "web_search_preview",
+        "code_interpreter",
+        "image_generation",
+        "mcp",
+        "tool_search",
+        "computer",
+        "shell",
+    ]
+)
+
+
+def refusal_of(body: Any) -> Refusal | None:
+    """The error a strict provider answers with status 400; None: the request is fine."""
+    if not isinstance(body, dict):
+        return refusal("We could not parse the JSON body of your request.")
+    for check in _CHECKS:
+        for found in check(body):
+            return found
+    return None
+
+
+def loaded_by(body: dict[str, Any]) -> set[str]:
+    """Names of the functions that items of the input bring along."""
+    return {
+        tool["name"]
+        for item in _items(body)
+        if item.get("type") in ("additional_tools", "tool_search_output")
+        for tool in item.get("tools", ())
+        if tool.get("type") == "function"
+    }
+
+
+def _items(body: dict[str, Any]) -> list[dict[str, Any]]:
+    return body["input"] if isinstance(body["input"], list) else []
+
+
+# ---------------------------------------------------------------- the request
+
+
+def _known(body: dict[str, Any]) -> Iterator[Refusal]:
+    for name in body:
+        if name in _MOVED:
+            yield refusal(
+                f"Unsupported parameter: '{name}'. In the Responses API, this parameter has moved to '{_MOVED[name]}'. "
+                "Try again with the new parameter.",
+                param=name,
+                code="unsupported_parameter",
+            )
+        elif name not in _PARAMETERS:
+            yield _unknown(name)
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        yield _missing("model")
+
+
+def _settings(body: dict[str, Any]) -> Iterator[Refusal]:
+    for name in ("stream", "store", "parallel_tool_calls"):
+        if not isinstance(body.get(name), bool | None):
+            yield _wrong_type(name, "a boolean", body[name])
+    if body.get("stream_options") is not None:
+        if not body.get("stream"):
+            yield refusal(
+                "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
+            )
+        yield from _only(body["stream_options"], {"include_obfuscation"}, "stream_options")
+    for position, wanted in enumerate(body.get("include") or ()):
+        if wanted not in _INCLUDED:
+            yield _no_value(f"include[{position}]", wanted, sorted(_INCLUDED))
+    effort = (body.get("reasoning") or {}).get("effort")
+    if effort is not None and effort not in _EFFORTS:
+        yield _no_value("reasoning.effort", effort, _EFFORTS)
+    limit = body.get("max_output_tokens")
+    if limit is not None and limit < _LEAST_OUTPUT:
+        yield refusal(
+            f"Invalid 'max_output_tokens': integer below minimum value. Expected a value >= {_LEAST_OUTPUT}, "
+            f"but got {limit} instead.",
+            param="max_output_tokens",
+            code="integer_below_min_value",
+        )
+    earlier = body.get("previous_response_id")
+    if earlier is not None:
+        yield refusal(
+            f"Previous response with id '{earlier}' not found.",
+            param="previous_response_id",
+            code="previous_response_not_found",
+        )
+    yield from _text(body.get("text"))
+
+
+def _text(text: Any) -> Iterator[Refusal]:
+    if text is None:
+        return
+    yield from _only(text, {"format", "verbosity"}, "text")
+    wanted = text.get("format")
+    if wanted is None:
+        return
+    if not isinstance(wanted, dict) or wanted.get("type") not in ("text", "json_object", "json_schema"):
+        yield _missing("text.format.type")
+    elif wanted["type"] == "json_schema":
+        yield from _only(wanted, {"type", "name", "schema", "strict", "description"}, "text.format")
+        for name in ("name", "schema"):
+            if name not in wanted:
+                yield _missing(f"text.format.{name}")
+
+
+# ---------------------------------------------------------------- the input
+
+
+def _input(body: dict[str, Any]) -> Iterator[Refusal]:
+    found = body.get("input")
+    if found is None:
+        yield _missing("input")
+    elif not isinstance(found, str | list):
+        yield _wrong_type("input", "one of a string or array of input items", found)
+    elif not found:
+        yield refusal("One of 'input' or 'previous_response_id' or 'prompt' must be provided.", param="input")
+    elif isinstance(found, list):
+        for position, item in enumerate(found):
+            yield from _item(item, f"input[{position}]")
+
+
+def _item(item: Any, where: str) -> Iterator[Refusal]:
+    if not isinstance(item, dict):
+        yield _wrong_type(where, "an object", item)
+        return
+    kind = item.get("type", "message" if "role" in item else None)
+    if kind not in _FIELDS:
+        yield _no_value(f"{where}.type", kind, tuple(_FIELDS))
+        return
+    yield from _only(item, _FIELDS[kind], where)
+    yield from _ITEMS[kind](item, where)
+
+
+def _message(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    role = item.get("role")
+    if role not in _ROLES:
+        yield _no_value(f"{where}.role", role, _ROLES)
+    parts = ("output_text", "refusal") if role == "assistant" else ("input_text", "input_image", "input_file")
+    yield from _content(item.get("content"), parts, f"{where}.content")
+
+
+def _content(content: Any, kinds: tuple[str, ...], where: str) -> Iterator[Refusal]:
+    if isinstance(content, str):
+        return
+    if not isinstance(content, list):
+        yield _wrong_type(where, "one of an array of objects or string", content)
+        return
+    for position, part in enumerate(content):
+        here = f"{where}[{position}]"
+        if not isinstance(part, dict) or part.get("type") not in kinds:
+            yield _no_value(here, part.get("type") if isinstance(part, dict) else part, kinds)
+            return
+        yield from _only(part, _PARTS[part["type"]], here)
+        for name in ("text", "refusal"):
+            if part["type"].endswith(name) and not isinstance(part.get(name), str):
+                yield _missing(f"{here}.{name}")
+        if part["type"] == "input_image" and not any(isinstance(part.get(n), str) for n in ("image_url", "file_id")):
+            yield _missing(f"{here}.image_url")
+
+
+def _reasoning(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    if not isinstance(item.get("summary"), list):
+        yield _missing(f"{where}.summary")
+    if not isinstance(item.get("encrypted_content"), str):
+        yield _not_found(item)
+
+
+def _call(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    yield from _call_id(item, where)
+    for name in ("name", "arguments"):
+        if not isinstance(item.get(name), str):
+            yield _missing(f"{where}.{name}")
+            return
+    yield from _name(item["name"], f"{where}.name")
+
+
+def _output(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    yield from _call_id(item, where)
+    if "output" not in item:
+        yield _missing(f"{where}.output")
+        return
+    yield from _content(item["output"], ("input_text", "input_image", "input_file"), f"{where}.output")
+
+
+def _call_id(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    call_id = item.get("call_id")
+    if not isinstance(call_id, str):
+        yield _missing(f"{where}.call_id")
+    elif not call_id:
+        yield refusal(
+            f"Invalid '{where}.call_id': empty string. Expected a string with minimum length 1, "
+            "but got an empty string instead.",
+            param=f"{where}.call_id",
+            code="empty_string",
+        )
+    elif len(call_id) > _MAX_CALL_ID:
+        yield _too_long(f"{where}.call_id", _MAX_CALL_ID, call_id)
+
+
+def _additional(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    if item.get("role") != "developer":
+        yield _no_value(f"{where}.role", item.get("role"), ("developer",))
+    yield from _tool_list(item.get("tools"), f"{where}.tools")
+
+
+def _reference(item: dict[str, Any], where: str) -> Iterator[Refusal]:
+    yield _not_found(item)
+
+
+def _not_found(item: dict[str, Any]) -> Refusal:
+    return refusal(
+        f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` is set to false. "
+        "Try again with `store` set to true, or remove this item from your input.",
+        param="input",
+    )
+
+
+_ITEMS: dict[str, Callable[[dict[str, Any], str], Iterator[Refusal]]] = {
+    "message": _message,
+    "reasoning": _reasoning,
+    "function_call": _call,
+    "function_call_output": _output,
+    "additional_tools": _additional,
+    "item_reference": _reference,
+}
+
+
+def _pairs(body: dict[str, Any]) -> Iterator[Refusal]:
+    """Every output has a call before it, and every call an output behind it."""
+    open_ids: dict[str, None] = {}
+    seen: set[str] = set()
+    for item in _items(body):
+        call_id = item.get("call_id")
+        if item.get("type") == "function_call":
+            if call_id in seen:
+                yield refusal(f"Duplicate function call with call_id {call_id}.", param="input")
+            seen.add(str(call_id))
+            open_ids[str(call_id)] = None
+        elif item.get("type") == "function_call_output":
+            if call_id not in open_ids:
+                yield refusal(f"No tool call found for function call output with call_id {call_id}.", param="input")
+            open_ids.pop(str(call_id), None)
+    for call_id in open_ids:
+        yield refusal(f"No tool output found for function call {call_id}.", param="input")
+
+
+def _thoughts(body: dict[str, Any]) -> Iterator[Refusal]:
+    """Reasoning is followed by what it led to."""
+    items = _items(body)
+    for item, after in zip(items, [*items[1:], {}], strict=True):
+        led_to = after.get("type", "message"), after.get("role", "assistant")
+        if item.get("type") == "reasoning" and (not after or led_to[1] != "assistant" or "output" in led_to[0]):
+            yield refusal(
+                f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item.",
+                param="input",
+            )
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _tools(body: dict[str, Any]) -> Iterator[Refusal]:
+    tools = body.get("tools")
+    if tools is None:
+        return
+    yield from _tool_list(tools, "tools")
+    if len(tools) > _MAX_TOOLS:
+        yield refusal(
+            f"Invalid 'tools': array too long. Expected an array with maximum length {_MAX_TOOLS}, "
+            f"but got an array with length {len(tools)} instead.",
+            param="tools",
+            code="array_above_max_length",
+        )
+    searchable = any(tool.get("defer_loading") for tool in tools)
+    if searchable and not any(tool["type"] == "tool_search" for tool in tools):
+        yield refusal("Tools with 'defer_loading' require a tool of type 'tool_search'.", param="tools")
+    offered = {tool["name"] for tool in tools if tool["type"] == "function"}
+    twice = offered & loaded_by(body)
+    if twice:
+        yield refusal(f"Tool names must be unique, but '{min(twice)}' is defined again in the input.", param="input")
+
+
+def _tool_list(tools: Any, where: str) -> Iterator[Refusal]:
+    if not isinstance(tools, list):
+        yield _wrong_type(where, "an array of objects", tools)
+        return
+    seen: set[str] = set()
+    for position, tool in enumerate(tools):
+        here = f"{where}[{position}]"
+        if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
+            yield _missing(f"{here}.type")
+            return
+        if tool["type"] in _OWN_TOOLS:
+            continue
+        if tool["type"] != "function":
+            yield _no_value(f"{here}.type", tool["type"], ("function", *sorted(_OWN_TOOLS)))
+        yield from _function(tool, here)
+        if tool["name"] in seen:
+            yield refusal(f"Invalid '{where}': tool names must be unique, but '{tool['name']}' repeats.", param=where)
+        seen.add(tool["name"])
+
+
+def _function(tool: dict[str, Any], where: str) -> Iterator[Refusal]:
+    if not isinstance(tool.get("name"), str):
+        yield _missing(f"{where}.name")
+        return
+    yield from _only(tool, _TOOL_FIELDS, where)
+    yield from _name(tool["name"], f"{where}.name")
+    schema = tool.get("parameters")
+    if schema is None:
+        return
+    if not isinstance(schema, dict):
+        yield _wrong_type(f"{where}.parameters", "an object", schema)
+    elif schema.get("type") != "object":
+        yield _bad_schema(
+            tool, f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'.", where
+        )
+    elif tool.get("strict") and schema.get("additionalProperties") is not False:
+        yield _bad_schema(
+            tool, "In context=(), 'additionalProperties' is required to be supplied and to be false.", where
+        )
+    elif tool.get("strict") and set(schema.get("required", ())) != set(schema.get("properties", ())):
+        yield _bad_schema(
+            tool, "In context=(), 'required' is required to be supplied and to include every property.", where
+        )
+
+
+def _bad_schema(tool: dict[str, Any], why: str, where: str) -> Refusal:
+    return refusal(
+        f"Invalid schema for function '{tool['name']}': {why}",
+        param=f"{where}.parameters",
+        code="invalid_function_parameters",
+    )
+
+
+def _name(name: str, where: str) -> Iterator[Refusal]:
+    if len(name) > _MAX_NAME:
+        yield _too_long(where, _MAX_NAME, name)
+    if not _NAME.match(name):
+        yield refusal(
+            f"Invalid '{where}': string does not match pattern. "
+            "Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'.",
+            param=where,
+            code="invalid_value",
+        )
+
+
+def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
+    choice = body.get("tool_choice")
+    tools = body.get("tools") or []
+    offered = {tool["name"] for tool in tools if tool["type"] == "function"} | loaded_by(body)
+    if choice is None:
+        return
+    if isinstance(choice, str):
+        if choice not in _CHOICES:
+            yield _no_value("tool_choice", choice, _CHOICES)
+        if choice == "required" and not tools and not offered:
+            yield refusal("Tool choice 'required' must be specified with 'tools' parameter.", param="tool_choice")
+        return
+    if choice.get("type") not in ("function", "allowed_tools"):
+        yield _no_value("tool_choice.type", choice.get("type"), ("function", "allowed_tools"))
+    named = [choice]
+    if choice["type"] == "allowed_tools":
+        yield from _only(choice, {"type", "mode", "tools"}, "tool_choice")
+        if choice.get("mode") not in ("auto", "required"):
+            yield _missing("tool_choice.mode")
+        named = choice.get("tools") or []
+        if not named:
+            yield _missing("tool_choice.tools")
+    for tool in named:
+        if not isinstance(tool.get("name"), str):
+            yield _missing("tool_choice.name")
+        if tool["name"] not in offered:
+            yield refusal(f"Tool choice '{tool['name']}' not found in 'tools' parameter.", param="tool_choice")
+
+
+# ---------------------------------------------------------------- the words
+
+
+def _only(found: Any, known: set[str] | frozenset[str], where: str) -> Iterator[Refusal]:
+    if not isinstance(found, dict):
+        yield _wrong_type(where, "an object", found)
+        return
+    for name in found:
+        if name not in known:
+            yield _unknown(f"{where}.{name}")
+
+
+def _unknown(param: str) -> Refusal:
+    return refusal(f"Unknown parameter: '{param}'.", param=param, code="unknown_parameter")
+
+
+def _missing(param: str) -> Refusal:
+    return refusal(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
+
+
+def _no_value(param: str, value: Any, known: Any) -> Refusal:
+    listed = ", ".join(f"'{each}'" for each in known)
+    return refusal(f"Invalid value: '{value}'. Supported values are: {listed}.", param=param, code="invalid_value")
+
+
+def _too_long(param: str, limit: int, value: str) -> Refusal:
+    return refusal(
+        f"Invalid '{param}': string too long. Expected a string with maximum length {limit}, "
+        f"but got a string with length {len(value)} instead.",
+        param=param,
+        code="string_above_max_length",
+    )
+
+
+def _wrong_type(param: str, expected: str, value: Any) -> Refusal:
+    return refusal(
+        f"Invalid type for '{param}': expected {expected}, but got {type(value).__name__} instead.",
+        param=param,
+        code="invalid_type",
+    )
+
+
+_CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Refusal]], ...] = (
+    _known,
+    _settings,
+    _input,
+    _pairs,
+    _thoughts,
+    _tools,
+    _tool_choice,
+)
+"""In this order: each may rely on what the ones before it let through."""
