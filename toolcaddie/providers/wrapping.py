@@ -1,0 +1,149 @@
+"""What providers that wrap providers share: whom to ask, what to ask them, and what is written down of an attempt."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import msgspec
+
+from toolcaddie.capabilities import Capabilities
+from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.ports import Provider
+from toolcaddie.tool_types import JsonObject
+
+Outcome = Literal["answered", "not_called", "failed"]
+
+_MOST_TOOLS = 128
+"""Held-back definitions that are sent openly, at most this many in all, to a model that knows no other way and no limit."""
+_QUOTED = 300
+_COMMON = frozenset(
+    {
+        *("frequency_penalty", "max_completion_tokens", "max_tokens", "metadata", "n", "parallel_tool_calls"),
+        *("presence_penalty", "response_format", "seed", "stop", "stream_options", "temperature", "top_p", "user"),
+    }
+)
+"""Parameters that mean the same to every provider. The others are meant for the model they were set for: another one would
+refuse them, and a fallback is there to answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One provider of several."""
+
+    provider: Provider
+    model: str = ""
+    """What it is asked; empty: of the first of several, what the request names, of the others their own default."""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """Set over those of the request."""
+    attempts: int | None = None
+    """Forced attempts of its own; None: as many as the first."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.provider.name}:{self.model}"
+
+
+def first_request(entry: Entry, request: ModelRequest) -> ModelRequest:
+    """The request as the provider it was made for gets it."""
+    params = {**(request.params or {}), **entry.params} if entry.params else request.params
+    return replace(request, model=entry.model or request.model, params=params)
+
+
+def other_request(entry: Entry, request: ModelRequest, row: Capabilities) -> ModelRequest:
+    """The request as another provider gets it: its own model, the same messages, and of the tools what it can take.
+
+    The caller's headers stay behind, which may hold a key of the first provider.
+    """
+    params = {name: value for name, value in (request.params or {}).items() if name in _COMMON}
+    return replace(
+        request,
+        model=entry.model,
+        params={**params, **entry.params},
+        headers=None,
+        tools=_tools_for(request, row),
+        deferred=request.deferred if row.deferral else frozenset(),
+        allowed=request.allowed if row.mask else None,
+    )
+
+
+def _tools_for(request: ModelRequest, row: Capabilities) -> Sequence[JsonObject]:
+    """The tools, in their order: openly where the model cannot be shown them later, and no more than it takes."""
+    opened, masked = bool(request.deferred) and not row.deferral, request.allowed is not None and not row.mask
+    cap = row.tool_cap or (_MOST_TOOLS if opened else len(request.tools))
+    if not opened and not masked and len(request.tools) <= cap:
+        return request.tools
+    names = [tool_name(tool) for tool in request.tools]
+    usable = [i for i, name in enumerate(names) if not masked or name in (request.allowed or ())]
+    wanted = request.force.candidates if request.force else ()
+    hidden = request.deferred.difference(*(message.revealed for message in request.messages)) if opened else ()
+    best = sorted(usable, key=lambda i: (names[i] not in wanted, names[i] in hidden))[:cap]
+    return [request.tools[i] for i in sorted(best)]
+
+
+class _Function(msgspec.Struct):
+    name: str = ""
+
+
+class _Definition(msgspec.Struct):
+    function: _Function = msgspec.field(default_factory=_Function)
+
+
+def tool_name(definition: Any) -> str:
+    """The name in a definition, encoded or not; empty: it is no function."""
+    if isinstance(definition, msgspec.Raw):
+        return msgspec.json.decode(definition, type=_Definition).function.name
+    return str((definition.get("function") or {}).get("name", ""))
+
+
+@asynccontextmanager
+async def closing(
+    items: AsyncIterator[ModelDelta | ModelReply],
+) -> AsyncIterator[AsyncIterator[ModelDelta | ModelReply]]:
+    """The stream, closed at the end of the block however that comes: its connection must not wait for a collector."""
+    try:
+        yield items
+    finally:
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+
+
+def told(error: BaseException) -> str:
+    """An error in a line for the list of attempts."""
+    return " ".join(str(error).split())[:_QUOTED] or type(error).__name__
+
+
+def of_answer(entry: Entry, reply: ModelReply, seconds: float) -> tuple[Attempt, ...]:
+    """The attempts behind a reply: those that a wrapper below wrote down, or this one."""
+    return reply.attempts or (
+        Attempt(
+            provider=reply.provider or entry.provider.name,
+            model=reply.model or entry.model,
+            usage=reply.usage,
+            seconds=seconds,
+        ),
+    )
+
+
+def of_failure(entry: Entry, error: BaseException, seconds: float, *, how: str = "plain") -> Attempt:
+    return Attempt(
+        provider=entry.provider.name,
+        model=entry.model,
+        how=how,
+        outcome="failed",
+        detail=told(error),
+        seconds=seconds,
+    )
+
+
+def with_attempts(reply: ModelReply, attempts: Sequence[Attempt], *, provider: str = "") -> ModelReply:
+    """The reply that took all of these; `provider`: who answered."""
+    return replace(
+        reply,
+        attempts=tuple(attempts),
+        usage=sum((attempt.usage for attempt in attempts), Usage()),
+        provider=reply.provider or provider,
+    )
