@@ -11,7 +11,6 @@ from toolcaddie.catalog import Catalog, Category, Mask, View
 from toolcaddie.events import RunEvent
 from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.run import (
-    AddedBy,
     Budget,
     Classification,
     Decision,
@@ -216,8 +215,10 @@ class DeliveryPlan:
     """What the caller's choice names: it must stand in the array."""
     allowed: Sequence[str] | None = None
     """What could be called before, where the provider masks."""
-    added_by: AddedBy | None = None
-    """Settled by an earlier round of the run; None: for the planner to choose."""
+    called: Sequence[str] = ()
+    """Tools called lately in the conversation."""
+    settled: Delivery | None = None
+    """What an earlier round of the run chose: strategy and way stay, and only the state's own tools are sent."""
     history: int = 0
     """Tokens behind the array that the provider may have cached: system prompt and earlier messages."""
     fresh: int = 0

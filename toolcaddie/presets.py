@@ -56,6 +56,9 @@ class Preset:
     limits: Limits = Limits()
     batch: Literal["auto", "concurrent", "sequential"] = "auto"
     """How the real calls of one turn run; `auto`: together when every one of them is read-only or flagged concurrent."""
+    delivery: Literal["auto", "direct", "masked", "native"] = "direct"
+    """How the selection is sent: `direct` grows the tool array, as the source systems do; `auto` weighs what each way costs in
+    this conversation; `masked` and `native` are taken where the provider has them."""
     core_first: bool = True
     """False: the catalog's core flags are ignored (sources without core tools)."""
     meta: tuple[str, ...] = ()
@@ -75,6 +78,7 @@ PRESETS: dict[str, Preset] = {
     for preset in (
         Preset(
             name="default",
+            delivery="auto",
             meta=(REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL),
         ),
         Preset(  # source 000

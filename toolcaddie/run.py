@@ -132,16 +132,53 @@ class DeliveredTool:
     slim: bool = False
 
 
+Strategy = Literal["direct", "masked", "native", "compact"]
+"""How tools reach a model. direct: the array itself; masked: a stable superset, of which some may be called; native: the array,
+and later additions behind the cached prefix by the provider's own means; compact: meta tools that stand for all."""
+
+AddedBy = Literal["array", "text", "reference"]
+"""Where later tools are put: at the end of the array, into the conversation as text (called through `execute_tool`), or
+into the conversation by the provider's own means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryOption:
+    """One way to send the tools, as the planner priced it."""
+
+    name: str
+    """What it is, in a few words."""
+    strategy: Strategy
+    tools: int
+    tokens: int
+    """Of all definitions the model sees in the next request."""
+    rebilled: int = 0
+    """Tokens of the conversation so far that are no longer read from the cache."""
+    expected: float = 0.0
+    """What the tools cost until the conversation ends, in tokens of fresh input."""
+    dollars: float | None = None
+    """The same in US dollars, where the price is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedBill:
+    """What the next request's input is expected to be billed as, in tokens."""
+
+    read: int = 0
+    written: int = 0
+    plain: int = 0
+    dollars: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
     """How the selection reaches the model: the tool array in the order sent."""
 
-    strategy: Literal["direct", "compact"]
+    strategy: Strategy
     definitions: tuple[JsonObject, ...]
     meta: tuple[str, ...]
     """Names of the meta tools in `definitions`."""
     tools: tuple[DeliveredTool, ...]
-    """The catalog tools in `definitions`, in order."""
+    """The catalog tools of the array, in order; not those that are deferred."""
     prefix_digest: str
     tokens: int
     tokens_all: int
@@ -149,6 +186,17 @@ class Delivery:
     """The array begins with all that this conversation was sent before, so the provider's cached prefix holds."""
     note: str = ""
     """What the planner chose and why, in a sentence."""
+    deferred: frozenset[str] = frozenset()
+    """Names in `definitions` that the model does not see there, only where a message reveals them."""
+    allowed: tuple[str, ...] | None = None
+    """Of `definitions`, what may be called; None: all."""
+    added: tuple[str, ...] = ()
+    """Tools that a message has to make known before the next answer."""
+    added_by: AddedBy = "array"
+    """How tools that join from here on are made known."""
+    options: tuple[DeliveryOption, ...] = ()
+    """What was weighed, the chosen one first."""
+    bill: ExpectedBill | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,6 +228,8 @@ class RunRequest:
     headers: Mapping[str, str] = field(default_factory=dict)
     conversation: str | None = None
     """The caller's own name for this conversation, for deliveries that stay the same from turn to turn."""
+    cache_key: str = ""
+    """What a provider may route the requests of this conversation by; empty: the conversation's name."""
     remember: bool = True
     """False: the caller keeps the conversation itself: what was delivered by `Runtime.remember`, and the results of its own
     tools come with a new request, not by `Runtime.resume`."""
@@ -205,6 +255,7 @@ class RunContext:
     headers: Mapping[str, str] = field(default_factory=dict)
     tool_choice: Any = None
     injected: Mapping[str, Any] = field(default_factory=dict)
+    cache_key: str = ""
     variables: dict[str, Any] = field(default_factory=dict)
     """A scratch pad for the tools of this one run; gone with it."""
 
@@ -234,6 +285,12 @@ class RunState:
     """Index in `messages` of the first one this run added."""
     delivered: tuple[DeliveredTool, ...] = ()
     meta: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    """Tools that messages have made known behind the array."""
+    allowed: tuple[str, ...] | None = None
+    """Of what was delivered, what may be called, where the provider masks; None: all."""
+    added_by: AddedBy = "array"
+    """How tools that join are made known."""
     categories: tuple[str, ...] = ()
     """Those a first stage named, for the turn that follows."""
     pending: tuple[PendingCall, ...] = ()

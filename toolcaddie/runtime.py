@@ -9,6 +9,8 @@ A request walks down: snapshot -> view -> selection -> delivery -> loop. Nothing
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
@@ -32,6 +34,7 @@ from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
+from toolcaddie.engine.reveal import known_from, telling
 from toolcaddie.errors import ConfigError, ProviderError, RequestError
 from toolcaddie.events import (
     RequestClassified,
@@ -42,8 +45,8 @@ from toolcaddie.events import (
     ToolsSelected,
 )
 from toolcaddie.functions import FunctionSource
-from toolcaddie.message import Message
-from toolcaddie.meta import REQUEST_MORE_TOOLS, offered_meta_tools
+from toolcaddie.message import Message, message_tokens
+from toolcaddie.meta import EXECUTE_TOOL, REQUEST_MORE_TOOLS, offered_meta_tools
 from toolcaddie.middleware.timeout import Timeout
 from toolcaddie.middleware.truncate import Truncate
 from toolcaddie.policy.allow import AllowAll
@@ -95,6 +98,9 @@ T = TypeVar("T")
 _CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
 _EMBEDDING = "embedding"
+_LATELY = 12
+"""Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
+_INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
 _LARGE = 2_000
 """Tools from which a request is looked at in a thread: what is worked out of a new catalog takes long enough to be noticed
 by every other request."""
@@ -146,6 +152,7 @@ class Runtime:
         experience: learned.Experience | None = None,
         capabilities: Sequence[Capabilities] = CAPABILITIES,
         bots: Mapping[str, Bot] | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.source = CombinedSource(_sources(sources))
         self.provider = provider
@@ -168,6 +175,7 @@ class Runtime:
         self._co_used = None if experience is None else CoUse(experience)
         self._capabilities = capabilities
         self._bots = bots or {}
+        self._clock = clock
         self._approver = approver
         self._middleware = tuple(middleware)
         self._assemblies: dict[tuple[str | None, Capabilities], _Assembly] = {}
@@ -302,7 +310,7 @@ class Runtime:
         view = self.view(asked)
         self._embed_now(assembly, view, asked)
         chosen = self._select(assembly, view, asked)
-        selection, delivery = chosen.selection, self._plan(assembly, view, chosen, ())
+        selection, delivery = chosen.selection, self._plan(assembly, view, chosen, asked, None)
         if assembly.preset.exposure == "selected":
             query = self._query(assembly, view, asked)
             selection = replace(selection, dropped=assembly.selector.dropped(view, query, assembly.preset.budget))
@@ -323,11 +331,19 @@ class Runtime:
         `conversation`: the name the next turn will have, if it is another than the request's. Where everything was sent,
         the next turn finds that by itself.
         """
-        if not state.meta and not state.categories and len(state.delivered) == len(self.view(request)):
+        if (
+            not state.meta
+            and not state.categories
+            and _goes_whole(self._assembly_of(request).preset, self.view(request))
+        ):
             return
         key = _conversation_key(request if conversation is None else replace(request, conversation=conversation))
         kept = self._unwritten[key] = _Conversation(
-            delivered=state.delivered, meta=bool(state.meta), categories=state.categories
+            delivered=state.delivered,
+            meta=bool(state.meta),
+            categories=state.categories,
+            allowed=state.allowed,
+            at=self._clock(),
         )
         self._later(self._write_down(key, kept))
 
@@ -399,7 +415,7 @@ class Runtime:
             if said is not None:
                 await emit(RequestClassified(run_id=context.run_id, classification=said))
             await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
-            delivery = self._plan(assembly, view, chosen, delivered.delivered if delivered else ())
+            delivery = self._plan(assembly, view, chosen, request, delivered)
             state = _first_state(context, request, delivery, said or Classification())
             result = await chosen.engine.run(
                 state, context, chosen.selection, emit, live=live is not None, delivery=delivery
@@ -519,8 +535,10 @@ class Runtime:
         """
         if not preset.meta or not len(view):
             return False
-        if preset.exposure == "compact" or (delivered is not None and delivered.meta):
+        if preset.exposure == "compact":
             return True
+        if delivered is not None and delivered.delivered:
+            return delivered.meta
         if selection.no_match and preset.selection.on_no_match == "none":
             return False
         return len(selection.tools) < len(view)
@@ -548,17 +566,31 @@ class Runtime:
             principal=request.principal,
         )
 
-    @staticmethod
-    def _plan(assembly: _Assembly, view: View, chosen: _Chosen, delivered: Sequence[DeliveredTool]) -> Delivery:
-        engine = chosen.engine
+    def _plan(
+        self, assembly: _Assembly, view: View, chosen: _Chosen, request: RunRequest, before: _Conversation | None
+    ) -> Delivery:
+        engine, messages = chosen.engine, request.messages
+        answered = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1) + 1
+        if not answered:
+            answered = sum(1 for message in messages if message.role in ("system", "developer"))
+        idle = None if before is None or before.at is None else max(0.0, self._clock() - before.at)
         return engine.planner.plan(
             DeliveryPlan(
                 view=view,
                 selection=chosen.selection,
-                delivered=delivered,
+                delivered=before.delivered if before else (),
                 meta=tuple(engine.meta.values()),
                 budget=assembly.preset.budget,
                 capabilities=engine.capabilities,
+                known=known_from(messages),
+                pinned=forced_names(request.tool_choice),
+                allowed=before.allowed if before else None,
+                called=_called_lately(messages),
+                history=message_tokens(messages[:answered]),
+                fresh=message_tokens(messages[answered:]),
+                idle=idle,
+                rounds=sum(1 for message in messages if message.role == "assistant"),
+                lasting=bool(request.conversation) or not request.remember,
             )
         )
 
@@ -588,7 +620,7 @@ class Runtime:
     def _assembly_of(self, request: RunRequest) -> _Assembly:
         """Selector, planner, executor for a request's preset under its model's cap, made once for each pair."""
         chosen = self.preset if request.preset is None else preset(request.preset)
-        capabilities = capabilities_of(request.model or self.model, self._capabilities)
+        capabilities = capabilities_of(f"{self.provider.name}:{request.model or self.model}", self._capabilities)
         key = (request.preset, capabilities)
         if key not in self._assemblies:
             self._assemblies[key] = self._assembled(_capped(chosen, capabilities), capabilities)
@@ -607,7 +639,7 @@ class Runtime:
         engine = Engine(
             provider=self.provider,
             selector=selector,
-            planner=DeliveryPlanner(chosen.exposure),
+            planner=DeliveryPlanner(chosen.exposure, mode=chosen.delivery),
             executor=executor,
             preset=chosen,
             capabilities=capabilities,
@@ -640,6 +672,7 @@ class Runtime:
             headers=request.headers,
             tool_choice=request.tool_choice,
             injected=request.injected,
+            cache_key=_cache_key(request),
         )
 
     def _started(self, request: RunRequest, context: RunContext, assembly: _Assembly) -> RunStarted:
@@ -734,6 +767,9 @@ class _Conversation:
     meta: bool
     categories: tuple[str, ...] = ()
     """Those a first stage named."""
+    allowed: tuple[str, ...] | None = None
+    at: float | None = None
+    """When the provider was last sent it, in seconds since the epoch; None: the caller keeps the conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -828,17 +864,36 @@ def _leaves_room(preset: Preset, view: View, pinned: Sequence[str]) -> bool:
 
 def _first_state(context: RunContext, request: RunRequest, delivery: Delivery, said: Classification) -> RunState:
     messages = tuple(request.messages)
+    added = [tool for name in delivery.added if (tool := context.view.get(name)) is not None]
     return RunState(
         run_id=context.run_id,
-        messages=messages,
+        messages=(*messages, telling(added, delivery.added_by)) if added else messages,
         first_new=len(messages),
         delivered=delivery.tools,
         meta=delivery.meta,
+        known=(*known_from(messages), *delivery.added),
+        allowed=None if delivery.allowed is None else tuple(n for n in delivery.allowed if n not in delivery.meta),
+        added_by=delivery.added_by,
         categories=said.categories,
         usage=said.usage,
         seconds=said.seconds,
         catalog_version=context.view.catalog.version,
     )
+
+
+def _called_lately(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Tools that the conversation's last messages call, also through `execute_tool`: its arguments are looked at as text."""
+    calls = [call for message in messages[-_LATELY:] for call in message.tool_calls]
+    inner = (_INNER.search(call.arguments) for call in calls if call.name == EXECUTE_TOOL)
+    return (*(call.name for call in calls), *(found[1] for found in inner if found))
+
+
+def _cache_key(request: RunRequest) -> str:
+    """What a provider routes a conversation by. A caller's own key is among the parameters and stays."""
+    if "prompt_cache_key" in request.params or not (request.cache_key or request.conversation):
+        return ""
+    owner = f"{request.principal.tenant}\n{request.principal.id}\n{request.cache_key or request.conversation}"
+    return hashlib.sha256(owner.encode()).hexdigest()[:32]
 
 
 def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping[str, str]) -> PendingCall:

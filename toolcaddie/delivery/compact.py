@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from toolcaddie.delivery.direct import Definitions, delivery_of
+from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.ports import DeliveryPlan
 from toolcaddie.run import Delivery
 
 
-def plan(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
-    return delivery_of(
-        "compact",
-        plan,
-        definitions,
-        (),
-        reused=True,
-        note=f"{len(plan.meta)} meta tools stand for {len(plan.view)} tools",
-    )
+def plan_compact(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
+    note = f"{len(plan.meta)} meta tools stand for {len(plan.view)} tools"
+    return definitions.delivery("compact", plan, (), reused=True, note=note)

@@ -1,20 +1,119 @@
-"""The planner: one strategy a file, chosen by what the preset exposes."""
+"""The planner: what the ways to send a selection cost in this conversation, and the cheapest of them.
+
+A preset that reproduces another system sends to the letter (`direct`, `compact`). With `auto` the planner weighs, once for
+every run: while the provider's cache holds the conversation, whether what is new goes into the array or behind the
+conversation; and where nothing is cached, whether to choose or to send all. The rounds of the run then only carry on.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
-from toolcaddie.delivery import compact, direct
+from toolcaddie.delivery import behind, direct, masked
+from toolcaddie.delivery.arrangement import Arrangement, Scene
+from toolcaddie.delivery.compact import plan_compact
+from toolcaddie.delivery.costs import Outlook, Terms
+from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.ports import DeliveryPlan
-from toolcaddie.run import Delivery
+from toolcaddie.run import DeliveredTool, Delivery, ExpectedBill
+
+Mode = Literal["auto", "direct", "masked", "native"]
 
 
 class DeliveryPlanner:
-    """Fulfils `ports.Planner`. `compact` exposure sends the five meta tools; everything else goes `direct`."""
+    """Fulfils `ports.Planner`. `compact` exposure sends the meta tools alone; otherwise `mode` decides: `direct` sends the
+    selection and grows at the end, the others weigh. `masked` and `native` take that strategy wherever the provider has it."""
 
-    def __init__(self, exposure: Literal["selected", "all", "compact"] = "selected") -> None:
-        self._plan = compact.plan if exposure == "compact" else direct.plan
-        self._definitions = direct.Definitions()
+    def __init__(self, exposure: Literal["selected", "all", "compact"] = "selected", *, mode: Mode = "direct") -> None:
+        self._exposure = exposure
+        self._mode: Mode = "direct" if exposure == "all" else mode
+        self._definitions = Definitions()
 
     def plan(self, plan: DeliveryPlan) -> Delivery:
-        return self._plan(plan, self._definitions)
+        if self._exposure == "compact":
+            return plan_compact(plan, self._definitions)
+        if self._mode == "direct":
+            return direct.plan_direct(plan, self._definitions)
+        if plan.settled is not None:
+            return self._carried_on(plan, plan.settled)
+        return self._weighed(plan)
+
+    def _weighed(self, plan: DeliveryPlan) -> Delivery:
+        terms = Terms.of(plan.capabilities)
+        outlook = Outlook.of(plan, terms)
+        later_by = behind.cheapest_way(behind.ways(plan), outlook.rebilled(plan.history + plan.fresh))
+        scene = Scene(
+            plan=plan,
+            definitions=self._definitions,
+            outlook=outlook,
+            later_by=later_by,
+            kept=[sent for sent in plan.delivered if plan.view.get(sent.name) is not None],
+            chosen=[DeliveredTool(name=one.tool.name, slim=one.slim) for one in plan.selection.tools],
+            meta_tokens=sum(self._definitions.of(tool).tokens for tool in plan.meta),
+        )
+        cold = not plan.delivered or not terms.lifetime or (plan.idle is not None and plan.idle >= terms.lifetime)
+        found = sorted(self._cold(scene) if cold else self._warm(scene), key=lambda one: one.expected)
+        best = found[0]
+        delivery = best.make()
+        return replace(
+            delivery,
+            added_by=delivery.added_by if delivery.added else later_by,
+            options=tuple(one.option(outlook) for one in found),
+            bill=_bill(plan, best, terms, cold=cold),
+        )
+
+    def _cold(self, scene: Scene) -> list[Arrangement]:
+        """Nothing is cached, so the array may be any: what fits now, or all there is."""
+        whole = masked.whole(scene)
+        if self._mode == "masked" and whole is not None:
+            return [whole]
+        found = [direct.chosen_anew(scene)]
+        if whole is not None and self._mode == "auto":
+            found.append(whole)
+        return found
+
+    def _warm(self, scene: Scene) -> list[Arrangement]:
+        """The array is cached, and the conversation behind it."""
+        plan = scene.plan
+        if plan.allowed is not None:
+            return [masked.widened(scene, plan.allowed)]
+        told = [behind.told(scene, way) for way in behind.ways(plan) if way != "array"]
+        found = [one for one in told if one is not None]
+        if self._mode == "native" and found and found[0].strategy == "native":
+            return found[:1]
+        return [*found, direct.appended(scene)]
+
+    def _carried_on(self, plan: DeliveryPlan, settled: Delivery) -> Delivery:
+        """A later round: what the state holds, in the way that was chosen."""
+        known = [name for name in plan.known if plan.view.get(name) is not None]
+        delivery = self._definitions.delivery(
+            settled.strategy,
+            plan,
+            plan.delivered,
+            reused=True,
+            deferred=known if settled.added_by == "reference" else (),
+            note=settled.note,
+        )
+        shown = self._definitions.tokens(plan, [DeliveredTool(name=name) for name in known])
+        allowed = None if plan.allowed is None else (*delivery.meta, *plan.allowed)
+        return replace(
+            delivery,
+            tokens=delivery.tokens + shown,
+            added_by=settled.added_by,
+            allowed=allowed,
+            tokens_all=settled.tokens_all,
+        )
+
+
+def _bill(plan: DeliveryPlan, best: Arrangement, terms: Terms, *, cold: bool) -> ExpectedBill:
+    """Of the next request, under the rule of the provider's cache."""
+    total = best.tokens + plan.history + plan.fresh
+    read = 0 if cold else max(0, total - plan.fresh - best.rebilled - best.new_tokens)
+    cached = terms.lifetime > 0 and total >= terms.minimum
+    read = read if cached and read >= terms.minimum else 0
+    written = total - read if cached else 0
+    plain = total - read - written
+    spent = read * terms.read + written * terms.write + plain
+    dollars = None if terms.dollars is None else spent * terms.dollars
+    return ExpectedBill(read=read, written=written, plain=plain, dollars=dollars)

@@ -20,6 +20,7 @@ from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
 from toolcaddie.engine.meta import MetaScene, answer, is_meta, looked_for
+from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
 from toolcaddie.errors import LimitExceededError, ToolNotCalledError
 from toolcaddie.events import (
     ClientCallDelta,
@@ -34,7 +35,7 @@ from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL
 from toolcaddie.ports import DeliveryPlan, Planner, Provider, SelectionQuery, Selector
 from toolcaddie.presets import Preset
-from toolcaddie.run import DeliveredTool, Delivery, PendingCall, RunContext, RunResult, RunState, Selection
+from toolcaddie.run import Delivery, PendingCall, RunContext, RunResult, RunState, Selection
 from toolcaddie.schema import canonical_json, definition_tokens
 from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
 
@@ -132,6 +133,7 @@ class _Run:
         self.started = time.monotonic()
         self.last_prefix = ""
         self.last_delivery = delivery
+        self.last_sent: tuple[Any, ...] = ()
 
     async def drive(self, state: RunState) -> RunResult:
         before = state.seconds
@@ -208,7 +210,8 @@ class _Run:
     def deliver(self, state: RunState) -> Delivery:
         """The tool array of the next round: what stands in the state, in the form it was sent in."""
         last = self.last_delivery
-        if last is not None and last.tools == state.delivered and last.meta == state.meta:
+        sent = (state.delivered, state.meta, state.known, state.allowed)
+        if last is not None and sent == self.last_sent:
             return last
         self.last_delivery = self.engine.planner.plan(
             DeliveryPlan(
@@ -218,8 +221,12 @@ class _Run:
                 meta=[self.engine.meta[name] for name in state.meta],
                 budget=self.preset.budget,
                 capabilities=self.engine.capabilities,
+                known=state.known,
+                allowed=state.allowed,
+                settled=last,
             )
         )
+        self.last_sent = sent
         return self.last_delivery
 
     def request(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelRequest:
@@ -235,6 +242,10 @@ class _Run:
             tool_choice=choice,
             params=sendable_params(context.params, tools=offer, closing=had_tools and not offer),
             headers=context.headers,
+            deferred=delivery.deferred if offer else frozenset(),
+            allowed=delivery.allowed if offer else None,
+            cache=had_tools,
+            cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
         )
 
     async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelReply:
@@ -369,7 +380,7 @@ class _Run:
             call = pending.call
             if pending.result is not None or call.name == EXECUTE_TOOL or call.name not in state.meta:
                 continue
-            result = await self.answered(call, state)
+            result = self.shown(await self.answered(call, state), state)
             state = with_effect(state, result)
             added = result.effect.names if isinstance(result.effect, Reveal) else ()
             await self.emit(MetaCalled(run_id=state.run_id, call=call, result=result, added=added))
@@ -384,12 +395,23 @@ class _Run:
             await self.engine.prepare(self.context.view, SelectionQuery(text=text))
         return answer(call.name, arguments, self.scene(state))
 
+    def shown(self, result: ToolResult, state: RunState) -> ToolResult:
+        """The result with the schemas of what it reveals, where these are shown as text."""
+        if state.added_by != "text" or state.allowed is not None or not isinstance(result.effect, Reveal):
+            return result
+        tools = [tool for name in result.effect.names if (tool := self.context.view.get(name)) is not None]
+        return replace(result, content=f"{result.content}\n{schemas(tools)}")
+
     def scene(self, state: RunState) -> MetaScene:
+        budget, behind = self.preset.budget, state.added_by != "array" and state.allowed is None
+        if behind:
+            most = MOST_REVEALED if budget.max_tools is None else min(budget.max_tools, MOST_REVEALED)
+            budget = replace(budget, max_tools=most)
         return MetaScene(
             view=self.context.view,
             selector=self.engine.selector,
-            budget=self.preset.budget,
-            delivered=state.delivered,
+            budget=budget,
+            delivered=callable_now(state),
             fixed_tokens=self.deliver(state).tokens,
             fixed_meta=len(state.meta),
             meta_tokens=definition_tokens(self.engine.meta[name] for name in state.meta),
@@ -458,25 +480,12 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
         return replace(state, status="pending", pending=tuple(outcomes))
     if any(item.waiting == "client" for item in outcomes):
         return replace(state, status="client_calls", pending=tuple(outcomes), text=state.messages[-1].text)
-    results = tuple(
-        Message(role="tool", tool_call_id=item.call.id, content=item.result.content)
-        for item in outcomes
-        if item.result is not None
-    )
+    results = tuple(result_message(item.call, item.result, state) for item in outcomes if item.result is not None)
     state = replace(state, messages=(*state.messages, *results), pending=())
     finish = next(
         (item.result.effect for item in outcomes if item.result and isinstance(item.result.effect, Finish)), None
     )
     return state if finish is None else completed(state, Message(role="assistant", content=finish.text))
-
-
-def with_effect(state: RunState, result: ToolResult) -> RunState:
-    """What a meta tool changes in a run: tools appended at the end, or, when the reserve is spent, the whole array."""
-    if not isinstance(result.effect, Reveal):
-        return state
-    reveal = result.effect
-    added = tuple(DeliveredTool(name=name, slim=name in reveal.slim) for name in reveal.names)
-    return replace(state, delivered=added if reveal.replace else (*state.delivered, *added))
 
 
 def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:

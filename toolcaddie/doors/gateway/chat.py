@@ -108,6 +108,7 @@ class Chat:
             params=chat.params,
             headers=headers,
             conversation=_named_conversation(exchange, chat, restored) or restored.answered,
+            cache_key=restored.opening,
             remember=False,
             run_id=f"run_{uuid.uuid4().hex}",
         )

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from toolcaddie.engine.reveal import result_message
 from toolcaddie.message import Message
 from toolcaddie.ports import Documents
 from toolcaddie.run import Principal, RunResult
@@ -37,7 +38,7 @@ class HiddenPart:
     results of those calls that were ours."""
 
     messages: tuple[Message, ...]
-    results: dict[str, str]
+    results: dict[str, Message]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +181,7 @@ class _Whole:
         self._messages += (*before, replace(answer, tool_calls=kept))
         for call in kept:
             if call.id in own:
-                self._messages.append(Message(role="tool", tool_call_id=call.id, content=own[call.id]))
+                self._messages.append(own[call.id])
             elif call.id in self._results:
                 self._messages.append(self._results.pop(call.id))
         self._messages += self._results.values()
@@ -190,9 +191,14 @@ class _Whole:
 def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
     """None where the client has seen all there was."""
     new = result.messages
-    own = {item.call.id: item.result.content for item in result.state.pending if item.result is not None}
+    own = {
+        item.call.id: result_message(item.call, item.result, result.state)
+        for item in result.state.pending
+        if item.result is not None
+    }
     unwrapped = bool(visible.tool_calls) and new[-1].tool_calls != visible.tool_calls
-    return HiddenPart(messages=new, results=own) if own or len(new) > 1 or unwrapped else None
+    more = own or len(new) > 1 or unwrapped or new[-1].native
+    return HiddenPart(messages=new, results=own) if more else None
 
 
 def _seen(messages: Sequence[Message], principal: Principal) -> Iterator[_Seen]:

@@ -1,0 +1,96 @@
+"""Tools as they are sent: each encoded once, and the array they make together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolcaddie.ports import DeliveryPlan
+from toolcaddie.run import Budget, DeliveredTool, Delivery, Strategy
+from toolcaddie.schema import estimate_tokens, wire_definition
+from toolcaddie.tool_types import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A tool as it is sent."""
+
+    tool: Tool
+    wire: dict[str, Any]
+    digest: bytes
+    tokens: int
+
+
+class Definitions:
+    """Encodes each tool once. Kept by identity (a tool holds dicts, so it has no hash), the ones used last: up to `size` of
+    them and of `tokens` together."""
+
+    def __init__(self, size: int = 50_000, *, tokens: int = 16_000_000) -> None:
+        self._size = size
+        self._tokens_left = tokens
+        self._made: OrderedDict[tuple[int, bool], Definition] = OrderedDict()
+
+    def of(self, tool: Tool, *, slim: bool = False) -> Definition:
+        key = (id(tool), slim)  # not used again as long as the definition holds the tool
+        found = self._made.get(key)
+        if found is not None:
+            self._made.move_to_end(key)
+            return found
+        wire = wire_definition(tool, slim=slim)
+        encoded = msgspec.json.encode(wire)
+        digest = hashlib.sha256(encoded).digest()
+        made = self._made[key] = Definition(tool, wire, digest, estimate_tokens(encoded))
+        self._tokens_left -= made.tokens
+        while len(self._made) > 1 and (len(self._made) > self._size or self._tokens_left < 0):
+            self._tokens_left += self._made.popitem(last=False)[1].tokens
+        return made
+
+    def tokens(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> int:
+        """Of these tools of the plan's view together, in the form they are sent in."""
+        return sum([made.tokens for made in self._all(plan, tools)])
+
+    def _all(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> list[Definition]:
+        found = []
+        for sent in tools:
+            tool = plan.view.get(sent.name)
+            assert tool is not None, f"{sent.name} was planned but is not in the view"
+            found.append(self.of(tool, slim=sent.slim))
+        return found
+
+    def delivery(
+        self,
+        strategy: Strategy,
+        plan: DeliveryPlan,
+        tools: Sequence[DeliveredTool],
+        *,
+        reused: bool,
+        note: str,
+        meta: Sequence[Tool] | None = None,
+        deferred: Sequence[str] = (),
+    ) -> Delivery:
+        """The delivery of meta tools (the plan's, if none are given), these tools, and, unseen until revealed, the deferred."""
+        meta = plan.meta if meta is None else meta
+        made = [*(self.of(each) for each in meta), *self._all(plan, tools)]
+        held_back = self._all(plan, [DeliveredTool(name=name) for name in deferred])
+        return Delivery(
+            strategy=strategy,
+            definitions=tuple([one.wire for one in (*made, *held_back)]),
+            meta=tuple(each.name for each in meta),
+            tools=tuple(tools),
+            prefix_digest=hashlib.sha256(b"".join([one.digest for one in made])).hexdigest(),
+            tokens=sum([one.tokens for one in made]),
+            tokens_all=plan.selection.tokens_all,
+            reused=reused,
+            note=note,
+            deferred=frozenset(deferred),
+        )
+
+
+def fits(delivery: Delivery, budget: Budget) -> bool:
+    within_cap = budget.provider_cap is None or len(delivery.definitions) <= budget.provider_cap
+    return within_cap and (budget.max_tokens is None or delivery.tokens <= budget.max_tokens)
