@@ -273,6 +273,7 @@ class _Open:
     """An item that was begun."""
 
     type: str
+    name: str | None = None
     index: int = 0
     """Of a call: its place among the calls."""
     call_id: str = ""
@@ -378,7 +379,7 @@ class Gathering:
         return self._begun(event.output_index, _item(event.item, self._who))
 
     def _begun(self, place: int, item: _Item) -> ModelDelta | None:
-        opened = self._items[place] = _Open(type=item.type)
+        opened = self._items[place] = _Open(type=item.type, name=item.name)
         if item.type != FUNCTION_CALL:
             return None
         call = _call(item, self._who)
@@ -403,30 +404,35 @@ class Gathering:
             raise ProviderProtocolError(f"{self._who} streamed arguments of a call it never began", body=data)
         return call
 
+    def _rest_of(self, item: _Open, whole: str, data: bytes) -> str:
+        """What an item holds beyond its pieces. Raises if the pieces were others: they are with the caller already."""
+        shown = "".join(item.shown)
+        if not whole.startswith(shown):
+            raise ProviderProtocolError(f"{self._who} streamed other pieces than its {item.type} is made of", body=data)
+        return whole[len(shown) :]
+
     def _rest(self, call: _Open, arguments: str, data: bytes) -> ModelDelta | None:
-        """What the whole arguments hold beyond the pieces. Raises if the pieces were others: they are with the caller."""
-        shown = "".join(call.shown)
-        if not arguments.startswith(shown):
-            raise ProviderProtocolError(f"{self._who} streamed other arguments than its call has", body=data)
-        rest = arguments[len(shown) :]
-        call.shown = [arguments]
+        rest = self._rest_of(call, arguments, data)
+        call.shown.append(rest)
         return _delta(CallDelta(index=call.index, arguments=rest)) if rest else None
 
     def _finished(self, data: bytes) -> ModelDelta | None:
         event = _shaped(data, _ITEM_EVENT, self._who)
         item = _item(event.item, self._who)
         opened = self._items.get(event.output_index)
+        begun = None
         if opened is None:
-            delta = self._begun(event.output_index, item)
+            begun = self._begun(event.output_index, item)
             opened = self._items[event.output_index]
-        elif opened.type != item.type:
-            raise ProviderProtocolError(f"{self._who} began a {opened.type} and ended a {item.type}", body=data)
-        else:
-            delta = self._rest(opened, item.arguments or "", data) if item.type == FUNCTION_CALL else None
+        if (opened.type, opened.name) != (item.type, item.name):
+            raise ProviderProtocolError(
+                f"{self._who} began a {opened.type} {opened.name or ''} and ended a {item.type} {item.name or ''}",
+                body=data,
+            )
         opened.whole = event.item
-        if item.type == MESSAGE and not opened.shown:
-            return self._shown(opened, _said([item])[0])
-        return delta
+        if item.type == MESSAGE:
+            return self._shown(opened, self._rest_of(opened, _said([item])[0], data))
+        return begun or (self._rest(opened, item.arguments or "", data) if item.type == FUNCTION_CALL else None)
 
     def _ended(self, data: bytes, *, status: str) -> None:
         self._end, self._last, self.done = _shaped(data, _END, self._who).response, data, True

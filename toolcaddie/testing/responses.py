@@ -18,6 +18,7 @@ from toolcaddie.tool_types import ToolCall
 
 _PIECES = 3
 """A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""
+_CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "server_overloaded", 529: "server_overloaded"}
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
@@ -75,7 +76,7 @@ class ResponsesWire:
         return _numbered(_events(whole))
 
     def block(self, data: bytes) -> bytes:
-        kind: str = msgspec.json.decode(data)["type"]
+        kind: str = msgspec.json.decode(data).get("type", "error")
         return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
 
     def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
@@ -131,6 +132,13 @@ class ResponsesWire:
                     param="input",
                 )
         return None
+
+
+def error_event(status: int, message: str) -> bytes:
+    """The data of an event that breaks off a stream, with the provider's word for the status."""
+    code = _CODES.get(status, "server_error" if status >= 500 else "invalid_prompt")
+    event = {"type": "error", "code": code, "message": message, "param": None, "sequence_number": 0}
+    return msgspec.json.encode(event)
 
 
 # ---------------------------------------------------------------- items
