@@ -12,7 +12,7 @@ import msgspec
 from toolcaddie.errors import ProviderError, ProviderProtocolError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, Usage
 from toolcaddie.providers.anthropic_messages import NOT_JSON
-from toolcaddie.providers.http import decoded, error_message, kind_of
+from toolcaddie.providers.http import UNREADABLE, count, decoded, error_message, kind_of
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 _CALL, _TEXT, _THINKING = "tool_use", "text", "thinking"
@@ -91,8 +91,6 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any])
 _ANSWER = msgspec.json.Decoder(_Answer)
 _EVENT = msgspec.json.Decoder(_Event)
 _KIND = msgspec.json.Decoder(_Kind)
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What bytes do to a decoder that are no JSON, not even text, or nested without end."""
 
 
 def reply_from_wire(body: bytes, *, who: str, author: str = "") -> ModelReply:
@@ -177,13 +175,13 @@ def _usage(wire: _Usage | None) -> Usage:
     """The API counts what its cache read and wrote apart from the rest of the input."""
     if wire is None:
         return Usage()
-    read, written = wire.cache_read_input_tokens or 0, wire.cache_creation_input_tokens or 0
+    read, written = count(wire.cache_read_input_tokens), count(wire.cache_creation_input_tokens)
     return Usage(
-        input_tokens=(wire.input_tokens or 0) + read + written,
-        output_tokens=wire.output_tokens or 0,
+        input_tokens=count(wire.input_tokens) + read + written,
+        output_tokens=count(wire.output_tokens),
         cached_tokens=read,
         written_tokens=written,
-        reasoning_tokens=(wire.output_tokens_details.thinking_tokens or 0) if wire.output_tokens_details else 0,
+        reasoning_tokens=count(wire.output_tokens_details.thinking_tokens) if wire.output_tokens_details else 0,
     )
 
 
@@ -365,7 +363,7 @@ def _event(data: bytes, who: str) -> _Event | None:
     """One event; None: of a kind we do not know, whatever it holds. Raises what an error event means."""
     try:
         event = _EVENT.decode(data)
-    except _UNREADABLE:
+    except UNREADABLE:
         event = None
     if event is not None and event.type in _EVENTS:
         return event
@@ -380,7 +378,7 @@ def _event(data: bytes, who: str) -> _Event | None:
 def _shaped(data: bytes, decoder: msgspec.json.Decoder[_Shape], who: str) -> _Shape:
     try:
         return decoder.decode(data)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         decoded(data, who=who)  # says so, where it is no JSON or no object at all
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
 
@@ -398,5 +396,5 @@ def _input(arguments: str) -> dict[str, Any]:
     """Arguments as they stand in a block, which goes back as it is: an object, whatever the model wrote."""
     try:
         return _OBJECT.decode(arguments)
-    except _UNREADABLE:
+    except UNREADABLE:
         return {NOT_JSON: arguments}

@@ -1,0 +1,211 @@
+"""Anthropic's Messages API from the provider's side."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolcaddie.message import Usage
+from toolcaddie.testing.anthropic_strict import Terms, complaint_about
+from toolcaddie.testing.script import Reply
+from toolcaddie.tool_types import ToolCall
+
+_PIECES = 3
+_STOP = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+Block = dict[str, Any]
+
+
+class AnthropicWire:
+    """The Messages API. Implements `testing.wire.Wire`; make one for each server, because it knows the thoughts it signed.
+
+    A reply's `reasoning` is a thinking block, which a later request must bring back as it was or not at all, and must bring
+    back where thinking has a budget and its calls are being answered. `redacts`: thoughts go out encrypted. `mid_system`: the
+    model takes system messages within the conversation.
+    """
+
+    name = "anthropic"
+    root = "/v1"
+
+    def __init__(self, *, redacts: bool = False, mid_system: bool = False) -> None:
+        self._redacts = redacts
+        self._mid_system = mid_system
+        self._signed: dict[str, str] = {}
+
+    def asks(self, path: str) -> bool:
+        return path == "/v1/messages"
+
+    def key_of(self, headers: Mapping[str, str]) -> str | None:
+        """The key, if the version of the API stands beside it: without, nothing is served."""
+        return headers.get("x-api-key") if "anthropic-version" in headers else None
+
+    def model_of(self, path: str, body: Any) -> str:
+        return str(body.get("model", ""))
+
+    def streams(self, path: str, body: Any) -> bool:
+        return bool(body.get("stream"))
+
+    def refusal_of(self, path: str, body: Any) -> dict[str, Any] | None:
+        complaint = complaint_about(body, Terms(signed=self._signed, mid_system=self._mid_system))
+        return None if complaint is None else self.error(400, complaint)
+
+    def error(self, status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
+        said = kind or _KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        error = {"type": said, "message": message}
+        return {
+            "type": "error",
+            "error": {**error, "details": {"error_code": code}} if code else error,
+            "request_id": "req_test",
+        }
+
+    def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
+        return {
+            **_head(answer_id, model),
+            "content": self._blocks(reply),
+            "stop_reason": _stop_reason(reply),
+            "usage": _usage(reply.usage),
+            **(reply.extra or {}),
+        }
+
+    def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
+        return list(map(msgspec.json.encode, self._events(reply, answer_id, model)))
+
+    def block(self, data: bytes) -> bytes:
+        kind = _type_of(data)
+        return (b"event: " + kind.encode() + b"\n" if kind else b"") + b"data: " + data + b"\n\n"
+
+    def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
+        return {**_head(answer_id, model), "content": [], "usage": _usage(Usage())}
+
+    def empty_events(self, *, answer_id: str, model: str) -> list[bytes]:
+        start = {"type": "message_start", "message": self.empty(answer_id=answer_id, model=model)}
+        return [msgspec.json.encode(start), msgspec.json.encode({"type": "message_stop"})]
+
+    def models(self, names: Sequence[str]) -> dict[str, Any]:
+        listed = [
+            {
+                "type": "model",
+                "id": name,
+                "display_name": name,
+                "created_at": "2026-02-04T00:00:00Z",
+                "lifecycle": "active",
+            }
+            for name in names
+        ]
+        ends = {"first_id": names[0], "last_id": names[-1]} if names else {"first_id": None, "last_id": None}
+        return {"data": listed, "has_more": False, **ends}
+
+    # ---------------------------------------------------------------- an answer
+
+    def _blocks(self, reply: Reply) -> list[Block]:
+        """The answer's blocks: what was thought, what is said, what is called."""
+        thought = [self._thought(reply.reasoning)] if reply.reasoning else []
+        said = [{"type": "text", "text": reply.text, "citations": None}] if reply.text else []
+        return [*thought, *said, *(_call(each, _arguments(each)) for each in reply.calls)]
+
+    def _thought(self, thinking: str) -> Block:
+        """A signed thought. Each signature is another one, as the real ones are."""
+        seal = hashlib.sha256(f"{len(self._signed)} {thinking}".encode()).hexdigest()
+        if self._redacts:
+            self._signed[seal] = ""
+            return {"type": "redacted_thinking", "data": seal}
+        self._signed[seal] = thinking
+        return {"type": "thinking", "thinking": thinking, "signature": seal}
+
+    def _events(self, reply: Reply, answer_id: str, model: str) -> Iterator[Block]:
+        usage = _usage(reply.usage)
+        begun = {**_head(answer_id, model), "content": [], "usage": {**usage, "output_tokens": 1}}
+        yield {"type": "message_start", "message": begun}
+        yield {"type": "ping"}
+        calls = iter(reply.calls)
+        for index, block in enumerate(self._blocks(reply)):
+            start, deltas = _in_pieces(block, calls)
+            yield {"type": "content_block_start", "index": index, "content_block": start}
+            for delta in deltas:
+                yield {"type": "content_block_delta", "index": index, "delta": delta}
+            yield {"type": "content_block_stop", "index": index}
+        reason = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
+        yield {"type": "message_delta", "delta": reason, "usage": usage}
+        yield {"type": "message_stop"}
+
+
+def _in_pieces(block: Block, calls: Iterator[ToolCall]) -> tuple[Block, list[Block]]:
+    """How a block begins, and what comes after."""
+    if block["type"] == "text":
+        return {**block, "text": ""}, [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
+    if block["type"] == "thinking":
+        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in _pieces(block["thinking"])]
+        signed = {"type": "signature_delta", "signature": block["signature"]}
+        return {**block, "thinking": "", "signature": ""}, [*deltas, signed]
+    if block["type"] == "tool_use":
+        pieces = ["", *_pieces(next(calls).arguments)]
+        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+    return block, []
+
+
+def _pieces(text: str) -> Iterator[str]:
+    size = -(-len(text) // _PIECES) or 1
+    return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _call(call: ToolCall, arguments: Any) -> Block:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments, "caller": {"type": "direct"}}
+
+
+def _arguments(call: ToolCall) -> Any:
+    """As a whole answer has them: an object. What is none can only be streamed, where nobody looked at it yet."""
+    try:
+        value = msgspec.json.decode(call.arguments)
+    except (msgspec.DecodeError, RecursionError):
+        value = None
+    return value if isinstance(value, dict) else {"INVALID_JSON": call.arguments}
+
+
+def _stop_reason(reply: Reply) -> str:
+    return _STOP.get(reply.finish, reply.finish)
+
+
+def _head(answer_id: str, model: str) -> Block:
+    return {
+        "id": f"msg_{answer_id}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "stop_reason": None,
+        "stop_sequence": None,
+    }
+
+
+def _usage(usage: Usage) -> Block:
+    """The API counts what was read from its cache, and written to it, apart from the rest of the input."""
+    return {
+        "input_tokens": usage.input_tokens - usage.cached_tokens - usage.written_tokens,
+        "cache_creation_input_tokens": usage.written_tokens,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+    }
+
+
+def _type_of(data: bytes) -> str:
+    """The event's name; empty: what is sent is no event at all."""
+    try:
+        kind = msgspec.json.decode(data).get("type")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
+        return ""
+    return kind if isinstance(kind, str) else ""
