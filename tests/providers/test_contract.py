@@ -2,75 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import re
-from pathlib import Path
-from typing import Any
-
 import jsonschema_rs
 import msgspec
 import pytest
-import yaml
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
+from tests.providers.described import described, validator_of
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.schema import wire_definition
 from toolcaddie.testing import ScriptedUpstream, calls, say
 from toolcaddie.tool_types import Tool, ToolCall
 
-SHARED = Path(os.environ.get("TOOLCADDIE_SHARED", Path(__file__).parents[3] / "shared"))
-DESCRIPTION = SHARED / "openai" / "openapi.yml"
-
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.skipif(
-        not DESCRIPTION.is_file(), reason="the provider's OpenAPI description is not beside the project"
-    ),
-]
-
-REFERENCE = "#/components/schemas/"
-
-
-class Schemas:
-    """The schemas that are reachable from one, as one JSON Schema. The file is large: only these are parsed."""
-
-    def __init__(self, text: str) -> None:
-        parts = re.split(r"^    (\w+):$", text[text.index("\n  schemas:\n") :], flags=re.MULTILINE)
-        self._texts = dict(zip(parts[1::2], parts[2::2], strict=True))
-        self._found: dict[str, Any] = {}
-
-    def schema_of(self, name: str) -> dict[str, Any]:
-        self._collect(name)
-        return {"$ref": f"#/$defs/{name}", "$defs": self._found}
-
-    def _collect(self, name: str) -> None:
-        if name not in self._found:
-            self._found[name] = {}
-            self._found[name] = self._plain(yaml.load(self._texts[name], Loader=yaml.CSafeLoader))
-
-    def _plain(self, node: Any) -> Any:
-        """OpenAPI 3.0's ways of saying things in JSON Schema's."""
-        if isinstance(node, list):
-            return [self._plain(item) for item in node]
-        if not isinstance(node, dict):
-            return node
-        plain = {key: self._plain(value) for key, value in node.items() if key not in ("nullable", "discriminator")}
-        for bound in ("minimum", "maximum"):
-            if isinstance(plain.get(bound), str):  # YAML 1.1 reads 9.2e18 as words
-                plain[bound] = float(plain[bound])
-        target = plain.get("$ref")
-        if isinstance(target, str):
-            name = target.removeprefix(REFERENCE)
-            self._collect(name)
-            plain["$ref"] = f"#/$defs/{name}"
-        return {"anyOf": [plain, {"type": "null"}]} if node.get("nullable") is True else plain
+pytestmark = [pytest.mark.anyio, described]
 
 
 @pytest.fixture(scope="module")
 def request_schema() -> jsonschema_rs.Draft202012Validator:
-    schemas = Schemas(DESCRIPTION.read_text())
-    return jsonschema_rs.Draft202012Validator(schemas.schema_of("CreateChatCompletionRequest"))
+    return validator_of("CreateChatCompletionRequest")
 
 
 TOOL = Tool(
