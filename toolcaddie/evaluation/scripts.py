@@ -1,0 +1,361 @@
+"""Generated catalogs and conversations: what a person says turn by turn, which tools that needs, and what they give back.
+
+Everything follows from a seed. `TUNING_SEED` is for whoever works on the planner; `FINAL_SEED` is for published figures alone
+and must not be looked at before. Both catalogs and conversations differ between them.
+
+A conversation stays on a topic (a category) for two to six turns and comes back to earlier ones at times; it has short
+follow-ups, chat that needs no tool, and pauses. Half of the requests say what a tool does in its own words, the others say it
+in part or wholly otherwise, and some needed tools are not mentioned at all, so that a selection misses them at first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from random import Random
+from typing import Any
+
+from toolcaddie.catalog import Catalog, Category
+from toolcaddie.errors import ConfigError
+from toolcaddie.schema import BYTES_PER_TOKEN
+from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations
+
+TUNING_SEED = 1_031
+FINAL_SEED = 20_261_121
+
+TURNS = 20
+MOST_GENERATED = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A call that a turn cannot do without."""
+
+    tool: str
+    words: str
+    """How the request says it: what a model that lacks the tool looks for first."""
+    guess: str
+    """What it looks for next: words nearer to how such a tool would be called."""
+    arguments: str
+    """JSON that fits the tool's schema."""
+    result: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What the user says, and what serves it."""
+
+    text: str
+    gap: float
+    """Seconds since the answer before."""
+    steps: tuple[tuple[Need, ...], ...]
+    """One after another; the needs of one step can be called together."""
+    answer: str
+
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        return tuple(need for step in self.steps for need in step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Script:
+    """One conversation."""
+
+    number: int
+    system: str
+    turns: tuple[Turn, ...]
+
+
+# --- catalogs ---------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=8)
+def generated_catalog(size: int, seed: int) -> Catalog:
+    """So many tools of a business, 100 to 280 tokens each, in categories. Raises `ConfigError` beyond `MOST_GENERATED`."""
+    if not 0 < size <= MOST_GENERATED:
+        raise ConfigError(f"catalogs of 1 to {MOST_GENERATED:,} tools can be generated, not of {size:,}")
+    words, dice = _vocabulary(), Random(f"catalog/{size}/{seed}")
+    areas = dice.sample(sorted(words.things), k=min(len(words.things), max(2, round(size**0.5 * 0.75))))
+    tools: list[Tool] = []
+    for number, area in enumerate(areas):
+        share = (size - len(tools)) // (len(areas) - number)
+        pairs = [(thing, doing) for thing in words.things[area] for doing in words.doings]
+        tools.extend(_tool(area, *pair, words) for pair in sorted(dice.sample(pairs, k=share)))
+    return Catalog.of(tools, [_category(area, words) for area in areas])
+
+
+def _category(area: str, words: _Vocabulary) -> Category:
+    spoken = [thing.replace("_", " ") for thing in words.things[area]]
+    return Category(name=area, description=f"Everything about {', '.join(spoken)}.", keywords=(area, *spoken[:4]))
+
+
+def _tool(area: str, thing: str, doing: str, words: _Vocabulary) -> Tool:
+    spoken, what = thing.replace("_", " "), words.doings[doing]
+    properties: dict[str, Any] = {}
+    for group in what.parameters:
+        properties |= json.loads(words.parameters[group].replace("{thing}", thing).replace("{words}", spoken))
+    leading = json.loads(words.parameters[what.parameters[0]].replace("{thing}", thing))
+    required = [] if what.parameters[0] == "filters" else list(leading)
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
+    return Tool(
+        name=f"{doing}_{thing}",
+        description=what.description.replace("{thing}", spoken),
+        input_schema={**schema, "additionalProperties": False},
+        category=area,
+        source="generated",
+        annotations=ToolAnnotations(
+            read_only=doing in _READING, destructive=doing == "delete", idempotent=doing in _READING
+        ),
+    )
+
+
+_READING = frozenset({"list", "get", "find", "export", "summarize", "compare"})
+
+
+# --- conversations ----------------------------------------------------------------------------------------------------
+
+_STAYS = (2, 6)
+_COMES_BACK = 0.3
+_FOLLOWS_UP = 0.2
+_CHATS = 0.12
+_SEVERAL = 0.3
+_TOGETHER = 0.5
+_MENTIONED = 0.6
+_PASTES = 0.1
+_OWN_WORDS, _HALF = 0.5, 0.8
+"""Below the first a request keeps both words of a tool, below the second one of them, else none."""
+_BRIEF = 0.85, (10.0, 90.0)
+_LONG = 0.96, (330.0, 480.0)
+_VERY_LONG = 1.0, (7_000.0, 7_600.0)
+"""Pauses before a turn: up to which draw, and seconds."""
+_RESULT_TOKENS = (50, 2_000)
+_WRITTEN = 14_000
+"""Bytes of made-up records that results are cut from."""
+
+
+def generated_scripts(catalog: Catalog, count: int, seed: int) -> list[Script]:
+    """So many conversations over a catalog's tools. Raises `ConfigError` for a catalog without tools."""
+    if not catalog.tools:
+        raise ConfigError("there are no tools to have conversations about; name a catalog that has some")
+    topics = _topics(catalog)
+    return [_script(topics, number, Random(f"script/{len(catalog)}/{seed}/{number}")) for number in range(count)]
+
+
+def _topics(catalog: Catalog) -> list[tuple[Tool, ...]]:
+    """Tools that are talked about together: those of a category."""
+    found: dict[str, list[Tool]] = {}
+    for tool in catalog.tools:
+        found.setdefault(tool.category or "", []).append(tool)
+    return [tuple(tools) for _, tools in sorted(found.items())]
+
+
+def _script(topics: Sequence[tuple[Tool, ...]], number: int, dice: Random) -> Script:
+    words = _vocabulary()
+    turns: list[Turn] = []
+    visited: list[tuple[Tool, ...]] = []
+    while len(turns) < TURNS:
+        earlier = visited[:-1]
+        topic = dice.choice(earlier) if earlier and dice.random() < _COMES_BACK else dice.choice(topics)
+        visited.append(topic)
+        last: Tool | None = None
+        for _ in range(min(dice.randint(*_STAYS), TURNS - len(turns))):
+            turn, last = _turn(topic, last, first=not turns, dice=dice, words=words)
+            turns.append(turn)
+    return Script(number=number, system=words.system, turns=tuple(turns))
+
+
+def _turn(
+    topic: tuple[Tool, ...], last: Tool | None, *, first: bool, dice: Random, words: _Vocabulary
+) -> tuple[Turn, Tool | None]:
+    gap = 0.0 if first else _gap(dice)
+    answer = _answer(dice, words)
+    if last is not None and dice.random() < _FOLLOWS_UP:
+        said = dice.choice(words.again).replace("{n}", str(dice.randint(2, 999)))
+        need = _need(last, _phrase(last, dice, words), dice)
+        return Turn(text=said, gap=gap, steps=((need,),), answer=answer), last
+    if not first and dice.random() < _CHATS:
+        return Turn(text=dice.choice(words.chat), gap=gap, steps=(), answer=answer), last
+    count = dice.choice((2, 2, 3)) if dice.random() < _SEVERAL else 1
+    tools = dice.sample(topic, k=min(count, len(topic)))
+    phrases = [_phrase(tool, dice, words) for tool in tools]
+    needs = [_need(tool, phrase, dice) for tool, phrase in zip(tools, phrases, strict=True)]
+    steps = (tuple(needs),) if dice.random() < _TOGETHER else tuple((need,) for need in needs)
+    mentioned = [phrase for at, phrase in enumerate(phrases) if not at or dice.random() < _MENTIONED]
+    return Turn(text=_request(mentioned, dice), gap=gap, steps=steps, answer=answer), tools[-1]
+
+
+def _gap(dice: Random) -> float:
+    draw = dice.random()
+    return dice.uniform(*next(seconds for upto, seconds in (_BRIEF, _LONG, _VERY_LONG) if draw < upto))
+
+
+def _need(tool: Tool, phrase: str, dice: Random) -> Need:
+    return Need(
+        tool=tool.name,
+        words=phrase,
+        guess=" ".join(_parts(tool.name)),
+        arguments=json.dumps(example_arguments(tool.input_schema, dice)),
+        result=_result(dice),
+    )
+
+
+_OPENINGS = ("Please {}.", "Could you {}?", "I need you to {}.", "Can we {}?", "{}, please.", "Now {}.", "{}.")
+_DETAILS = ("for {name}", "of {name}", "number {n}", "from last week", "for the new office", "that we spoke about", "")
+_NAMES = (
+    "Maria Lopez",
+    "John Smith",
+    "the Berlin team",
+    "Dr. Okafor",
+    "Hanna Weiss",
+    "Mr. Tanaka",
+    "our best customer",
+)
+
+
+def _request(phrases: Sequence[str], dice: Random) -> str:
+    details = [dice.choice(_DETAILS).format(name=dice.choice(_NAMES), n=dice.randint(100, 9_999)) for _ in phrases]
+    wanted = " and ".join(f"{phrase} {detail}".strip() for phrase, detail in zip(phrases, details, strict=True))
+    said = dice.choice(_OPENINGS).format(wanted)
+    said = said[0].upper() + said[1:]
+    return f"{said}\n\n{_records(dice, dice.randint(200, 600))}" if dice.random() < _PASTES else said
+
+
+def _phrase(tool: Tool, dice: Random, words: _Vocabulary) -> str:
+    """What the tool does as a person says it."""
+    doing, *rest = _parts(tool.name)
+    thing = "_".join(rest)
+    draw = dice.random()
+    others = words.other_doings.get(doing, (doing,)), words.other_things.get(thing, " ".join(rest))
+    swapped = {0} if dice.random() < 0.5 else {1}
+    swapped = set() if draw < _OWN_WORDS else swapped if draw < _HALF else {0, 1}
+    said = dice.choice(others[0]) if 0 in swapped else doing
+    what = others[1] if 1 in swapped else " ".join(rest)
+    return f"{said} the {what}" if what else said
+
+
+def _answer(dice: Random, words: _Vocabulary) -> str:
+    return dice.choice(words.answers) + " ".join(dice.sample(words.sentences, k=dice.randint(1, 6)))
+
+
+def _result(dice: Random) -> str:
+    """Records as JSON, most results short and some long."""
+    low, high = _RESULT_TOKENS
+    return f'{{"rows": {_records(dice, round(low * (high / low) ** dice.random()))}}}'
+
+
+def _records(dice: Random, tokens: int) -> str:
+    """So many tokens of records: a stretch of a page of them, because inventing each anew is slow."""
+    page, size = _page(), round(tokens * BYTES_PER_TOKEN)
+    start = dice.randrange(len(page) - size)
+    return f"{dice.randrange(10**6)}: {page[start : start + size]}"
+
+
+@lru_cache(maxsize=1)
+def _page() -> str:
+    dice = Random("records")
+    rows: list[str] = []
+    while sum(map(len, rows)) < _WRITTEN:
+        row = {
+            "id": dice.randint(1_000, 99_999),
+            "name": dice.choice(_NAMES),
+            "state": dice.choice(("draft", "open", "waiting", "done")),
+            "changed": f"2026-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}",
+            "amount": round(dice.uniform(5, 5_000), 2),
+        }
+        rows.append(json.dumps(row))
+    return ", ".join(rows)
+
+
+_WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+
+
+def _parts(name: str) -> list[str]:
+    """The words of a name, at its underscores, dashes and capitals."""
+    return [word.lower() for word in _WORDS.findall(name)] or [name]
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def example_arguments(schema: JsonObject, dice: Random) -> dict[str, Any]:
+    """Values for what a schema requires, and for some of the rest. They fit plain schemas; a pattern is not read, so where
+    there is one the call may be refused, which costs its answer."""
+    properties = schema.get("properties", {})
+    required = schema.get("required", ())
+    return {
+        name: _example(value, dice)
+        for name, value in properties.items()
+        if isinstance(value, Mapping) and (name in required or dice.random() < 0.3)
+    }
+
+
+def _example(schema: JsonObject, dice: Random) -> Any:
+    if schema.get("enum"):
+        return dice.choice(schema["enum"])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = kind[0]
+    low = schema.get("minimum", 1)
+    match kind:
+        case "integer":
+            return dice.randint(int(low), max(int(low), min(int(schema.get("maximum", 9_999)), 9_999)))
+        case "number":
+            return round(float(low) + dice.random() * 100, 2)
+        case "boolean":
+            return dice.random() < 0.5
+        case "array":
+            return [_example(schema.get("items", {}), dice)]
+        case "object":
+            return example_arguments(schema, dice)
+    if schema.get("format") == "date":
+        return f"2026-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
+    return dice.choice(("alpha", "north wing", "urgent", "spring"))
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Doing:
+    description: str
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Vocabulary:
+    things: Mapping[str, tuple[str, ...]]
+    """By area."""
+    doings: Mapping[str, _Doing]
+    parameters: Mapping[str, str]
+    other_things: Mapping[str, str]
+    other_doings: Mapping[str, tuple[str, ...]]
+    answers: Sequence[str]
+    sentences: Sequence[str]
+    chat: Sequence[str]
+    again: Sequence[str]
+    system: str
+
+
+@lru_cache(maxsize=1)
+def _vocabulary() -> _Vocabulary:
+    read = tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
+    things = {area: dict(pair.split("=") for pair in said.split(", ")) for area, said in read["things"].items()}
+    doings = {doing: [part.strip() for part in said.split("|")] for doing, said in read["doings"].items()}
+    verbs = {verb: (other,) for verb, other in read["verbs"].items()}
+    return _Vocabulary(
+        things={area: tuple(pairs) for area, pairs in things.items()},
+        doings={doing: _Doing(description=d, parameters=tuple(p.split())) for doing, (_, d, p) in doings.items()},
+        parameters=read["parameters"],
+        other_things={thing: other for pairs in things.values() for thing, other in pairs.items()},
+        other_doings={**verbs, **{doing: tuple(others.split(", ")) for doing, (others, _, _) in doings.items()}},
+        answers=read["filler"]["answers"],
+        sentences=read["filler"]["sentences"],
+        chat=read["filler"]["chat"],
+        again=read["filler"]["again"],
+        system=read["filler"]["system"],
+    )
