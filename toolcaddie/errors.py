@@ -25,6 +25,8 @@ What the model can mend is never raised: it is a `ToolResult` with `is_error`.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ToolcaddieError(Exception):
     """The root: catch this to catch everything of ours."""
@@ -72,7 +74,11 @@ class LimitExceededError(RunError):
 
 
 class ToolNotCalledError(RunError):
-    """Forced use: no attempt called a tool and the settings say that this is an error."""
+    """Forced use: no attempt called a tool and the settings say that this is an error. `attempts` are `message.Attempt`s."""
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.attempts = attempts
 
 
 class AuditError(RunError):
