@@ -19,6 +19,8 @@ described = pytest.mark.skipif(
     not DESCRIPTION.is_file(), reason="the provider's OpenAPI description is not beside the project"
 )
 
+FOREIGN = ("nullable", "discriminator", "$recursiveAnchor")
+"""Keywords that are no words of the JSON Schema we check with."""
 REFERENCE = "#/components/schemas/"
 
 
@@ -26,7 +28,8 @@ class Schemas:
     """The schemas that are reachable from one, as one JSON Schema. The file is large: only these are parsed."""
 
     def __init__(self, text: str) -> None:
-        parts = re.split(r"^    ([\w-]+):$", text[text.index("\n  schemas:\n") :], flags=re.MULTILINE)
+        section = re.split(r"^  \w+:$", text[text.index("\n  schemas:\n") + 1 :], maxsplit=2, flags=re.MULTILINE)[1]
+        parts = re.split(r"^    ([\w-]+):$", section, flags=re.MULTILINE)
         self._texts = dict(zip(parts[1::2], parts[2::2], strict=True))
         self._found: dict[str, Any] = {}
 
@@ -45,7 +48,7 @@ class Schemas:
             return [self._plain(item) for item in node]
         if not isinstance(node, dict):
             return node
-        plain = {key: self._plain(value) for key, value in node.items() if key not in ("nullable", "discriminator")}
+        plain = {key: self._plain(value) for key, value in node.items() if key not in FOREIGN}
         for bound in ("minimum", "maximum"):
             if isinstance(plain.get(bound), str):  # YAML 1.1 reads 9.2e18 as words
                 plain[bound] = float(plain[bound])

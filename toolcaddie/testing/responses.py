@@ -227,7 +227,8 @@ def _numbered(events: Iterator[dict[str, Any]]) -> list[bytes]:
 
 
 def _events(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    begun = {**whole, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    begun = {**whole, "status": "in_progress", "output": [], "incomplete_details": None}
+    begun.pop("usage")
     yield {"type": "response.created", "response": begun}
     yield {"type": "response.in_progress", "response": begun}
     for place, item in enumerate(whole["output"]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from toolcaddie.testing.strict import Refusal, refusal
@@ -355,8 +356,7 @@ def _pairs(body: dict[str, Any]) -> Iterator[Refusal]:
 
 def _thoughts(body: dict[str, Any]) -> Iterator[Refusal]:
     """Reasoning is followed by what it led to."""
-    items = _items(body)
-    for item, after in zip(items, [*items[1:], {}], strict=True):
+    for item, after in pairwise([*_items(body), {}]):
         led_to = after.get("type", "message"), after.get("role", "assistant")
         if item.get("type") == "reasoning" and (not after or led_to[1] != "assistant" or "output" in led_to[0]):
             yield refusal(
