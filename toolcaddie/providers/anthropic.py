@@ -32,6 +32,7 @@ class Anthropic:
     where a request has no bound, because the API wants one. `mid_system`: the model takes system messages within the
     conversation (Opus 4.8, Opus 5 and later do); otherwise they go into the user's turn, marked as notes. A `session` given
     is used and not closed; otherwise one is made at first use, inside the running loop, and made anew after `close`.
+    `key_header` and `key_prefix` say how the key is sent.
 
     Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what the API has no word for.
     """
@@ -48,6 +49,8 @@ class Anthropic:
         session: aiohttp.ClientSession | None = None,
         max_tokens: int = _MAX_TOKENS,
         mid_system: bool = False,
+        key_header: str = "x-api-key",
+        key_prefix: str = "",
     ) -> None:
         self.name = name
         self.default_model = default_model
@@ -58,8 +61,8 @@ class Anthropic:
             timeout=timeout,
             headers={"anthropic-version": _VERSION, **{key.lower(): value for key, value in (headers or {}).items()}},
             session=session,
-            key_header="x-api-key",
-            key_prefix="",
+            key_header=key_header,
+            key_prefix=key_prefix,
         )
         self._max_tokens = max_tokens
         self._mid_system = mid_system

@@ -129,8 +129,8 @@ def _reply(
 
 
 def _whole_call(block: dict[str, Any], who: str) -> ToolCall:
-    call_id, name = _identity(block, who)
-    return ToolCall(id=call_id, name=name, arguments=_ENCODER.encode(_given(block, who)).decode())
+    block["id"], name = _identity(block, who)
+    return ToolCall(id=block["id"], name=name, arguments=_ENCODER.encode(_given(block, who)).decode())
 
 
 def _identity(block: dict[str, Any], who: str) -> tuple[str, str]:
@@ -273,10 +273,10 @@ class Gathering:
         kind = _kind(start, self._who)
         block = self._open[index] = _Block(start=start, kind=kind)
         if kind == _CALL:
-            call_id, name = _identity(start, self._who)
-            start["id"], block.call = call_id, len(self._calls)
+            start["id"], name = _identity(start, self._who)
+            block.call = len(self._calls)
             self._calls.append(None)
-            return ModelDelta(calls=(CallDelta(index=block.call, id=call_id, name=name),))
+            return ModelDelta(calls=(CallDelta(index=block.call, id=start["id"], name=name),))
         begun = start.get(kind) if kind in (_TEXT, _THINKING) else None
         return self._grow(block, begun) if isinstance(begun, str) else None
 

@@ -14,6 +14,7 @@ from toolcaddie.testing.script import Reply
 from toolcaddie.tool_types import ToolCall
 
 _PIECES = 3
+_BEARER = "Bearer "
 _STOP = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 _KINDS = {
     400: "invalid_request_error",
@@ -51,8 +52,11 @@ class AnthropicWire:
         return path == "/v1/messages"
 
     def key_of(self, headers: Mapping[str, str]) -> str | None:
-        """The key, if the version of the API stands beside it: without, nothing is served."""
-        return headers.get("x-api-key") if "anthropic-version" in headers else None
+        """The key, in either header the API takes it in, if the API's version stands beside it: without, nothing is served."""
+        if "anthropic-version" not in headers:
+            return None
+        sent = headers.get("authorization", "")
+        return headers.get("x-api-key") or (sent.removeprefix(_BEARER) if sent.startswith(_BEARER) else None)
 
     def model_of(self, path: str, body: Any) -> str:
         return str(body.get("model", ""))

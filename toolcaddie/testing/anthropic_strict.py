@@ -127,7 +127,8 @@ def _schema(schema: Any) -> Iterator[str]:
             yield f"output_config.format.schema: For '{schema.get('type')}' type, property '{name}' is not supported"
         if name in ("properties", "$defs"):
             value = list(value.values())
-        yield from _schema(value)
+        if name not in ("default", "enum", "const", "examples"):
+            yield from _schema(value)
 
 
 def _thinking(body: Body, _: Terms) -> Iterator[str]:
