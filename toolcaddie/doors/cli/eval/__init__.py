@@ -1,11 +1,13 @@
-"""`toolcaddie eval`: how well tools are found, on one's own catalog and requests, and what the trail says of their use."""
+"""`toolcaddie eval`: how well tools are found, on one's own catalog and requests, what the trail says of their use, and what
+conversations cost."""
 
+from toolcaddie.doors.cli.eval.costs import costs
 from toolcaddie.doors.cli.eval.measure import command
 from toolcaddie.doors.cli.eval.misses import misses
 from toolcaddie.doors.cli.eval.replay import replay
 from toolcaddie.doors.cli.eval.usage import usage
 
-for _subcommand in (usage, misses, replay):
+for _subcommand in (usage, misses, replay, costs):
     command.add_command(_subcommand)
 
 __all__ = ["command"]

@@ -1,0 +1,161 @@
+"""`toolcaddie eval costs`: what conversations cost under each way of sending tools and each provider's prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.doors.cli.eval.parts import evaluated_catalog, progress
+from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
+from toolcaddie.doors.cli.options import catalog_option, settings_of
+from toolcaddie.doors.cli.output import counted, json_option, print_json, print_table
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.evaluation.billing import PriceRule
+from toolcaddie.evaluation.costs import DEFAULT_RULES, PLANNED, STRATEGIES, CostReport, StrategyCosts
+from toolcaddie.evaluation.scripts import MOST_GENERATED, TUNING_SEED, TURNS
+
+SAMPLE, SAMPLE_SIZE = "gym", 137
+"""The sample stands among the generated catalogs: its tools were written by hand."""
+
+SIZES = (40, SAMPLE_SIZE, 500, 5_000)
+
+ASSUMED = (
+    f"Assumed: conversations of {TURNS} turns by a script, tokens by the size of what is sent, the list prices of the capability "
+    "table, a model that calls what it needs once it is shown that, and no provider that refuses so many tools. A needed tool "
+    "that was not called is a miss; as the cheapest of a conversation counts only who missed no more than the planner."
+)
+
+
+class _List(click.ParamType[tuple[Any, ...]]):
+    """Values between commas, each of one type."""
+
+    name = "list"
+
+    def __init__(self, each: click.ParamType[Any]) -> None:
+        self.each = each
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in str(value).split(",") if word.strip()]
+        return tuple(dict.fromkeys(self.each.convert(word, param, ctx) for word in words))
+
+
+@click.command(
+    name="costs",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie eval costs --sizes 40,500 --scripts 10\n"
+    "  toolcaddie eval costs --catalog tools.jsonl --rules anthropic:claude-opus-5-5\n"
+    "  toolcaddie eval costs --strategies compact,planned --json",
+)
+@catalog_option
+@click.option(
+    "--sizes",
+    type=_List(click.IntRange(1, MOST_GENERATED)),
+    help=f"Tools of the catalogs, between commas; {SAMPLE_SIZE} is the gym. "
+    f"[default: {','.join(map(str, SIZES))}, or none with --catalog]",
+)
+@click.option(
+    "--rules",
+    type=_List(click.STRING),
+    metavar="MODELS",
+    help="Models whose prices count, as provider:model between commas. [default: one of each kind of price rule]",
+)
+@click.option(
+    "--strategies",
+    type=_List(click.Choice(sorted(STRATEGIES))),
+    metavar="NAMES",
+    default=",".join(STRATEGIES),
+    show_default=True,
+    help="Ways of sending tools to compare.",
+)
+@click.option("--scripts", type=click.IntRange(min=1), default=20, show_default=True, help="Conversations to have.")
+@click.option(
+    "--seed", type=int, default=TUNING_SEED, show_default=True, help="Other conversations for another number."
+)
+@json_option
+@click.pass_context
+def costs(
+    ctx: click.Context,
+    catalogs: tuple[str, ...],
+    sizes: tuple[int, ...] | None,
+    rules: tuple[str, ...] | None,
+    strategies: tuple[str, ...],
+    scripts: int,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Show what conversations cost, by strategy and price rule."""
+    as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
+    catalogs = catalogs or (ctx.parent.params.get("catalogs", ()) if ctx.parent else ())
+    common = ctx.find_object(Common) or Common()
+    what = Simulation(
+        catalogs=_catalogs(common, catalogs, sizes),
+        models=tuple(PriceRule.of(model).model for model in rules or DEFAULT_RULES),
+        strategies=strategies,
+        scripts=scripts,
+        seed=seed,
+    )
+    with progress("having conversations") as told:
+        reports = simulate(what, done=told)
+    if as_json:
+        print_json({"scripts": scripts, "seed": seed, "assumed": ASSUMED, "reports": msgspec.to_builtins(reports)})
+        return
+    for report in reports:
+        print_report(report, scripts)
+    click.echo(ASSUMED)
+
+
+def _catalogs(common: Common, named: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
+    """One's own tools, as one catalog, and those of the sizes."""
+    found: list[Catalog | int] = []
+    if named:
+        found.append(evaluated_catalog(settings_of(common, catalogs=named)))
+    elif sizes is None:
+        sizes = SIZES
+    found.extend(sample(common) if size == SAMPLE_SIZE else size for size in sizes or ())
+    return tuple(found)
+
+
+def sample(common: Common) -> Catalog:
+    """The gym's tools."""
+    return evaluated_catalog(settings_of(common, catalogs=(SAMPLE,)))
+
+
+def print_report(report: CostReport, scripts: int) -> None:
+    """The strategies of one catalog under one rule, and the planner against the cheapest of the others."""
+    click.echo(f"{counted(report.tools, 'tool')}, {report.model}, {counted(scripts, 'conversation')}")
+    columns = ("strategy", "tokens", "$", "$ of all", "read", "misses", "extra requests", "prefix kept", "after reveal")
+    print_table(columns, [_row(each) for each in report.strategies], right=columns[1:], spare=("after reveal", "read"))
+    if (found := report.comparison) is not None:
+        sums = ", ".join(f"{share:.2f} of {name}" for name, share in found.beaten.items())
+        click.echo(
+            f"{PLANNED} costs {found.median:.2f} of the cheapest other (median of the conversations), "
+            f"{found.p95:.2f} in one of twenty; all together {sums}"
+        )
+    click.echo()
+
+
+def _row(each: StrategyCosts) -> tuple[str, ...]:
+    return (
+        each.strategy,
+        f"{each.median_tokens:,.0f}",
+        f"{each.median_dollars:.4f}",
+        f"{each.dollars:.3f}",
+        f"{each.read:.0%}",
+        f"{each.misses:,} of {each.needs:,}",
+        f"{each.extra:,}",
+        _percent(each.prefix_kept),
+        _percent(each.prefix_kept_after_reveal),
+    )
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+__all__ = ["ASSUMED", "SIZES", "costs", "print_report", "sample"]
