@@ -1,0 +1,272 @@
+"""A conversation as Gemini's contents: turns of `user` and `model` that alternate, each a list of parts. Pure: no I/O.
+
+Gemini ties a call and its results together by place: the turn after one with calls holds as many results, in the same order.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from toolcaddie.errors import RequestError
+from toolcaddie.message import Message
+from toolcaddie.tool_types import JsonObject, ToolCall
+
+Part = JsonObject
+
+UNSIGNED = "skip_thought_signature_validator"
+"""Stands for the signature of a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures, FAQ)."""
+
+_SYSTEM = ("system", "developer")
+_CONTINUES = "(The conversation goes on.)"
+"""Where no user speaks first: a conversation cannot begin with the model, nor be empty."""
+_NO_TEXT = "(no text)"
+"""Where the user said nothing: a part without text is refused, and so is a turn without parts."""
+_NOTE = "[System note]"
+_INTERRUPTED = "There is no result: the turn was interrupted before it came."
+_BEFORE_SIGNATURES = re.compile(r"(models/)?(gemini-[12](?!\d)|gemma-)")
+_TYPES = {
+    **{name: f"image/{name}" for name in ("png", "jpeg", "webp", "gif", "heic", "heif")},
+    **{name: f"video/{name}" for name in ("mp4", "mpeg", "webm")},
+    **{name: f"audio/{name}" for name in ("mp3", "wav", "ogg", "flac", "aac")},
+    "jpg": "image/jpeg",
+    "mov": "video/mov",
+    "pdf": "application/pdf",
+}
+"""What lies at an address, by its ending. Where that says nothing, the provider looks for itself, or refuses."""
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def wants_signatures(model: str) -> bool:
+    """Whether the model refuses calls in its history that carry no signature: Gemini 3 and later, and any name we do not know."""
+    return _BEFORE_SIGNATURES.match(model) is None
+
+
+def conversation(messages: Sequence[Message], *, model: str, author: str) -> tuple[list[Part], list[JsonObject]]:
+    """The parts of the system instruction (from the system messages that lead), and the contents.
+
+    `author` is who is asked, as `Message.author` says it. Raises `RequestError` for what Gemini has no way to say.
+    """
+    spoken_at = next((at for at, message in enumerate(messages) if message.role not in _SYSTEM), len(messages))
+    system = [part for message in messages[:spoken_at] for part in _words(message)]
+    turns = _Turns()
+    for reply, following in _stretches(messages[spoken_at:]):
+        calls: list[_Sent] = []
+        if reply is not None:
+            parts = _reply_parts(reply, author)
+            turns.add("model", _signed(parts) if wants_signatures(model) else parts)
+            calls = _sent_calls(reply, parts)
+        turns.add("user", _results(calls, following, model))
+        for message in following:
+            if message.role != "tool":
+                turns.add("user", _said(message))
+    return system, turns.opened_by_the_user()
+
+
+class _Turns:
+    """Contents in the making. What the same side says twice in a row is one turn; parts are never joined, because a signature
+    belongs to exactly the part it came with."""
+
+    def __init__(self) -> None:
+        self._found: list[dict[str, Any]] = []
+
+    def add(self, role: str, parts: Iterable[Part]) -> None:
+        parts = list(parts)
+        if not parts:
+            return
+        if self._found and self._found[-1]["role"] == role:
+            self._found[-1]["parts"].extend(parts)
+        else:
+            self._found.append({"role": role, "parts": parts})
+
+    def opened_by_the_user(self) -> list[JsonObject]:
+        if self._found and self._found[0]["role"] == "user":
+            return [*self._found]
+        return [{"role": "user", "parts": [{"text": _CONTINUES}]}, *self._found]
+
+
+def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[Message]]]:
+    """Each reply of the model with all that comes before the next one; first what comes before any (None)."""
+    reply: Message | None = None
+    following: list[Message] = []
+    for message in messages:
+        if message.role == "assistant":
+            yield reply, following
+            reply, following = message, []
+        else:
+            following.append(message)
+    yield reply, following
+
+
+# ---------------------------------------------------------------- the model's turns
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A call as it stands in the contents. `wire_id` None: it carries none there, and so does its result."""
+
+    call: ToolCall
+    wire_id: str | None
+
+
+def _reply_parts(message: Message, author: str) -> list[Part]:
+    if message.native and message.author == author:
+        own = _own_parts(message)
+        if own is not None:
+            return own
+    return [*_content_parts(message), *map(_call_part, message.tool_calls)]
+
+
+def _own_parts(message: Message) -> list[Part] | None:
+    """The parts as the model gave them, its calls under the ids they have with us; None: somebody has changed the calls, so the
+    parts no longer say what the message says."""
+    parts: list[Part] = []
+    calls = iter(message.tool_calls)
+    for part in message.native:
+        wire = part.get("functionCall")
+        if wire is not None:
+            call = next(calls, None)
+            if call is None or call.name != wire.get("name"):
+                return None
+            if wire.get("id") and wire["id"] != call.id:
+                part = {**part, "functionCall": {**wire, "id": call.id}}
+        parts.append(part)
+    return parts if next(calls, None) is None else None
+
+
+def _sent_calls(message: Message, parts: Sequence[Part]) -> list[_Sent]:
+    wires = [part["functionCall"] for part in parts if part.get("functionCall") is not None]
+    return [_Sent(call, wire.get("id")) for call, wire in zip(message.tool_calls, wires, strict=True)]
+
+
+def _call_part(call: ToolCall) -> Part:
+    return {"functionCall": {"name": call.name, "args": _arguments(call)}}
+
+
+def _arguments(call: ToolCall) -> JsonObject:
+    """Gemini's arguments are an object. What is none, a model's slip or the text of a custom tool, is shown inside of one."""
+    if call.extra and "type" in call.extra:
+        return {"input": call.arguments}
+    try:
+        return _FIELDS.decode(call.arguments)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {"not_an_object": call.arguments}
+
+
+def _signed(parts: list[Part]) -> list[Part]:
+    """With the stand-in on the first call where that has no signature of its own.
+
+    On every turn, though only those since the user last spoke are looked at: a turn that changed later would end the cached
+    prefix there.
+    """
+    for at, part in enumerate(parts):
+        if part.get("functionCall") is not None:
+            if part.get("thoughtSignature"):
+                return parts
+            return [*parts[:at], {**part, "thoughtSignature": UNSIGNED}, *parts[at + 1 :]]
+    return parts
+
+
+# ---------------------------------------------------------------- the user's turns
+
+
+def _results(calls: Sequence[_Sent], following: Sequence[Message], model: str) -> list[Part]:
+    """A result for each call, in the order of the calls. Raises `RequestError` for a result that belongs to none of them."""
+    waiting: dict[str | None, deque[Message]] = {}
+    for message in following:
+        if message.role == "tool":
+            waiting.setdefault(message.tool_call_id, deque()).append(message)
+    results: list[Part] = []
+    beside: list[Part] = []
+    for sent in calls:
+        found = waiting.get(sent.call.id)
+        parts, media = _result(sent, found.popleft() if found else None, inside=wants_signatures(model))
+        results.append(parts)
+        beside.extend(media)
+    for call_id, left in waiting.items():
+        if left:
+            raise RequestError(
+                f"the tool result for call {call_id!r} does not follow a message with that call, or answers it twice",
+                param="messages",
+            )
+    return results + beside
+
+
+def _result(sent: _Sent, message: Message | None, *, inside: bool) -> tuple[Part, list[Part]]:
+    """The result, and the media of it that stand beside it. `inside`: the model takes them as parts of the result; Gemini 2
+    does not."""
+    wire: dict[str, Any] = {"name": sent.call.name}
+    if sent.wire_id:
+        wire["id"] = sent.wire_id
+    if message is None:
+        return {"functionResponse": {**wire, "response": {"error": _INTERRUPTED}}}, []
+    parts = _content_parts(message)
+    media = [part for part in parts if "text" not in part]
+    text = "\n".join(part["text"] for part in parts if "text" in part)
+    wire["response"] = {"error" if message.is_error else "output": text}
+    if media and inside:
+        wire["parts"], media = media, []
+    return {"functionResponse": wire}, media
+
+
+def _said(message: Message) -> list[Part]:
+    if message.role in _SYSTEM:
+        return [{"text": f"{_NOTE}\n{part['text']}"} for part in _words(message)]
+    if message.role != "user":
+        raise RequestError(f"Gemini knows no messages of role {message.role!r}", param="messages")
+    return _content_parts(message) or [{"text": _NO_TEXT}]
+
+
+def _words(message: Message) -> list[Part]:
+    """The parts of a system message, which hold nothing but text."""
+    parts = _content_parts(message)
+    if any("text" not in part for part in parts):
+        raise RequestError(f"Gemini takes only text in a {message.role} message", param="messages")
+    return parts
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _content_parts(message: Message) -> list[Part]:
+    """What the message says, without texts that say nothing."""
+    if message.content is None or isinstance(message.content, str):
+        return [{"text": message.content}] if message.content else []
+    return [part for part in map(_part, message.content) if part.get("text") != ""]
+
+
+def _part(part: JsonObject) -> Part:
+    """One of OpenAI's content parts. Raises `RequestError` naming the type of one that cannot be said."""
+    kind = part.get("type")
+    inside = part.get(kind) if isinstance(kind, str) else None
+    if kind in ("text", "refusal") and isinstance(inside, str):
+        return {"text": inside}
+    if isinstance(inside, Mapping):
+        if kind in ("image_url", "video_url") and isinstance(inside.get("url"), str):
+            return _at(inside["url"])
+        if kind == "input_audio" and isinstance(inside.get("data"), str) and isinstance(inside.get("format"), str):
+            return {"inlineData": {"mimeType": f"audio/{inside['format']}", "data": inside["data"]}}
+        if kind == "file" and isinstance(inside.get("file_data"), str):
+            return _at(inside["file_data"])
+        if kind == "file" and str(inside.get("file_id", "")).startswith("https://"):  # of the provider's own store
+            return _at(inside["file_id"])
+    raise RequestError(f"Gemini cannot be sent this content part of type {kind!r}", param="messages")
+
+
+def _at(address: str) -> Part:
+    """What a `data:` URL holds, or what lies at another address, which the provider fetches."""
+    if not address.startswith("data:"):
+        if "://" not in address:
+            raise RequestError("a content part has neither a data: URL nor an address", param="messages")
+        mime = _TYPES.get(address.partition("?")[0].rpartition(".")[2].lower())
+        return {"fileData": {"mimeType": mime, "fileUri": address} if mime else {"fileUri": address}}
+    head, _, data = address.partition(",")
+    kind, *more = head.removeprefix("data:").split(";")
+    if not kind or "base64" not in more or not data:
+        raise RequestError("the data: URL of a content part needs a MIME type and ;base64", param="messages")
+    return {"inlineData": {"mimeType": kind, "data": data}}

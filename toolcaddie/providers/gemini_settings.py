@@ -1,0 +1,121 @@
+"""A request's parameters as Gemini's generationConfig: names of chat completions translated, its own passed on. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from toolcaddie.errors import RequestError
+from toolcaddie.providers.gemini_contents import wants_signatures
+from toolcaddie.tool_types import JsonObject
+
+_LEFT_AWAY = frozenset(
+    {
+        *("stream", "stream_options"),  # said by the address; usage always comes
+        *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache needs no telling
+        *("user", "safety_identifier", "metadata"),  # marks for the dashboards of another provider
+        *("verbosity", "prediction"),  # wishes about style and speed
+    }
+)
+"""Hints of chat completions that mean nothing here, and change nothing of what may be answered."""
+_RENAMED = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "max_tokens": "maxOutputTokens",
+    "max_completion_tokens": "maxOutputTokens",
+    "seed": "seed",
+    "n": "candidateCount",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "logprobs": "responseLogprobs",
+    "top_logprobs": "logprobs",
+}
+_CONFIG = frozenset(
+    {
+        *("topP", "topK", "candidateCount", "maxOutputTokens", "stopSequences", "presencePenalty", "frequencyPenalty"),
+        *("responseMimeType", "responseSchema", "responseJsonSchema", "responseFormat", "responseLogprobs"),
+        *("responseModalities", "thinkingConfig", "mediaResolution", "speechConfig", "imageConfig"),
+        *("enableEnhancedCivicAnswers", "audioTranscriptionConfig", "translationConfig"),
+    }
+)
+"""Names of the provider's own that belong into its generationConfig."""
+_LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH", "max": "XHIGH"}
+_BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
+"""Thinking tokens where there are no levels, as the provider's own layer for OpenAI's words sets them."""
+
+
+def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The generationConfig, and what stands beside it. Names that nobody knows go out as they are: the provider refuses them
+    by name."""
+    config: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
+    for name, value in params.items():
+        if value is None or name in _LEFT_AWAY:
+            continue
+        if name in _TRANSLATED:
+            config.update(_TRANSLATED[name](value, model))
+        elif name in _RENAMED:
+            config[_RENAMED[name]] = value
+        elif name in _CONFIG:
+            config[name] = value
+        elif name == "parallel_tool_calls":
+            _one_at_a_time(value)
+        elif name == "service_tier":
+            beside.update({} if value in ("auto", "default") else {"serviceTier": value})
+        elif name != "generationConfig":
+            beside[name] = value
+    own = params.get("generationConfig")
+    return {**config, **own} if isinstance(own, Mapping) else config, beside
+
+
+def _one_at_a_time(parallel: Any) -> None:
+    if not parallel:
+        raise RequestError(
+            "Gemini cannot be held to one call at a time (parallel_tool_calls)", param="parallel_tool_calls"
+        )
+
+
+def _stop(value: Any, _: str) -> JsonObject:
+    return {"stopSequences": [value] if isinstance(value, str) else value}
+
+
+def _modalities(value: Any, _: str) -> JsonObject:
+    return {"responseModalities": [str(each).upper() for each in value] if isinstance(value, list | tuple) else value}
+
+
+def _thinking(effort: Any, model: str) -> JsonObject:
+    """Gemini 3 has levels and cannot be told to think not at all; before, there were budgets. Thoughts are shown too: who says
+    how much to think wants to see it."""
+    if effort not in _BUDGETS:
+        raise RequestError(f"reasoning_effort {effort!r} is none of {', '.join(_BUDGETS)}", param="reasoning_effort")
+    how = (
+        {"thinkingLevel": _LEVELS.get(effort, "MINIMAL")}
+        if wants_signatures(model)
+        else {"thinkingBudget": _BUDGETS[effort]}
+    )
+    return {"thinkingConfig": how if effort == "none" else {**how, "includeThoughts": True}}
+
+
+def _format(value: Any, _: str) -> JsonObject:
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    if kind == "text":
+        return {}
+    if kind == "json_object":
+        return {"responseMimeType": "application/json"}
+    inside = value.get("json_schema") if kind == "json_schema" else None
+    if not isinstance(inside, Mapping) or not isinstance(inside.get("schema"), Mapping):
+        raise RequestError(f"response_format {kind!r} says nothing that Gemini knows", param="response_format")
+    return json_output(inside["schema"])
+
+
+def json_output(schema: JsonObject) -> JsonObject:
+    return {"responseMimeType": "application/json", "responseJsonSchema": schema}
+
+
+_TRANSLATED: Mapping[str, Callable[[Any, str], JsonObject]] = {
+    "stop": _stop,
+    "modalities": _modalities,
+    "reasoning_effort": _thinking,
+    "response_format": _format,
+}

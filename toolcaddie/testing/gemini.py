@@ -1,0 +1,194 @@
+"""Gemini's generateContent from the provider's side."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolcaddie.message import Usage
+from toolcaddie.testing.gemini_strict import fault_of, signs
+from toolcaddie.testing.script import Reply
+from toolcaddie.tool_types import ToolCall
+
+_PATH = re.compile(r"/v1beta/models/([^/:]+):(generateContent|streamGenerateContent)")
+_PIECES = 3
+_FINISHED = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+class GeminiWire:
+    """Implements `testing.wire.Wire`; one for each server, because it remembers what it signed.
+
+    Models of Gemini 3 and later (and all it does not know by name) sign the first call of an answer, or its last words, and
+    refuse a call of the current turn that comes back without; those of Gemini 2 sign what they thought about and ask for nothing.
+    `call_ids=False`: calls have no ids, as with older models. A call whose arguments are no JSON object cannot be said on this
+    wire, and ends the answer as a malformed one.
+    """
+
+    name = "gemini"
+    root = "/v1beta"
+
+    def __init__(self, *, call_ids: bool = True) -> None:
+        self._call_ids = call_ids
+        self._signed: dict[str, Any] = {}
+
+    def asks(self, path: str) -> bool:
+        return _PATH.fullmatch(path) is not None
+
+    def key_of(self, headers: Mapping[str, str]) -> str | None:
+        return headers.get("x-goog-api-key")
+
+    def model_of(self, path: str, body: Any) -> str:
+        found = _PATH.fullmatch(path)
+        return found[1] if found else ""
+
+    def streams(self, path: str, body: Any) -> bool:
+        return path.endswith(":streamGenerateContent")
+
+    def refusal_of(self, path: str, body: Any) -> dict[str, Any] | None:
+        fault = fault_of(body, model=self.model_of(path, body), signed=self._signed)
+        return None if fault is None else self.error(400, fault)
+
+    def error(self, status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
+        error: dict[str, Any] = {
+            "code": status,
+            "message": message,
+            "status": kind or _STATUSES.get(status, "UNKNOWN"),
+        }
+        if code is not None:
+            reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code, "domain": "googleapis.com"}
+            error["details"] = [reason]
+        return {"error": error}
+
+    def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
+        malformed = _malformed(reply)
+        if malformed is not None:
+            return _answer(malformed, _usage(reply.usage), answer_id, model)
+        parts = [*_words(reply.reasoning, thought=True), *_words(reply.text or ""), *self._calls(reply, model)]
+        if not parts:
+            parts = [{"text": ""}]
+        if not reply.calls and self._signs(reply, model):
+            parts[-1] = {**parts[-1], "thoughtSignature": self._signature(parts[-1]["text"])}
+        candidate = {**_said(parts), "finishReason": _finish(reply), **(reply.extra or {})}
+        return _answer(candidate, _usage(reply.usage), answer_id, model)
+
+    def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
+        malformed = _malformed(reply)
+        parts = [] if malformed else [*_pieces(reply, self._calls(reply, model))]
+        prompt = {"promptTokenCount": reply.usage.input_tokens, "totalTokenCount": reply.usage.input_tokens}
+        answers = [_answer(_said([part]), prompt, answer_id, model) for part in parts]
+        last = malformed or {**_said([self._last(reply, model)]), "finishReason": _finish(reply), **(reply.extra or {})}
+        return [*map(msgspec.json.encode, [*answers, _answer(last, _usage(reply.usage), answer_id, model)])]
+
+    def block(self, data: bytes) -> bytes:
+        return b"data: " + data + b"\r\n\r\n"
+
+    def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
+        return {
+            "usageMetadata": _usage(Usage(input_tokens=100)),
+            "modelVersion": model,
+            "responseId": answer_id,
+        }
+
+    def empty_events(self, *, answer_id: str, model: str) -> list[bytes]:
+        return [msgspec.json.encode(self.empty(answer_id=answer_id, model=model))]
+
+    def models(self, names: Sequence[str]) -> dict[str, Any]:
+        methods = ["generateContent", "countTokens"]
+        return {"models": [{"name": f"models/{name}", "supportedGenerationMethods": methods} for name in names]}
+
+    def _signs(self, reply: Reply, model: str) -> bool:
+        return signs(model) or bool(reply.reasoning)
+
+    def _signature(self, meant: Any) -> str:
+        made = base64.b64encode(f"what the model thought, {len(self._signed)}".encode()).decode()
+        self._signed[made] = meant
+        return made
+
+    def _calls(self, reply: Reply, model: str) -> Iterator[dict[str, Any]]:
+        for position, call in enumerate(reply.calls):
+            arguments = _arguments(call)
+            made: dict[str, Any] = {"name": call.name, "args": arguments}
+            if self._call_ids:
+                made["id"] = call.id
+            part: dict[str, Any] = {"functionCall": made}
+            if position == 0 and self._signs(reply, model):
+                part["thoughtSignature"] = self._signature((call.name, arguments))
+            yield part
+
+    def _last(self, reply: Reply, model: str) -> dict[str, Any]:
+        """A stream ends with no words, which bear the signature of those before."""
+        if reply.calls or not self._signs(reply, model):
+            return {"text": ""}
+        return {"text": "", "thoughtSignature": self._signature("")}
+
+
+def _malformed(reply: Reply) -> dict[str, Any] | None:
+    """The candidate of an answer with a call that cannot be said; None: they all can."""
+    for call in reply.calls:
+        if _arguments(call) is None:
+            said = f"Malformed function call: {call.name}({call.arguments})"
+            return {"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": said, "index": 0}
+    return None
+
+
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(call.arguments or "{}")
+    except msgspec.DecodeError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _pieces(reply: Reply, calls: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The parts of a stream, one an event. Calls come whole on this wire."""
+    for text, thought in ((reply.reasoning, True), (reply.text or "", False)):
+        size = -(-len(text) // _PIECES) or 1
+        for start in range(0, len(text), size):
+            yield from _words(text[start : start + size], thought=thought)
+    yield from calls
+
+
+def _words(text: str, *, thought: bool = False) -> list[dict[str, Any]]:
+    if not text:
+        return []
+    return [{"text": text, "thought": True} if thought else {"text": text}]
+
+
+def _said(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"content": {"role": "model", "parts": parts}, "index": 0}
+
+
+def _finish(reply: Reply) -> str:
+    return _FINISHED.get(reply.finish, reply.finish)
+
+
+def _answer(candidate: dict[str, Any], usage: dict[str, int], answer_id: str, model: str) -> dict[str, Any]:
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": answer_id}
+
+
+def _usage(usage: Usage) -> dict[str, int]:
+    counted = {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
+        "totalTokenCount": usage.input_tokens + usage.output_tokens,
+    }
+    if usage.cached_tokens:
+        counted["cachedContentTokenCount"] = usage.cached_tokens
+    if usage.reasoning_tokens:
+        counted["thoughtsTokenCount"] = usage.reasoning_tokens
+    return counted
