@@ -22,6 +22,10 @@ _CHUNK = 50
 """Scripts of one piece of work: each builds a runtime, which is an index over the catalog."""
 
 
+_ALONE = 40
+"""So many conversations are over before other processes have begun."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
     """What is to be played."""
@@ -55,12 +59,15 @@ _Found = Mapping[str, Sequence[Conversation]]
 def simulate(
     what: Simulation, *, workers: int | None = None, done: Callable[[int, int], None] = lambda played, of: None
 ) -> list[CostReport]:
-    """Play everything and compare. `workers`: processes; None: one a core. `done`: told of the conversations played."""
+    """Play everything and compare. `workers`: processes; None: one a core, if it is worth starting them. `done`: told of the
+    conversations played."""
     pieces = list(_pieces(what))
     total, played = sum(piece.count for piece in pieces), 0
+    if workers is None:
+        workers = (os.cpu_count() or 1) if total > _ALONE else 1
     found: dict[tuple[int, str, str], list[Conversation]] = {}
     done(0, total)
-    for piece, conversations in _shared(pieces, workers or os.cpu_count() or 1):
+    for piece, conversations in _shared(pieces, workers):
         for model, each in conversations.items():
             found.setdefault((piece.place, model, piece.strategy), []).extend(each)
         played += piece.count

@@ -1,0 +1,282 @@
+"""The cost simulator: conversations from a seed, a model that follows them, and the comparison of strategies."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from random import Random
+from typing import Any
+
+import pytest
+
+from toolcaddie.catalog import Catalog
+from toolcaddie.errors import ConfigError
+from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, Segment
+from toolcaddie.evaluation.costs import Conversation, Played, Prefix, charge, compared
+from toolcaddie.evaluation.scripts import (
+    FINAL_SEED,
+    TUNING_SEED,
+    TURNS,
+    Need,
+    Script,
+    Turn,
+    example_arguments,
+    generated_catalog,
+    generated_scripts,
+)
+from toolcaddie.evaluation.simulated import Clock, ScriptedModel, Sent
+from toolcaddie.message import Message, ModelReply, ModelRequest
+from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS, offered_meta_tools
+from toolcaddie.schema import argument_errors, definition_tokens, wire_definition
+from toolcaddie.tool_types import Tool
+
+SONNET = "anthropic:claude-sonnet-5-5"
+
+INVOICE = Tool(
+    name="send_invoice",
+    description="Send an invoice to a client.",
+    input_schema={"type": "object", "properties": {"client_id": {"type": "integer"}}, "required": ["client_id"]},
+    category="billing",
+)
+OTHERS = [Tool(name=f"list_{what}", description=f"List {what}.", category="billing") for what in ("courts", "offers")]
+CATALOG = Catalog.of([INVOICE, *OTHERS])
+NEED = Need(
+    tool="send_invoice", words="mail the bill", guess="send invoice", arguments='{"client_id": 7}', result="sent"
+)
+
+
+# --- catalogs and scripts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 40, 500])
+def test_a_generated_catalog_has_so_many_tools_of_a_real_size(size: int) -> None:
+    catalog = generated_catalog(size, TUNING_SEED)
+    assert len(catalog.tools) == size
+    assert all(60 <= definition_tokens([tool]) <= 300 for tool in catalog.tools)
+    assert all(tool.category for tool in catalog.tools)
+
+
+def test_more_tools_than_there_are_words_for_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"5,000.*5,001"):
+        generated_catalog(5_001, TUNING_SEED)
+
+
+def test_a_seed_gives_the_same_conversations_and_another_seed_others() -> None:
+    catalog = generated_catalog(40, TUNING_SEED)
+    assert generated_scripts(catalog, 3, 1) == generated_scripts(catalog, 3, 1)
+    assert generated_scripts(catalog, 3, 1)[:2] == generated_scripts(catalog, 2, 1)
+    assert generated_scripts(catalog, 3, 1) != generated_scripts(catalog, 3, 2)
+    assert TUNING_SEED != FINAL_SEED
+    assert generated_catalog(40, FINAL_SEED).version != catalog.version
+
+
+def test_conversations_are_as_the_module_says() -> None:
+    catalog = generated_catalog(500, TUNING_SEED)
+    scripts = generated_scripts(catalog, 100, TUNING_SEED)
+    turns = [turn for script in scripts for turn in script.turns]
+    assert {len(script.turns) for script in scripts} == {TURNS}
+    gaps = [turn.gap for turn in turns if turn.gap]
+    assert 0.75 < sum(gap <= 90 for gap in gaps) / len(gaps) < 0.95
+    assert any(300 < gap < 500 for gap in gaps)
+    assert any(gap > 6_000 for gap in gaps)
+    assert {len(turn.needs) for turn in turns} == {0, 1, 2, 3}
+    assert {len(turn.steps) for turn in turns} == {0, 1, 2, 3}
+    own_words = [all(word in need.words for word in need.guess.split()) for turn in turns for need in turn.needs]
+    assert 0.3 < sum(own_words) / len(own_words) < 0.7
+    again = [turn for script in scripts for a, turn in zip(script.turns, script.turns[1:], strict=False) if a.needs]
+    topics = [[catalog.get(need.tool) for need in turn.needs] for turn in again]
+    assert all(len({tool.category for tool in each if tool}) <= 1 for each in topics), "one topic a turn"
+
+
+def test_the_arguments_of_a_conversation_fit_the_schemas() -> None:
+    catalog = generated_catalog(500, TUNING_SEED)
+    for script in generated_scripts(catalog, 20, TUNING_SEED):
+        for need in (need for turn in script.turns for need in turn.needs):
+            tool = catalog.get(need.tool)
+            assert tool is not None
+            assert not argument_errors(tool.input_schema, json.loads(need.arguments))
+
+
+def test_example_arguments_fit_what_plain_schemas_ask_for() -> None:
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "kind": {"enum": ["a", "b"]},
+            "count": {"type": ["integer", "null"], "minimum": 3, "maximum": 4},
+            "share": {"type": "number"},
+            "sure": {"type": "boolean"},
+            "day": {"type": "string", "format": "date"},
+            "rows": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}}}},
+            "seldom": {"type": "string"},
+        },
+        "required": ["kind", "count", "share", "sure", "day", "rows"],
+    }
+    for seed in range(20):
+        assert not argument_errors(schema, example_arguments(schema, Random(seed)))
+
+
+def test_a_catalog_without_tools_has_no_conversations() -> None:
+    with pytest.raises(ConfigError, match="no tools"):
+        generated_scripts(Catalog.of([]), 1, 1)
+
+
+# --- the model that follows a script ----------------------------------------------------------------------------------
+
+
+class Talk:
+    """One turn with the model, request by request."""
+
+    def __init__(self, *needs: Need, together: bool = True) -> None:
+        self.model = ScriptedModel(CATALOG, Clock())
+        steps = (needs,) if together else tuple((need,) for need in needs)
+        self.model.begin_turn(Turn(text="Mail the bill.", gap=0.0, steps=steps, answer="Done."), 0)
+        self.messages = [Message(role="user", content="Mail the bill.")]
+
+    def ask(self, *tools: Tool, said: str = "", **more: Any) -> ModelReply:
+        """The next answer. `said`: the result of the call before, `more`: fields of the request."""
+        if said:
+            revealed = more.pop("revealed", ())
+            self.messages.append(Message(role="tool", tool_call_id="1", content=said, revealed=revealed))
+        request = ModelRequest(
+            model="m", messages=list(self.messages), tools=[wire_definition(t) for t in tools], **more
+        )
+        reply = asyncio.run(self.model.complete(request))
+        self.messages.append(reply.message)
+        return reply
+
+    @property
+    def misses(self) -> int:
+        self.model.end_turn()
+        return self.model.misses
+
+
+def called(reply: ModelReply) -> list[tuple[str, Any]]:
+    return [(call.name, json.loads(call.arguments)) for call in reply.message.tool_calls]
+
+
+MORE, SEARCH, SCHEMA, EXECUTE = offered_meta_tools(
+    (REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL), ()
+).values()
+
+
+def test_a_needed_tool_that_is_shown_is_called_and_then_the_turn_is_answered() -> None:
+    talk = Talk(NEED)
+    assert called(talk.ask(INVOICE, MORE)) == [("send_invoice", {"client_id": 7})]
+    reply = talk.ask(INVOICE, MORE, said="sent")
+    assert reply.message.text == "Done."
+    assert talk.misses == 0
+    assert reply.usage.output_tokens == 2
+
+
+def test_needs_of_one_step_are_called_together_and_those_of_several_one_after_another() -> None:
+    other = Need(tool="list_courts", words="courts", guess="list courts", arguments="{}", result="[]")
+    assert len(called(Talk(NEED, other).ask(INVOICE, *OTHERS))) == 2
+    talk = Talk(NEED, other, together=False)
+    assert called(talk.ask(INVOICE, *OTHERS))[0][0] == "send_invoice"
+    assert called(talk.ask(INVOICE, *OTHERS, said="sent"))[0][0] == "list_courts"
+
+
+def test_a_tool_that_is_not_shown_is_asked_for_in_the_words_of_the_request_and_then_in_others() -> None:
+    talk = Talk(NEED)
+    assert called(talk.ask(MORE)) == [(REQUEST_MORE_TOOLS, {"query": "mail the bill"})]
+    assert called(talk.ask(MORE, said="nothing")) == [(REQUEST_MORE_TOOLS, {"query": "send invoice"})]
+    assert talk.ask(MORE, said="nothing").message.text == "Done."
+    assert talk.misses == 1
+    assert [sent.after_reveal for sent in talk.model.sent] == [False, True, True]
+
+
+def test_a_deferred_tool_is_called_once_it_is_revealed() -> None:
+    talk = Talk(NEED)
+    held = frozenset({"send_invoice"})
+    assert called(talk.ask(MORE, INVOICE, deferred=held))[0][0] == REQUEST_MORE_TOOLS
+    reply = talk.ask(MORE, INVOICE, deferred=held, said="Loaded.", revealed=("send_invoice",))
+    assert called(reply)[0][0] == "send_invoice"
+
+
+def test_a_tool_that_the_mask_leaves_out_is_not_called() -> None:
+    assert called(Talk(NEED).ask(MORE, INVOICE, allowed=(REQUEST_MORE_TOOLS,)))[0][0] == REQUEST_MORE_TOOLS
+
+
+def test_where_meta_tools_stand_for_all_it_searches_reads_the_schema_and_executes() -> None:
+    talk = Talk(NEED)
+    compact = (SEARCH, SCHEMA, EXECUTE)
+    assert called(talk.ask(*compact)) == [(SEARCH_TOOLS, {"query": "mail the bill"})]
+    assert called(talk.ask(*compact, said='{"tools": []}')) == [(SEARCH_TOOLS, {"query": "send invoice"})]
+    found = '{"tools": [{"name": "send_invoice"}]}'
+    assert called(talk.ask(*compact, said=found)) == [(GET_TOOL_SCHEMA, {"tool_name": "send_invoice"})]
+    schema = json.dumps(wire_definition(INVOICE))
+    run = (EXECUTE_TOOL, {"tool_name": "send_invoice", "arguments": {"client_id": 7}})
+    assert called(talk.ask(*compact, said=schema)) == [run]
+    assert talk.misses == 0
+
+
+def test_a_name_that_is_part_of_another_is_not_taken_for_it() -> None:
+    talk = Talk(NEED)
+    reply = talk.ask(SEARCH, SCHEMA, EXECUTE, said='{"tools": [{"name": "send_invoice_reminder"}]}')
+    assert called(reply)[0][0] == SEARCH_TOOLS
+
+
+def test_in_a_round_without_tools_it_answers_and_what_was_needed_is_missed() -> None:
+    talk = Talk(NEED)
+    assert talk.ask().message.text == "Done."
+    assert talk.misses == 1
+
+
+# --- what it comes to -------------------------------------------------------------------------------------------------
+
+
+def conversation(script: int, dollars: float, misses: int = 0) -> Conversation:
+    return Conversation(
+        script=script,
+        bill=Bill(plain=100, dollars=dollars),
+        misses=misses,
+        needs=10,
+        requests=5,
+        extra=0,
+        steady=Prefix(),
+        revealing=Prefix(),
+    )
+
+
+def test_who_misses_more_than_the_planner_is_not_the_cheapest() -> None:
+    found = compared(
+        {
+            "all": [conversation(0, 4.0), conversation(1, 4.0)],
+            "fresh": [conversation(0, 1.0, misses=1), conversation(1, 2.0)],
+            "planned": [conversation(0, 2.0), conversation(1, 3.0)],
+        }
+    )
+    assert found is not None
+    assert found.cheapest == {"all": 1, "fresh": 1}
+    assert (found.median, found.p95) == (1.0, 1.5)
+    assert found.beaten == {"all": 5 / 8, "fresh": 5 / 3}
+    assert not found.met
+
+
+def test_without_the_planner_or_without_others_there_is_nothing_to_compare() -> None:
+    assert compared({"all": [conversation(0, 1.0)]}) is None
+    assert compared({"planned": [conversation(0, 1.0)]}) is None
+
+
+def sent(prompt: Prompt, at: float, *, after_reveal: bool = False) -> Sent:
+    return Sent(prompt=prompt, at=at, turn=0, output=10, marked=True, after_reveal=after_reveal)
+
+
+def test_the_kept_prefix_is_that_of_warm_requests_and_turns_with_a_reveal_stand_apart() -> None:
+    def of(*digests: int) -> Prompt:
+        return Prompt.of([Segment("message", digest, 1_000) for digest in digests])
+
+    requests = [
+        sent(of(1, 2), 0),
+        sent(of(1, 2, 3), 10),  # 2,000 of 2,000
+        sent(of(1, 9, 3), 20),  # 1,000 of 3,000
+        sent(of(7), 2_000),  # too late to count
+        sent(of(8), 2_001, after_reveal=True),  # 0 of 1,000
+    ]
+    turn = Turn(text="", gap=0.0, steps=((NEED,),), answer="")
+    script = Script(number=4, system="", turns=(turn, turn))
+    found = charge(Played(script=script, sent=requests, misses=1, marked=False), PriceRule.of(SONNET))
+    assert found.steady.share == 3_000 / 5_000
+    assert found.revealing == Prefix(kept=0, of=1_000)
+    assert (found.script, found.misses, found.needs, found.requests, found.extra) == (4, 1, 2, 5, 1)
+    assert found.bill.output == 50
