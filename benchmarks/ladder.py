@@ -1,0 +1,274 @@
+"""What forcing a tool call is worth: success, model calls and time, against a single attempt and against nudging alone.
+
+python -m benchmarks.ladder [--quick]
+
+Scripted models behind real HTTP servers. The failure model, in full:
+
+- A request in words, nudged or not, is answered without a tool with probability p, independently each time. Real models are
+  not so fair: what they overlooked once they overlook again. So a second table repeats p = 0.5 with stubborn requests: half of
+  the share p of all requests are ones that no words move, the others are as before.
+- A server that honours choices always calls under `required` or a named choice; one that ignores them treats such a request
+  as words. A server with JSON schemas always answers with JSON that fits; one without treats that as words too.
+- A call, once made, is the right one, and the servers answer at once: time is that of our own code and of local HTTP. With a
+  real model, add its own time once for every further call.
+- The fallback is a second server of the same kind with p = 0.2 that climbs a ladder of its own, 3 attempts.
+
+"told": the capability table says what the server can do. "not told": it is an unknown server, and only what is seen at run time
+says so.
+
+Nothing depends on timing: whether a request is ignored is drawn from the seed, the request's number and the attempt's.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+import uvloop
+
+from toolcaddie.capabilities import Capabilities, capabilities_from
+from toolcaddie.message import Force, Message, ModelRequest
+from toolcaddie.ports import Provider
+from toolcaddie.providers.forced import Forced
+from toolcaddie.providers.observed import Observed
+from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.providers.wrapping import Entry
+from toolcaddie.testing import Reply, ScriptedUpstream, call, say
+
+REQUESTS = 2_000
+SEED = 20_261_121
+ATTEMPTS = 3
+FALLBACK_P = 0.2
+GOAL = 0.99
+
+TOOLS = tuple(
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"Finds {name.split('_')[1]}.",
+            "parameters": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
+        },
+    }
+    for name in ("search_books", "search_members", "search_loans", "search_rooms")
+)
+_JSON = say('{"call": {"tool": "search_books", "arguments": {"words": "bees"}}}')
+NAMES = tuple(tool["function"]["name"] for tool in TOOLS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of server."""
+
+    name: str
+    honours_choice: bool
+    has_schema: bool
+
+    @property
+    def row(self) -> Mapping[str, str]:
+        choice = "honoured" if self.honours_choice else "ignored"
+        return {"required": choice, "named": choice, "json_schema": "alone" if self.has_schema else "no"}
+
+
+KINDS = (
+    Kind(name="honours everything", honours_choice=True, has_schema=True),
+    Kind(name="ignores choice, has JSON schema", honours_choice=False, has_schema=True),
+    Kind(name="ignores choice, no JSON schema", honours_choice=False, has_schema=False),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a tool call is got."""
+
+    name: str
+    attempts: int = ATTEMPTS
+    rungs: str = "all"
+    """`words`: nudging alone; `all`: as the table says; `untold`: all, but the table knows nothing of the server."""
+    fallback: bool = False
+
+
+WAYS = (
+    Way(name="single attempt", attempts=1),
+    Way(name="nudges alone", rungs="words"),
+    Way(name="ladder, told"),
+    Way(name="ladder, not told", rungs="untold"),
+    Way(name="ladder and fallback", fallback=True),
+)
+_WORDS = {"required": "ignored", "named": "ignored", "json_schema": "no"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    model: str
+    kind: str
+    p: float
+    way: str
+    success: float
+    gain: float
+    """Successful calls over those of a single attempt, less 1."""
+    calls: float
+    """Model calls a request, on average."""
+    calls_p95: int
+    added_ms: float
+    """Over a single attempt, on average, the model itself taking no time."""
+    goal: float | None = None
+
+
+class Model:
+    """A scripted model that leaves its tools alone with probability `p`."""
+
+    def __init__(self, name: str, kind: Kind, p: float, *, stubborn: float, seed: int) -> None:
+        self.name = name
+        self._kind = kind
+        self._p = p
+        self._stubborn = stubborn
+        self._seed = seed
+        self.asked: Counter[str] = Counter()
+
+    def __call__(self, body: Any) -> Reply:
+        number = body["messages"][0]["content"].partition(":")[0]
+        self.asked[number] += 1
+        if self._kind.has_schema and "response_format" in body:
+            return _JSON
+        forced = body.get("tool_choice") not in (None, "auto", "none")
+        if (forced and self._kind.honours_choice) or not self._ignores(number):
+            return call("search_books", {"words": "bees"}) if "tools" in body else _JSON
+        return say("Bees are kept by many people, and much has been written of them.")
+
+    def _ignores(self, number: str) -> bool:
+        if self._drawn(number, "whole request") < self._stubborn:
+            return True
+        return self._drawn(number, str(self.asked[number])) < (self._p - self._stubborn) / (1 - self._stubborn)
+
+    def _drawn(self, number: str, what: str) -> float:
+        return random.Random(f"{self._seed}/{self.name}/{number}/{what}").random()
+
+
+def run(requests: int = REQUESTS, *, seed: int = SEED) -> list[Row]:
+    return uvloop.run(_rows(requests, seed))
+
+
+async def _rows(requests: int, seed: int) -> list[Row]:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    rows: list[Row] = []
+    for model, ps in (("independent", (0.2, 0.5, 0.9)), ("stubborn", (0.5,))):
+        for kind in KINDS:
+            for p in ps:
+                stubborn = p / 2 if model == "stubborn" else 0.0
+                rows += await _cells(model, kind, p, stubborn, requests, seed)
+    structlog.reset_defaults()
+    return rows
+
+
+async def _cells(model: str, kind: Kind, p: float, stubborn: float, requests: int, seed: int) -> list[Row]:
+    rows: list[Row] = []
+    first: tuple[float, float] | None = None
+    for way in WAYS:
+        measured = await _measured(way, kind, p, stubborn, requests, seed)
+        success = statistics.fmean(measured.succeeded)
+        seconds = statistics.fmean(measured.seconds)
+        first = first or (success, seconds)
+        rows.append(
+            Row(
+                model=model,
+                kind=kind.name,
+                p=p,
+                way=way.name,
+                success=success,
+                gain=success / first[0] - 1,
+                calls=statistics.fmean(measured.calls),
+                calls_p95=sorted(measured.calls)[int(0.95 * len(measured.calls))],
+                added_ms=(seconds - first[1]) * 1000,
+                goal=_goal(model, kind, p, way),
+            )
+        )
+    return rows
+
+
+def _goal(model: str, kind: Kind, p: float, way: Way) -> float | None:
+    """Set for p = 0.5 on servers that ignore choices: with the fallback, and by the ladder alone where there is a schema."""
+    if model != "independent" or p != 0.5 or kind.honours_choice:
+        return None
+    return GOAL if way.fallback or (kind.has_schema and way.name == "ladder, told") else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Measured:
+    succeeded: Sequence[bool]
+    calls: Sequence[int]
+    seconds: Sequence[float]
+
+
+async def _measured(way: Way, kind: Kind, p: float, stubborn: float, requests: int, seed: int) -> _Measured:
+    models = [Model("first", kind, p, stubborn=stubborn, seed=seed)]
+    if way.fallback:
+        models.append(Model("second", kind, FALLBACK_P, stubborn=0.0, seed=seed))
+    succeeded, calls, seconds = list[bool](), list[int](), list[float]()
+    async with _provider(way, kind, models) as provider:
+        for number in range(requests):
+            asked = Message(role="user", content=f"{number}: is there any book on keeping bees?")
+            request = ModelRequest(model="m", messages=(asked,), tools=TOOLS, force=Force(candidates=NAMES))
+            started = time.perf_counter()
+            reply = await provider.complete(request)
+            seconds.append(time.perf_counter() - started)
+            succeeded.append(bool(reply.message.tool_calls))
+            calls.append(sum(model.asked[str(number)] for model in models))
+    return _Measured(succeeded=succeeded, calls=calls, seconds=seconds)
+
+
+@asynccontextmanager
+async def _provider(way: Way, kind: Kind, models: Sequence[Model]) -> AsyncIterator[Provider]:
+    async with AsyncExitStack() as stack:
+        servers = []
+        for model in models:
+            upstream = await stack.enter_async_context(ScriptedUpstream(model))
+            server = OpenAIChat(upstream.base_url, "test-key", name=model.name)
+            stack.push_async_callback(server.close)
+            servers.append(server)
+        fallback = Entry(provider=servers[1], model="m", attempts=ATTEMPTS) if way.fallback else None
+        yield Forced(
+            servers[0],
+            fallback=fallback,
+            attempts=way.attempts,
+            on_not_called="allow",
+            capabilities=_table(way, kind),
+            observed=Observed(),
+        )
+
+
+def _table(way: Way, kind: Kind) -> Sequence[Capabilities]:
+    if way.rungs == "untold":
+        return ()
+    return [capabilities_from({"pattern": "*", **(_WORDS if way.rungs == "words" else kind.row)})]
+
+
+def main(arguments: Sequence[str] = ()) -> list[Row]:
+    rows = run(200) if "--quick" in arguments else run()
+    model = kind = None
+    for row in rows:
+        if row.model != model:
+            print(f"\n{row.model} failures")
+            print(f"{'p':<6}{'':<22}{'success':>9}{'gain':>8}{'calls':>8}{'p95':>5}{'added ms':>10}{'goal':>8}")
+        if row.kind != kind or row.model != model:
+            print(f"a server that {row.kind}")
+        model, kind = row.model, row.kind
+        met = "" if row.goal is None else f"{row.goal:>7.0%} {'met' if row.success >= row.goal else 'MISSED'}"
+        print(
+            f"{row.p:<6}{row.way:<22}{row.success:>9.2%}{row.gain:>+8.0%}{row.calls:>8.2f}{row.calls_p95:>5}"
+            f"{row.added_ms:>10.2f} {met}"
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
