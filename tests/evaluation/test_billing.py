@@ -154,6 +154,14 @@ def test_a_breakpoint_looks_back_twenty_blocks() -> None:
         assert cache.bill(appended(first, *[10] * more), 1).read == read
 
 
+def test_however_long_an_answer_is_the_prompt_it_was_given_to_is_read() -> None:
+    first, cache = prompt(600, 600, 600), PromptCache(BREAKPOINTS)
+    cache.bill(first, 0)
+    answer = [Segment("answer", 500 + at, 10) for at in range(30)]
+    results = [Segment("message", 600 + at, 10) for at in range(30)]
+    assert cache.bill(Prompt.of([*first.segments, *answer, *results]), 1).read == 1_800
+
+
 def test_an_automatic_cache_reads_in_steps_and_charges_nothing_for_writing() -> None:
     cache = PromptCache(STEPS)
     first = prompt(1_500, 300, 100)

@@ -19,7 +19,7 @@ from toolcaddie.message import Message, ModelRequest
 from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.tool_types import JsonObject
 
-Mark = Literal["tools", "system", "last"]
+Mark = Literal["tools", "system", "before", "last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +30,9 @@ class PriceRule:
     """`provider:model`."""
     prices: Prices
     cache: CacheRule
-    marks: tuple[Mark, ...] = ("tools", "system", "last")
-    """Where a cache with breakpoints is told to keep what stands before: behind the last tool, the system prompt, the last
-    block, as our adapter for such a provider does."""
+    marks: tuple[Mark, ...] = ("tools", "system", "before", "last")
+    """Where a cache with breakpoints is told to keep what stands before, as our adapter for such a provider does: behind the
+    last tool, the system prompt, what the last answer was given to, and the last block."""
     lookback: int = 20
     """Blocks before a breakpoint, itself among them, at which a prefix kept earlier is found."""
     deferral: bool = False
@@ -47,7 +47,7 @@ class PriceRule:
         return cls(model=model, prices=known.prices, cache=known.cache, deferral=bool(known.deferral))
 
 
-Kind = Literal["tool", "system", "choice", "message", "revealed"]
+Kind = Literal["tool", "system", "choice", "message", "answer", "revealed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,8 @@ class Prompt:
     """Segments that are definitions at the front."""
     head: int
     """Segments before the first message."""
+    asked: int
+    """Segments before the model's last answer; all of them where there is none."""
 
     @classmethod
     def of(cls, segments: Sequence[Segment]) -> Prompt:
@@ -83,6 +85,7 @@ class Prompt:
             ends=tuple(accumulate(segment.tokens for segment in segments)),
             tools=tools,
             head=tools + sum(segment.kind in ("system", "choice") for segment in segments),
+            asked=_before_last_answer(segments),
         )
 
     @property
@@ -92,6 +95,11 @@ class Prompt:
     def upto(self, count: int) -> int:
         """Tokens of the first `count` segments."""
         return self.ends[count - 1] if count else 0
+
+
+def _before_last_answer(segments: Sequence[Segment]) -> int:
+    last = next((at for at in range(len(segments) - 1, -1, -1) if segments[at].kind == "answer"), len(segments) - 1)
+    return next((at + 1 for at in range(last, -1, -1) if segments[at].kind != "answer"), 0)
 
 
 def _chained(segments: Sequence[Segment]) -> tuple[int, ...]:
@@ -161,11 +169,12 @@ def _as_system(segments: Sequence[Segment]) -> list[Segment]:
 
 def _blocks(message: Message) -> list[Segment]:
     """A message's text or result is one block, each of its calls another."""
+    kind: Kind = "answer" if message.role == "assistant" else "message"
     blocks = []
     if message.content or not message.tool_calls:
         said = [message.role, message.content, message.tool_call_id]
-        blocks.append(_segment("message", canonical_json(said)))
-    blocks += [_segment("message", canonical_json([call.id, call.name, call.arguments])) for call in message.tool_calls]
+        blocks.append(_segment(kind, canonical_json(said)))
+    blocks += [_segment(kind, canonical_json([call.id, call.name, call.arguments])) for call in message.tool_calls]
     return blocks
 
 
@@ -249,7 +258,7 @@ class PromptCache:
     def _breakpoints(self, prompt: Prompt, at: float) -> tuple[int, int]:
         cache = self.rule.cache
         self._marked = {known: when for known, when in self._marked.items() if at - when <= cache.lifetime}
-        ends = {"tools": prompt.tools, "system": prompt.head, "last": len(prompt.chain)}
+        ends = {"tools": prompt.tools, "system": prompt.head, "before": prompt.asked, "last": len(prompt.chain)}
         points = sorted({ends[mark] for mark in self.rule.marks})
         points = [count for count in points if count and prompt.upto(count) >= cache.minimum]
         found = max((self._found(prompt, count) for count in points), default=0)
