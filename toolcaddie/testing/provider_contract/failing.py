@@ -312,8 +312,10 @@ async def cancelling_a_stream_closes_its_connection(subject: Subject) -> None:
             async for _ in provider.stream(request_of(subject)):
                 started.set()
 
-        task = asyncio.ensure_future(read())
-        await started.wait()
+        task, begun = asyncio.ensure_future(read()), asyncio.ensure_future(started.wait())
+        await asyncio.wait((task, begun), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            broken("a stream that goes on until it is cancelled", task.exception() or "an end")
         await _cancelled(task)
         await left(upstream.requests[0])
 

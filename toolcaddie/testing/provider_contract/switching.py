@@ -36,7 +36,8 @@ _SECOND: Sequence[Reply] = (
 
 async def check_switch(first: Subject, second: Subject, *, stream: bool = False) -> None:
     """Rounds of `first`, `second`, `first`, `second` and `first`, with calls and results in all but the last, each before a
-    server as strict as the real one. Raises `ContractError`."""
+    server as strict as the real one. The two differ in their provider's name or in their model, for each must know its own
+    messages. Raises `ContractError`."""
     async with staged(first, _FIRST) as one, staged(second, _SECOND) as two:
         said: list[Message] = [Message(role="system", content="Be brief."), user("Do everything.")]
         done: list[str] = []
