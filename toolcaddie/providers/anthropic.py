@@ -21,6 +21,7 @@ ANTHROPIC_URL = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
 _PATH = "/v1/messages"
 _MODELS = "/v1/models?limit=1000"
+_BETA = "anthropic-beta"
 _MAX_TOKENS = 16_000
 
 
@@ -54,12 +55,14 @@ class Anthropic:
     ) -> None:
         self.name = name
         self.default_model = default_model
+        own = {key.lower(): value for key, value in (headers or {}).items()}
+        self._beta = own.pop(_BETA, "")
         self._server = HttpServer(
             base_url.strip().rstrip("/").removesuffix("/v1"),
             api_key,
             name=name,
             timeout=timeout,
-            headers={"anthropic-version": _VERSION, **{key.lower(): value for key, value in (headers or {}).items()}},
+            headers={"anthropic-version": _VERSION, **own},
             session=session,
             key_header=key_header,
             key_prefix=key_prefix,
@@ -74,15 +77,15 @@ class Anthropic:
     async def complete(self, request: ModelRequest) -> ModelReply:
         model = request.model or self.default_model
         read = partial(reply_from_wire, who=self.name, author=self._author(model))
-        body = self._body(request, model, stream=False)
-        return await self._server.whole("POST", _PATH, body, read, headers=request.headers, timeout=request.timeout)
+        body, headers = self._asked(request, model, stream=False)
+        return await self._server.whole("POST", _PATH, body, read, headers=headers, timeout=request.timeout)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
         """Deltas as they come, then the reply. Closing the iterator closes the connection to the provider."""
         model = request.model or self.default_model
         gathering = Gathering(who=self.name, author=self._author(model))
-        body = self._body(request, model, stream=True)
-        return self._server.streamed(_PATH, body, gathering, headers=request.headers, timeout=request.timeout)
+        body, headers = self._asked(request, model, stream=True)
+        return self._server.streamed(_PATH, body, gathering, headers=headers, timeout=request.timeout)
 
     async def models(self) -> Sequence[JsonObject]:
         return await self._server.whole("GET", _MODELS, None, self._listed)
@@ -90,8 +93,9 @@ class Anthropic:
     async def close(self) -> None:
         await self._server.close()
 
-    def _body(self, request: ModelRequest, model: str, *, stream: bool) -> bytes:
-        return request_body(
+    def _asked(self, request: ModelRequest, model: str, *, stream: bool) -> tuple[bytes, Mapping[str, str]]:
+        """Body and headers of a request. Beta features are named together, whoever wants them."""
+        body, needed = request_body(
             request,
             model=model,
             stream=stream,
@@ -100,6 +104,9 @@ class Anthropic:
             max_tokens=self._max_tokens,
             mid_system=self._mid_system,
         )
+        headers = {name.lower(): value for name, value in (request.headers or {}).items()}
+        beta = ",".join(filter(None, (self._beta, headers.get(_BETA), *needed)))
+        return body, {**headers, _BETA: beta} if beta else headers
 
     def _listed(self, answer: bytes) -> Sequence[JsonObject]:
         listed = decoded(answer, who=self.name).get("data")

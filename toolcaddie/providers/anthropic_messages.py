@@ -12,6 +12,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -39,41 +40,58 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-def conversation(
-    messages: Sequence[Message], *, author: str, mid_system: bool = False, revealable: Collection[str] = ()
-) -> tuple[list[Block], list[Block]]:
-    """The blocks of `system`, and the messages.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A conversation in the API's words."""
 
-    `author` is who is asked, as `Message.author` says it: what it wrote goes back as it wrote it. `mid_system`: the model
-    takes system messages within the conversation; otherwise they become notes in the user's turn. `revealable` are the
-    tools that a result may make known. Raises `RequestError` for what this API has no word for, naming the message.
+    system: list[Block]
+    messages: list[Block]
+    shown: frozenset[str]
+    """Tools that must not be held back: they were made known where the API has no word for it."""
+    adds: bool
+    """Tools are added between messages, which is a beta feature of the API."""
+
+
+def conversation(
+    messages: Sequence[Message], *, author: str, mid_system: bool = False, deferred: Collection[str] = ()
+) -> Conversation:
+    """The conversation for `author`, as `Message.author` says it: what it wrote goes back as it wrote it.
+
+    `mid_system`: the model takes system messages within the conversation; otherwise they become notes in the user's turn.
+    `deferred` are the tools that are held back until a message makes them known. Raises `RequestError` for what this API has
+    no word for, naming the message.
     """
     head = 0
     while head < len(messages) and messages[head].role in ("system", "developer"):
         head += 1
+    turns = _Turns(author=author, mid_system=mid_system, deferred=frozenset(deferred))
     system = [
         block
         for place, message in enumerate(messages[:head])
         for block in _blocks(message.content, _SPOKEN, f"messages[{place}]")
     ]
-    turns = _Turns(author=author, mid_system=mid_system, revealable=frozenset(revealable))
+    turns.shown.update(name for message in messages[:head] for name in message.revealed)
     for place in range(head, len(messages)):
         turns.add(messages[place], f"messages[{place}]")
-    return system, turns.end()
+    return Conversation(system=system, messages=turns.end(), shown=frozenset(turns.shown), adds=turns.adds)
 
 
 class _Turns:
     """The messages so far, and the user's turn that is being written: results first, whatever order things were said in."""
 
-    def __init__(self, *, author: str, mid_system: bool, revealable: frozenset[str]) -> None:
+    def __init__(self, *, author: str, mid_system: bool, deferred: frozenset[str]) -> None:
+        self.shown: set[str] = set()
+        self.adds = False
         self._author = author
         self._mid_system = mid_system
-        self._revealable = revealable
+        self._deferred = deferred
         self._messages: list[Block] = []
         self._results: list[Block] = []
         self._said: list[Block] = []
         self._notes: list[Block] = []
         """System messages that may stand by themselves, if no more of the user's turn comes."""
+        self._added: list[Block] = []
+        """Tools that are made known behind the user's turn."""
         self._open: list[tuple[str, str]] = []
         """Calls without a result yet: the id the caller knows, and the one that is sent."""
         self._used: set[str] = set()
@@ -82,7 +100,7 @@ class _Turns:
         if message.role == "assistant":
             self._assistant(message, where)
         elif message.role in ("system", "developer"):
-            self._system(_blocks(message.content, _SPOKEN, where))
+            self._system(_blocks(message.content, _SPOKEN, where), message.revealed)
         elif message.role == "user":
             self._notes_within()
             self._said += _blocks(message.content, _SEEN, where) or [_text(_NOTHING_SAID)]
@@ -108,17 +126,23 @@ class _Turns:
         content = self._results + self._said
         if content:
             self._messages.append({"role": "user", "content": content})
-        if self._notes:
-            self._messages.append({"role": "system", "content": self._notes})
-        self._results, self._said, self._notes, self._open = [], [], [], []
+        if self._notes or self._added:
+            self._messages.append({"role": "system", "content": self._notes + self._added})
+        self._results, self._said, self._notes, self._added, self._open = [], [], [], [], []
 
-    def _system(self, blocks: list[Block]) -> None:
-        if not blocks:
-            return
-        if self._mid_system and (self._results or self._said or self._open):
+    def _system(self, blocks: list[Block], revealed: Sequence[str]) -> None:
+        behind = self._mid_system and bool(self._results or self._said or self._open)
+        if behind:
             self._notes += blocks
+            self._added += [
+                {"type": "tool_addition", "tool": {"type": "tool_reference", "name": name}}
+                for name in dict.fromkeys(revealed)
+                if name in self._deferred
+            ]
+            self.adds = self.adds or bool(self._added)
         else:
             self._said += map(_note, blocks)
+            self.shown.update(revealed)
 
     def _notes_within(self) -> None:
         """The user's turn goes on: a system message may only stand at the end of it."""
@@ -133,7 +157,7 @@ class _Turns:
             )
         content = _blocks(message.content, _SEEN, where)
         result: Block = {"type": "tool_result", "tool_use_id": sent}
-        revealed = [name for name in dict.fromkeys(message.revealed) if name in self._revealable]
+        revealed = [name for name in dict.fromkeys(message.revealed) if name in self._deferred]
         if message.is_error:
             result |= {"is_error": True, "content": content or _NO_REASON}
         elif revealed:  # a result that names tools may hold nothing else, so its words follow behind all results

@@ -12,11 +12,13 @@ import msgspec
 
 from toolcaddie.errors import RequestError
 from toolcaddie.message import ModelRequest
-from toolcaddie.providers.anthropic_messages import THINKING, Block, conversation
+from toolcaddie.providers.anthropic_messages import THINKING, Block, Conversation, conversation
 from toolcaddie.providers.anthropic_schema import output_schema
 from toolcaddie.tool_types import JsonObject
 
 _KEPT_TOOLS = 20_000
+_ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
+"""The beta feature of tools that are added between messages."""
 _EPHEMERAL = {"type": "ephemeral"}
 _MARK = b'"cache_control":{"type":"ephemeral"}'
 _DEFER = b'"defer_loading":true'
@@ -54,22 +56,22 @@ def request_body(
     tools: Tools,
     max_tokens: int,
     mid_system: bool = False,
-) -> bytes:
-    """The body of a request. `author`: who is asked, as `Message.author` says it. `max_tokens`: where the request has none.
+) -> tuple[bytes, tuple[str, ...]]:
+    """The body of a request, and the beta features of the API that it needs.
+
+    `author`: who is asked, as `Message.author` says it. `max_tokens`: where the request has none. Of tools that may not be
+    called none is sent: the API has no mask.
 
     Raises `RequestError`, naming the field, for what the API has no word for.
     """
-    if request.allowed is not None:
-        raise RequestError(
-            "this provider cannot be told which of the tools sent may be called; send only those", param="allowed"
-        )
     wanted = _Choice.of(request)
     sent = [tool for tool in map(tools.of, request.tools) if wanted.only is None or tool.name in wanted.only]
-    deferred = {tool.name for tool in sent if tool.name in request.deferred}
-    system, messages = conversation(request.messages, author=author, mid_system=mid_system, revealable=deferred)
-    body: dict[str, Any] = {"model": model, "messages": messages}
-    if system:
-        body["system"] = system
+    held_back = {tool.name for tool in sent if tool.name in request.deferred}
+    said = conversation(request.messages, author=author, mid_system=mid_system, deferred=held_back)
+    deferred = held_back - said.shown
+    body: dict[str, Any] = {"model": model, "messages": said.messages}
+    if said.system:
+        body["system"] = said.system
     _take_params(body, request.params or {})
     body.setdefault("max_tokens", max_tokens)
     if request.output_schema is not None:
@@ -82,11 +84,11 @@ def request_body(
         if wanted.wire is not None:
             body["tool_choice"] = wanted.wire
     if marks:
-        _mark_prefix(system, messages)
+        _mark_prefix(said)
     _thinkable(body)
     if stream:
         body["stream"] = True
-    return _ENCODER.encode(body)
+    return _ENCODER.encode(body), (_ADDITIONS,) if said.adds else ()
 
 
 # ---------------------------------------------------------------- tools
@@ -182,6 +184,8 @@ class _Choice:
         alone = (request.params or {}).get("parallel_tool_calls") is False
         if alone and (choice.wire is None or choice.wire["type"] != "none"):
             choice.wire = {**(choice.wire or {"type": "auto"}), "disable_parallel_tool_use": True}
+        if request.allowed is not None:
+            choice.only = frozenset(request.allowed).intersection(choice.only or request.allowed)
         return choice
 
     @classmethod
@@ -331,15 +335,15 @@ def _is_marked(body: Block, tools: Sequence[Tool]) -> bool:
     return any("cache_control" in block for block in blocks)
 
 
-def _mark_prefix(system: list[Block], messages: list[Block]) -> None:
+def _mark_prefix(said: Conversation) -> None:
     """Marks behind system and behind the last two of the user's turns, beside that of the tools: four at most.
 
     What is marked is written, and read again from at most 20 blocks further on. The mark of the turn before stands where the
     last request's end was, so that is read however many calls were made since.
     """
-    if system:
-        system[-1] = {**system[-1], "cache_control": _EPHEMERAL}
-    turns = [message for message in messages if message["role"] == "user"]
+    if said.system:
+        said.system[-1] = {**said.system[-1], "cache_control": _EPHEMERAL}
+    turns = [message for message in said.messages if message["role"] == "user"]
     for turn in turns[-2:]:
         turn["content"][-1] = {**turn["content"][-1], "cache_control": _EPHEMERAL}
 

@@ -25,6 +25,7 @@ _TOOL_FIELDS = frozenset(
 )
 _USER_BLOCKS = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
 _ASSISTANT_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use"})
+_SYSTEM_BLOCKS = frozenset({"text", "tool_addition", "tool_removal"})
 _RESULT_BLOCKS = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
 _SERVER_RESULT = "_tool_result"
 _THINKING = frozenset({"thinking", "redacted_thinking"})
@@ -271,7 +272,7 @@ def blocks_of(message: Any) -> list[Any]:
 
 def _block(block: Any, role: str, where: str) -> Iterator[str]:
     kind = block.get("type") if isinstance(block, dict) else None
-    known = {"user": _USER_BLOCKS, "assistant": _ASSISTANT_BLOCKS, "system": {"text"}}[role]
+    known = {"user": _USER_BLOCKS, "assistant": _ASSISTANT_BLOCKS, "system": _SYSTEM_BLOCKS}[role]
     if kind not in known and not (role == "assistant" and str(kind).endswith(_SERVER_RESULT)):
         yield f"{where}: Input tag '{kind}' found using 'type' does not match any of the expected tags of a {role}"
     if kind in _THINKING and "cache_control" in block:
@@ -402,6 +403,9 @@ def _references(body: Body, _: Terms) -> Iterator[str]:
             for part in content if isinstance(content, list) else []:
                 if part["type"] == "tool_reference" and part.get("tool_name") not in offered:
                     yield f"Tool reference '{part.get('tool_name')}' has no corresponding tool definition"
+            changed = block.get("tool", {}).get("name") if block["type"] in ("tool_addition", "tool_removal") else ""
+            if changed != "" and changed not in offered:
+                yield f"Tool reference '{changed}' could not be resolved to a tool declared in `tools`."
 
 
 def _thoughts(body: Body, terms: Terms) -> Iterator[str]:

@@ -367,9 +367,12 @@ class _Endless:
 
     async def play(self, exchange: Exchange) -> web.StreamResponse:
         begun = b'"' + self.text[:2].encode()
-        event = next(event for event in exchange.events(Reply(text=self.text)) if begun in event)
-        while True:
+        events = exchange.events(Reply(text=self.text))
+        first = next(place for place, event in enumerate(events) if begun in event)
+        for event in events[:first]:  # some wires open a text before they write it
             await exchange.send_event(event)
+        while True:
+            await exchange.send_event(events[first])
             await asyncio.sleep(0)  # a write that fits the buffer does not yield, and the client must get its turn
 
 
