@@ -711,6 +711,14 @@ async def test_held_back_tools_come_behind_the_result_that_reveals_them_and_move
     assert bodies[2]["input"][6]["namespace"] == "send"
 
 
+async def test_a_message_that_is_no_result_reveals_too_and_need_not_say_anything() -> None:
+    silent = Message(role="system", content="", revealed=("send", "send"))
+    spoken = Message(role="system", content="And this one.", revealed=("note", "send"))
+    body = await sent(replace(HELD, messages=(USER, Message(role="assistant", content="Yes?"), silent, spoken, USER)))
+    told = [item.get("content") or [tool["name"] for tool in item["tools"]] for item in body["input"]]
+    assert told == ["hello", "Yes?", ["send"], "And this one.", ["note"], "hello"]
+
+
 async def test_the_strict_server_misses_a_namespace() -> None:
     """What the test above rests on."""
     find = result("c1", revealed=("send",))

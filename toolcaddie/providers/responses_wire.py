@@ -5,7 +5,7 @@ back as they came, but without their ids. Those name what the provider would hav
 same and refuse the request when they find nothing, and none needs them, because reasoning carries its own encrypted text.
 
 Definitions that are held back (`ModelRequest.deferred`) are not among `tools` at all: here the model would be shown name and
-description of each. Where a result reveals some, an item `additional_tools` follows it with the whole definitions. So the
+description of each. Where a message reveals some, an item `additional_tools` follows it with the whole definitions. So the
 beginning of the conversation, which the provider's cache knows, stays as it was.
 """
 
@@ -262,7 +262,7 @@ class _Input:
         if message.role == "assistant":
             self._answer(message)
         elif message.role in ("system", "developer", "user"):
-            self.items.append({"role": message.role, "content": _content(message)})
+            self._say(message)
         else:
             raise RequestError(
                 f"messages of the role {message.role!r} have no place in the Responses API", param="messages"
@@ -273,12 +273,22 @@ class _Input:
         for ids in self._open.values():
             self.items.extend(_output(call_id, _INTERRUPTED) for call_id in ids)
         self._open.clear()
-        new = [name for name in self._revealed if name in self._held and name not in self.loaded]
+        self._reveal(self._revealed)
         self._revealed.clear()
+
+    def _reveal(self, names: Sequence[str]) -> None:
+        new = [name for name in dict.fromkeys(names) if name in self._held and name not in self.loaded]
         if new:
             self.loaded.update(new)
-            definitions = [self._held[name] for name in dict.fromkeys(new)]
+            definitions = [self._held[name] for name in new]
             self.items.append({"type": "additional_tools", "role": "developer", "tools": definitions})
+
+    def _say(self, message: Message) -> None:
+        """What nobody answers to; a name of who speaks has no place here. One without words may be there to reveal only."""
+        content = _content(message)
+        if content or not message.revealed:
+            self.items.append({"role": message.role, "content": content})
+        self._reveal(message.revealed)
 
     def _result(self, message: Message) -> None:
         ids = self._open.get(message.tool_call_id or "")
