@@ -33,6 +33,9 @@ def test_rows_that_fit_are_laid_over_each_other_the_special_above_the_general() 
     [
         ("openai:gpt-5-mini", "mask", "allowed_tools"),
         ("gpt-5-mini", "mask", ""),
+        ("openai:ft:gpt-4.1:acme::1", "mask", "allowed_tools"),
+        ("openai:gpt-oss-20b", "mask", ""),
+        ("openai:some-model-of-ones-own", "mask", ""),
         ("openai-responses:gpt-6-sol", "deferral", "additions"),
         ("openai:gpt-6-sol", "deferral", ""),
         ("gemini:gemini-3.8-flash", "mask", "allowed_function_names"),

@@ -63,7 +63,7 @@ class Capabilities:
     pattern: str = "*"
     """A shell pattern over `provider:model`; without a colon, over the model whatever the provider."""
     tools: Tools = "native"
-    """`text`: only in words, by a form the prompt asks for."""
+    """`text`: the provider puts tools into words and reads calls out of them; `none`: it is not to be sent any."""
     tool_cap: int | None = 128
     """Tool definitions accepted in one request; None: no limit known."""
     required: Choice = "honoured"

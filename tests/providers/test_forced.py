@@ -120,6 +120,7 @@ async def test_an_answer_that_calls_a_tool_at_once_is_the_answer(stream: bool) -
     assert reply.provider == ""
 
 
+@pytest.mark.proves("R003-11", "R003-12", "R003-13")
 @both_ways
 async def test_a_good_server_is_asked_plainly_then_by_choice_then_by_schema(stream: bool) -> None:
     async with forced([say("Bees are nice."), say("They buzz."), AS_JSON]) as (provider, upstream, _):
@@ -137,6 +138,7 @@ async def test_a_good_server_is_asked_plainly_then_by_choice_then_by_schema(stre
     assert sum(attempt.usage.output_tokens for attempt in reply.attempts) == 30
 
 
+@pytest.mark.proves("R003-19")
 async def test_every_note_stands_behind_the_original_message() -> None:
     async with forced([say("no")] * 4, attempts=4, capabilities=WORDS_ONLY) as (provider, upstream, _):
         await provider.complete(ASKED)
@@ -182,6 +184,7 @@ async def test_content_parts_get_the_note_as_a_part_and_no_user_message_gets_one
     assert upstream.bodies[3]["messages"][-1]["role"] == "user"
 
 
+@pytest.mark.proves("R003-17")
 async def test_without_force_a_request_goes_through_as_it_is() -> None:
     request = ModelRequest(model="m", messages=ASKED.messages, tools=ASKED.tools)
     async with forced([say("Bees.")]) as (provider, upstream, _):
@@ -191,6 +194,7 @@ async def test_without_force_a_request_goes_through_as_it_is() -> None:
     assert len(upstream.bodies) == 1
 
 
+@pytest.mark.proves("X-33")
 @pytest.mark.parametrize(
     "change",
     [{"tools": ()}, {"force": Force(candidates=())}, {"tool_choice": "none"}],
@@ -204,9 +208,19 @@ async def test_where_nothing_real_is_offered_nothing_is_forced(change: dict[str,
     assert reply.attempts == ()
 
 
+@pytest.mark.proves("R003-18")
+async def test_an_empty_list_of_calls_is_not_called() -> None:
+    message = {"role": "assistant", "content": "Bees.", "tool_calls": []}
+    empty = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    async with forced([garbage(msgspec.json.encode(empty)), FOUND]) as (provider, _, _):
+        reply = await provider.complete(ASKED)
+    assert rungs(reply) == [("plain", "not_called"), ("required", "answered")]
+
+
 # ---------------------------------------------------------------- the end of the attempts
 
 
+@pytest.mark.proves("R003-16", "X-10", "X-17")
 @both_ways
 @pytest.mark.parametrize("policy", ["retry", "warn", "allow"])
 async def test_the_last_words_are_returned(stream: bool, policy: str) -> None:
@@ -221,6 +235,7 @@ async def test_the_last_words_are_returned(stream: bool, policy: str) -> None:
     assert reply.usage.input_tokens == 300
 
 
+@pytest.mark.proves("R003-15")
 @both_ways
 async def test_error_raises_with_every_attempt(stream: bool) -> None:
     async with forced([say("no")] * 3, on_not_called="error") as (provider, _, _):
@@ -241,6 +256,7 @@ async def test_no_attempt_at_all_is_refused() -> None:
         Forced(OpenAIChat("http://127.0.0.1:9/v1"), attempts=0)
 
 
+@pytest.mark.proves("R003-14", "R003-20", "X-11")
 @both_ways
 async def test_the_fallback_gets_the_original_message_and_the_same_tools_and_climbs_its_own_ladder(
     stream: bool,
@@ -658,6 +674,7 @@ async def test_cancelling_a_held_back_stream_closes_the_connection() -> None:
 # ---------------------------------------------------------------- the log
 
 
+@pytest.mark.proves("R003-10")
 async def test_the_log_tells_each_attempt_what_was_missing_the_switch_and_the_success() -> None:
     structlog.reset_defaults()
     async with forced([say("no"), say("no")], [FOUND], attempts=2) as (provider, _, _):

@@ -26,6 +26,7 @@ NOTE = (
 _NOT_TOLD = ("length", "content_filter")
 """Answers that ended so say nothing about whether a choice is honoured."""
 _AT_FAULT = (400, 422)
+_MOST_NAMES, _LONG_NAME = 16, 128
 _HARD = ("required", "named", "schema")
 
 
@@ -192,7 +193,7 @@ class Climber:
     def _write_down(self, reply: ModelReply, rung: Rung, started: float, record: Record, *, counts: bool) -> None:
         *before, last = of_answer(self.entry, reply, self.clock() - started)
         outcome: Outcome = "answered" if counts else "not_called"
-        called = ", ".join(dict.fromkeys(call.name for call in reply.message.tool_calls))
+        called = ", ".join(_names(reply))
         detail = f"called {called}" if called else "called no tool"
         if rung == "schema" and not called:
             detail = "the answer is not the JSON that was asked for"
@@ -202,7 +203,7 @@ class Climber:
     def _log_success(self, reply: ModelReply, number: int, started: float) -> None:
         log.info(
             "tool_called",
-            tools=[call.name for call in reply.message.tool_calls],
+            tools=_names(reply),
             provider=self.entry.provider.name,
             attempt=number,
             ms=round((self.clock() - started) * 1000),
@@ -210,6 +211,12 @@ class Climber:
 
     def _who(self) -> str:
         return self.entry.provider.name if self.is_fallback else ""
+
+
+def _names(reply: ModelReply) -> list[str]:
+    """Of the tools called, for a line of a log: a model that has lost its way calls thousands, by long names."""
+    names = dict.fromkeys(call.name[:_LONG_NAME] for call in reply.message.tool_calls[:_MOST_NAMES])
+    return list(names)
 
 
 def nameable(request: ModelRequest, force: Force) -> tuple[str, ...]:
