@@ -1,4 +1,4 @@
-"""What a model call costs this process: CPU of `OpenAIChat` beside the official SDK, plain and as a stream of 20 events.
+"""What a model call costs this process: CPU of each of our adapters beside the official package of the same API.
 
 python -m benchmarks.provider
 """
@@ -9,66 +9,69 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import openai
 import uvloop
 
 from benchmarks.upstream import Upstream
-from toolcaddie.message import Message, ModelRequest
+from benchmarks.wires import KINDS, Call, Contest, contests
 from toolcaddie.providers.openai_chat import OpenAIChat
 
 ROUNDS = 7
 CALLS = 200
-GOALS_MS = {"plain": 0.18, "stream": 0.40}
-
-Call = Callable[[], Awaitable[None]]
+GOAL = 1 / 3
+"""Of the official package's CPU, at most this part."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """CPU milliseconds of one call, medians over the rounds."""
 
+    wire: str
     kind: str
     ours_ms: float
-    forward_ms: float
-    """The raw pass-through, read to its end."""
-    sdk_ms: float
-    goal_ms: float
-
-    @property
-    def ratio(self) -> float:
-        return self.sdk_ms / self.ours_ms
+    package: str
+    package_ms: float
+    part: float
+    """Ours of theirs: the median over the rounds of each round's quotient, which a busy machine disturbs less than the two."""
+    forward_ms: float | None = None
+    """The raw pass-through, read to its end, where there is one."""
 
 
 def run(rounds: int = ROUNDS, calls: int = CALLS) -> list[Row]:
-    """Both clients in turns within one process, so that whatever disturbs the machine disturbs both."""
+    """All clients in turns within one process, so that whatever disturbs the machine disturbs all."""
     with Upstream() as upstream:
-        return uvloop.run(_measured(upstream.base_url, rounds, calls))
+        return uvloop.run(_measured(upstream.root, rounds, calls))
 
 
-async def _measured(base_url: str, rounds: int, calls: int) -> list[Row]:
-    provider = OpenAIChat(base_url, "sk-benchmark")
-    async with openai.AsyncOpenAI(base_url=base_url, api_key="sk-benchmark") as sdk:
-        rows = [
-            await _row("plain", (_plain(provider), _forward(provider, False), _sdk_plain(sdk)), rounds, calls),
-            await _row("stream", (_stream(provider), _forward(provider, True), _sdk_stream(sdk)), rounds, calls),
-        ]
-    await provider.close()
+async def _measured(root: str, rounds: int, calls: int) -> list[Row]:
+    rows = []
+    for contest in contests(root):
+        rows += [await _row(contest, kind, rounds, calls) for kind in KINDS]
+        await contest.ours.close()
+        await contest.close()
     return rows
 
 
-async def _row(kind: str, contestants: tuple[Call, Call, Call], rounds: int, calls: int) -> Row:
+async def _row(contest: Contest, kind: str, rounds: int, calls: int) -> Row:
+    contestants = [contest.our_calls()[kind], contest.theirs[kind], *_forwards(contest, kind)]
     times: list[list[float]] = [[] for _ in contestants]
     for call in contestants:
         await _cpu_ms(call, calls // 4)  # connections, caches
     for _ in range(rounds):
         for found, call in zip(times, contestants, strict=True):
             found.append(await _cpu_ms(call, calls))
-    ours, forward, sdk = (statistics.median(found) for found in times)
-    return Row(kind=kind, ours_ms=ours, forward_ms=forward, sdk_ms=sdk, goal_ms=GOALS_MS[kind])
+    ours, theirs, *forward = (statistics.median(found) for found in times)
+    return Row(
+        wire=contest.wire,
+        kind=kind,
+        ours_ms=ours,
+        package=contest.package,
+        package_ms=theirs,
+        part=statistics.median(mine / other for mine, other in zip(times[0], times[1], strict=True)),
+        forward_ms=forward[0] if forward else None,
+    )
 
 
 async def _cpu_ms(call: Call, calls: int) -> float:
@@ -79,61 +82,34 @@ async def _cpu_ms(call: Call, calls: int) -> float:
     return (time.process_time() - started) * 1000 / calls
 
 
-_REQUEST = ModelRequest(model="bench", messages=(Message(role="user", content="freeze John's membership"),))
-_WIRE_MESSAGES: list[Any] = [{"role": "user", "content": "freeze John's membership"}]
 _BODIES = {
-    False: b'{"model":"bench","messages":[{"role":"user","content":"freeze John\'s membership"}]}',
-    True: b'{"model":"bench","stream":true,"messages":[{"role":"user","content":"freeze John\'s membership"}]}',
+    "plain": b'{"model":"bench","messages":[{"role":"user","content":"freeze John\'s membership"}]}',
+    "stream": b'{"model":"bench","stream":true,"messages":[{"role":"user","content":"freeze John\'s membership"}]}',
 }
 
 
-def _plain(provider: OpenAIChat) -> Call:
+def _forwards(contest: Contest, kind: str) -> list[Call]:
+    provider = contest.ours
+    if not isinstance(provider, OpenAIChat) or kind not in _BODIES:
+        return []
+
     async def call() -> None:
-        await provider.complete(_REQUEST)
-
-    return call
-
-
-def _stream(provider: OpenAIChat) -> Call:
-    async def call() -> None:
-        async for _ in provider.stream(_REQUEST):
-            pass
-
-    return call
-
-
-def _forward(provider: OpenAIChat, stream: bool) -> Call:
-    async def call() -> None:
-        async with await provider.forward("POST", "/chat/completions", _BODIES[stream]) as response:
+        async with await provider.forward("POST", "/chat/completions", _BODIES[kind]) as response:
             while await response.content.readany():
                 pass
 
-    return call
-
-
-def _sdk_plain(sdk: openai.AsyncOpenAI) -> Call:
-    async def call() -> None:
-        await sdk.chat.completions.create(model="bench", messages=_WIRE_MESSAGES)
-
-    return call
-
-
-def _sdk_stream(sdk: openai.AsyncOpenAI) -> Call:
-    async def call() -> None:
-        async for _ in await sdk.chat.completions.create(model="bench", messages=_WIRE_MESSAGES, stream=True):
-            pass
-
-    return call
+    return [call]
 
 
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run(rounds=3) if "--quick" in arguments else run()
-    print("CPU of one model call, ms (median)")
-    print(f"{'':<10}{'toolcaddie':>12}{'raw forward':>13}{'openai SDK':>12}{'SDK / ours':>12}{'goal':>8}")
+    print(f"CPU of one model call, ms (median); goal: ours at most {GOAL:.2f} of the official package's")
+    print(f"{'wire':<18}{'':<8}{'toolcaddie':>11}{'forwarded':>11}{'official':>10}{'ours / theirs':>15}{'package':>14}")
     for row in rows:
+        forward = "" if row.forward_ms is None else f"{row.forward_ms:.3f}"
         print(
-            f"{row.kind:<10}{row.ours_ms:>12.3f}{row.forward_ms:>13.3f}{row.sdk_ms:>12.2f}{row.ratio:>12.1f}"
-            f"{row.goal_ms:>8.2f}"
+            f"{row.wire:<18}{row.kind:<8}{row.ours_ms:>11.3f}{forward:>11}{row.package_ms:>10.2f}{row.part:>15.2f}"
+            f"{row.package:>14}"
         )
     return rows
 

@@ -1,4 +1,4 @@
-"""A provider that costs next to nothing: canned chat completions, plain or as a stream of 20 events, from its own process.
+"""A provider that costs next to nothing: canned answers of four wires, plain or as a stream, from its own process.
 
 python -m benchmarks.upstream --port 9000
 
@@ -9,55 +9,32 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 from types import TracebackType
 from typing import cast
 
 import uvloop
 
-EVENTS = 20
-"""Events of a stream, without [DONE]."""
+from benchmarks.canned import CANNED
 
-_WORDS = ("The", "membership", "of", "John", "was", "frozen", "until", "the", "end", "of", "the", "month.")
-
-
-def _body(kind: str, choices: list[dict[str, object]], **more: object) -> bytes:
-    head = {"id": "chatcmpl-bench", "object": kind, "created": 1_700_000_000, "model": "bench", "choices": choices}
-    return json.dumps({**head, **more}, separators=(",", ":")).encode()
+_STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-_USAGE = {"prompt_tokens": 120, "completion_tokens": 18, "total_tokens": 138}
-
-
-def _plain() -> bytes:
-    message = {"role": "assistant", "content": " ".join(_WORDS)}
-    body = _body("chat.completion", [{"index": 0, "message": message, "finish_reason": "stop"}], usage=_USAGE)
+def _plain(body: bytes) -> bytes:
     head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     return head.encode() + body
 
 
-def _events() -> Iterator[bytes]:
-    """The 20 events as HTTP chunks: a role, words, a reason, usage; then [DONE]."""
-    deltas: list[dict[str, object]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": f"{_WORDS[i % len(_WORDS)]} "} for i in range(EVENTS - 3)]
-    made = [_chunk([{"index": 0, "delta": delta, "finish_reason": None}]) for delta in deltas]
-    made.append(_chunk([{"index": 0, "delta": {}, "finish_reason": "stop"}]))
-    made.append(_chunk([], usage=_USAGE))
-    for data in (*made, b"[DONE]"):
-        event = b"data: " + data + b"\n\n"
-        yield b"%x\r\n%b\r\n" % (len(event), event)
+def _chunks(events: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The events as HTTP chunks, and the end."""
+    return (*(b"%x\r\n%b\r\n" % (len(event), event) for event in events), b"0\r\n\r\n")
 
 
-def _chunk(choices: list[dict[str, object]], **more: object) -> bytes:
-    return _body("chat.completion.chunk", choices, **more)
-
-
-_PLAIN = _plain()
-_STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
-_STREAM = (*_events(), b"0\r\n\r\n")
+_PLAIN = {ending: _plain(canned.plain) for ending, canned in CANNED.items()}
+_STREAM = {ending: _chunks(canned.events) for ending, canned in CANNED.items()}
+_CHAT = b"/chat/completions"
 _MODELS_BODY = b'{"object":"list","data":[{"id":"bench","object":"model","created":0,"owned_by":"bench"}]}'
 _MODELS = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b" % (
     len(_MODELS_BODY),
@@ -96,17 +73,25 @@ class _Connection(asyncio.Protocol):
     def _answer(self, request: bytes) -> None:
         if request.startswith(b"GET"):
             self._transport.write(_MODELS)
-        elif b'"stream":true' in request or b'"stream": true' in request:
+            return
+        ending = _ending(request)
+        if b'"stream":true' in request or b'"stream": true' in request or ending.startswith(b":stream"):
             self._transport.write(_STREAM_HEAD)
-            self._write_from(0)
+            self._write_from(_STREAM[ending], 0)
         else:
-            self._transport.write(_PLAIN)
+            self._transport.write(_PLAIN[ending])
 
-    def _write_from(self, position: int) -> None:
+    def _write_from(self, stream: Sequence[bytes], position: int) -> None:
         """One event a turn of the loop: written at once they would arrive as one piece, which no model's answer does."""
-        self._transport.write(_STREAM[position])
-        if position + 1 < len(_STREAM) and not self._transport.is_closing():
-            self._loop.call_soon(self._write_from, position + 1)
+        self._transport.write(stream[position])
+        if position + 1 < len(stream) and not self._transport.is_closing():
+            self._loop.call_soon(self._write_from, stream, position + 1)
+
+
+def _ending(request: bytes) -> bytes:
+    """Which answer is wanted; an unknown path is one of chat completions."""
+    path = request.split(b" ", 2)[1].partition(b"?")[0]
+    return next((ending for ending in CANNED if path.endswith(ending)), _CHAT)
 
 
 class Upstream:
@@ -117,7 +102,8 @@ class Upstream:
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
-        self.base_url = f"http://127.0.0.1:{self.port}/v1"
+        self.root = f"http://127.0.0.1:{self.port}"
+        self.base_url = f"{self.root}/v1"
         return self
 
     def __exit__(
