@@ -197,6 +197,8 @@ class StrategyCosts:
 class Comparison:
     """The planner against the cheapest of the others, script by script."""
 
+    ratios: tuple[float, ...]
+    """Of each conversation: the planner's dollars over those of the cheapest other."""
     median: float
     p95: float
     cheapest: Mapping[str, int]
@@ -218,7 +220,7 @@ class CostReport:
     tools: int
     strategies: tuple[StrategyCosts, ...]
     comparison: Comparison | None
-    """None: the planner or all of the others were left out."""
+    """None: the planner was left out, or nobody else missed as little."""
 
 
 def report(model: str, tools: int, found: Mapping[str, Sequence[Conversation]]) -> CostReport:
@@ -252,7 +254,7 @@ def compared(found: Mapping[str, Sequence[Conversation]]) -> Comparison | None:
     """A strategy that misses needed tools is cheap for it. So for each script only those count that missed no more than the
     planner did; sums are of all scripts, and their misses stand beside them."""
     others = {name: conversations for name, conversations in found.items() if name != PLANNED}
-    if PLANNED not in found or not others:
+    if PLANNED not in found:
         return None
     ratios: list[float] = []
     cheapest = dict.fromkeys(others, 0)
@@ -263,13 +265,63 @@ def compared(found: Mapping[str, Sequence[Conversation]]) -> Comparison | None:
         best = min(fair, key=fair.__getitem__)
         cheapest[best] += 1
         ratios.append(ours.bill.dollars / fair[best])
+    if not ratios:
+        return None
     total = _dollars(found[PLANNED])
     return Comparison(
-        median=statistics.median(ratios) if ratios else 0.0,
-        p95=sorted(ratios)[min(int(len(ratios) * 0.95), len(ratios) - 1)] if ratios else 0.0,
+        ratios=tuple(ratios),
+        median=statistics.median(ratios),
+        p95=_p95(ratios),
         cheapest=cheapest,
         beaten={name: total / _dollars(conversations) for name, conversations in others.items()},
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """The planner over all rules and catalogs."""
+
+    median: float
+    p95: float
+    """Of the ratios of every conversation under every rule."""
+    beaten: Mapping[str, float]
+    """For each of the others: the planner's dollars over theirs, where both were played."""
+    least_prefix_kept: float | None
+    """Of the rules and catalogs, where it was least; None: nothing is cached anywhere."""
+    met: int
+    """Pairs of rule and catalog that meet the goals of ratios and sums."""
+    of: int
+
+
+def overall(reports: Sequence[CostReport]) -> Overall | None:
+    """None: the planner was nowhere compared."""
+    compared_ones = [(report, report.comparison) for report in reports if report.comparison is not None]
+    if not compared_ones:
+        return None
+    ratios = [ratio for _, comparison in compared_ones for ratio in comparison.ratios]
+    dollars: dict[str, list[tuple[float, float]]] = {}
+    kept = []
+    for report, _ in compared_ones:
+        costs = {each.strategy: each for each in report.strategies}
+        ours = costs.pop(PLANNED)
+        kept += [] if ours.prefix_kept is None else [ours.prefix_kept]
+        for name, each in costs.items():
+            dollars.setdefault(name, []).append((ours.dollars, each.dollars))
+    return Overall(
+        median=statistics.median(ratios),
+        p95=_p95(ratios),
+        beaten={
+            name: sum(ours for ours, _ in pairs) / sum(theirs for _, theirs in pairs) for name, pairs in dollars.items()
+        },
+        least_prefix_kept=min(kept, default=None),
+        met=sum(comparison.met for _, comparison in compared_ones),
+        of=len(compared_ones),
+    )
+
+
+def _p95(values: Sequence[float]) -> float:
+    """The value that one in twenty is above."""
+    return sorted(values)[min(int(len(values) * 0.95), len(values) - 1)]
 
 
 def _dollars(conversations: Sequence[Conversation]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -15,8 +15,19 @@ from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.evaluation.billing import PriceRule
-from toolcaddie.evaluation.costs import DEFAULT_RULES, PLANNED, STRATEGIES, CostReport, StrategyCosts
+from toolcaddie.evaluation.costs import (
+    DEFAULT_RULES,
+    GOAL_KEPT,
+    GOAL_MEDIAN,
+    GOAL_P95,
+    PLANNED,
+    STRATEGIES,
+    CostReport,
+    StrategyCosts,
+    overall,
+)
 from toolcaddie.evaluation.scripts import MOST_GENERATED, TUNING_SEED, TURNS
+from toolcaddie.settings import Settings
 
 SAMPLE, SAMPLE_SIZE = "gym", 137
 """The sample stands among the generated catalogs: its tools were written by hand."""
@@ -93,8 +104,9 @@ def costs(
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     catalogs = catalogs or (ctx.parent.params.get("catalogs", ()) if ctx.parent else ())
     common = ctx.find_object(Common) or Common()
+    settings = settings_of(common, catalogs=catalogs)
     what = Simulation(
-        catalogs=_catalogs(common, catalogs, sizes),
+        catalogs=_catalogs(settings, catalogs, sizes),
         models=tuple(PriceRule.of(model).model for model in rules or DEFAULT_RULES),
         strategies=strategies,
         scripts=scripts,
@@ -103,39 +115,50 @@ def costs(
     with progress("having conversations") as told:
         reports = simulate(what, done=told)
     if as_json:
-        print_json({"scripts": scripts, "seed": seed, "assumed": ASSUMED, "reports": msgspec.to_builtins(reports)})
+        whole = msgspec.to_builtins(overall(reports))
+        head = {"scripts": scripts, "seed": seed, "assumed": ASSUMED, "overall": whole}
+        print_json({**head, "reports": msgspec.to_builtins(reports)})
         return
+    print_reports(reports, scripts)
+
+
+def _catalogs(settings: Settings, named: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
+    """One's own tools, as one catalog, and those of the sizes."""
+    found: list[Catalog | int] = [evaluated_catalog(settings)] if named else []
+    if sizes is None:
+        sizes = () if named else SIZES
+    return (*found, *(sample() if size == SAMPLE_SIZE else size for size in sizes))
+
+
+def sample() -> Catalog:
+    """The gym's tools."""
+    return evaluated_catalog(Settings(catalogs=(SAMPLE,)))
+
+
+def print_reports(reports: Sequence[CostReport], scripts: int) -> None:
+    """A table for each rule and catalog, what they come to together, and what was assumed."""
     for report in reports:
-        print_report(report, scripts)
+        _print_report(report, scripts)
+    if len(reports) > 1 and (whole := overall(reports)) is not None:
+        click.echo(
+            f"Everything together: {PLANNED} costs {whole.median:.3f} of the cheapest other (median; goal {GOAL_MEDIAN}), "
+            f"{whole.p95:.3f} in one of twenty (goal {GOAL_P95}); {_sums(whole.beaten)} (goal: below 1 of each)"
+        )
+        click.echo(f"Goals of ratios and sums met by {whole.met} of {whole.of} tables")
+        if whole.least_prefix_kept is not None:
+            click.echo(f"Least prefix kept without a reveal: {whole.least_prefix_kept:.1%} (goal {GOAL_KEPT:.0%})")
+        click.echo()
     click.echo(ASSUMED)
 
 
-def _catalogs(common: Common, named: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
-    """One's own tools, as one catalog, and those of the sizes."""
-    found: list[Catalog | int] = []
-    if named:
-        found.append(evaluated_catalog(settings_of(common, catalogs=named)))
-    elif sizes is None:
-        sizes = SIZES
-    found.extend(sample(common) if size == SAMPLE_SIZE else size for size in sizes or ())
-    return tuple(found)
-
-
-def sample(common: Common) -> Catalog:
-    """The gym's tools."""
-    return evaluated_catalog(settings_of(common, catalogs=(SAMPLE,)))
-
-
-def print_report(report: CostReport, scripts: int) -> None:
-    """The strategies of one catalog under one rule, and the planner against the cheapest of the others."""
+def _print_report(report: CostReport, scripts: int) -> None:
     click.echo(f"{counted(report.tools, 'tool')}, {report.model}, {counted(scripts, 'conversation')}")
     columns = ("strategy", "tokens", "$", "$ of all", "read", "misses", "extra requests", "prefix kept", "after reveal")
     print_table(columns, [_row(each) for each in report.strategies], right=columns[1:], spare=("after reveal", "read"))
     if (found := report.comparison) is not None:
-        sums = ", ".join(f"{share:.2f} of {name}" for name, share in found.beaten.items())
         click.echo(
             f"{PLANNED} costs {found.median:.2f} of the cheapest other (median of the conversations), "
-            f"{found.p95:.2f} in one of twenty; all together {sums}"
+            f"{found.p95:.2f} in one of twenty; all together {_sums(found.beaten)}"
         )
     click.echo()
 
@@ -154,8 +177,12 @@ def _row(each: StrategyCosts) -> tuple[str, ...]:
     )
 
 
+def _sums(beaten: Mapping[str, float]) -> str:
+    return ", ".join(f"{share:.3f} of {name}" for name, share in beaten.items())
+
+
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{share:.1%}"
 
 
-__all__ = ["ASSUMED", "SIZES", "costs", "print_report", "sample"]
+__all__ = ["SAMPLE_SIZE", "SIZES", "costs", "print_reports", "sample"]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 
 from toolcaddie.capabilities import CAPABILITIES, Capabilities
@@ -17,6 +18,7 @@ from toolcaddie.evaluation.scripts import generated_catalog, generated_scripts
 from toolcaddie.presets import PRESETS, Preset
 from toolcaddie.run import Budget
 from toolcaddie.runtime import Runtime
+from toolcaddie.telemetry.logs import configure_logging
 
 _CHUNK = 50
 """Scripts of one piece of work: each builds a runtime, which is an index over the catalog."""
@@ -115,7 +117,8 @@ def _shared(pieces: Sequence[_Work], workers: int) -> Iterator[tuple[_Work, _Fou
             yield piece, _worked(piece)
         return
     # Not forked: this process may have threads, and a lock that one of them held would stay locked in the child for good.
-    with ProcessPoolExecutor(min(workers, len(pieces)), mp_context=get_context("spawn")) as pool:
+    context, quiet = get_context("spawn"), partial(configure_logging, level="error")
+    with ProcessPoolExecutor(min(workers, len(pieces)), mp_context=context, initializer=quiet) as pool:
         waiting = {pool.submit(_worked, piece): piece for piece in pieces}
         try:
             for future in as_completed(waiting):
