@@ -29,7 +29,9 @@ class Message:
     is_error: bool = False
     """Of a tool's result: the call went wrong."""
     revealed: tuple[str, ...] = ()
-    """Of a tool's result: tools of the request that it makes known, where definitions are held back until then."""
+    """Tools of the request whose definitions are held back until this message: the wire says so in its provider's way."""
+    shown: tuple[str, ...] = ()
+    """Tools whose schemas the text of this message shows."""
 
     @property
     def text(self) -> str:

@@ -211,6 +211,8 @@ class DeliveryPlan:
     capabilities: Capabilities
     known: Sequence[str] = ()
     """What messages of the conversation have made known behind the array."""
+    referenced: Sequence[str] = ()
+    """Of these, what is held back in the array until such a message."""
     pinned: Sequence[str] = ()
     """What the caller's choice names: it must stand in the array."""
     allowed: Sequence[str] | None = None

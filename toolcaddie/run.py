@@ -193,7 +193,9 @@ class Delivery:
     added: tuple[str, ...] = ()
     """Tools that a message has to make known before the next answer."""
     added_by: AddedBy = "array"
-    """How tools that join from here on are made known."""
+    """How it does that."""
+    later_by: AddedBy = "array"
+    """How tools are made known that join from here on, until prices are looked at again."""
     options: tuple[DeliveryOption, ...] = ()
     """What was weighed, the chosen one first."""
     bill: ExpectedBill | None = None
@@ -287,9 +289,11 @@ class RunState:
     meta: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     """Tools that messages have made known behind the array."""
+    referenced: tuple[str, ...] = ()
+    """Of these, the ones made known by the provider's own means."""
     allowed: tuple[str, ...] | None = None
     """Of what was delivered, what may be called, where the provider masks; None: all."""
-    added_by: AddedBy = "array"
+    later_by: AddedBy = "array"
     """How tools that join are made known."""
     categories: tuple[str, ...] = ()
     """Those a first stage named, for the turn that follows."""

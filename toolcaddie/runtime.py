@@ -34,7 +34,7 @@ from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
-from toolcaddie.engine.reveal import known_from, telling
+from toolcaddie.engine.reveal import known_from, referenced_in, telling
 from toolcaddie.errors import ConfigError, ProviderError, RequestError
 from toolcaddie.events import (
     RequestClassified,
@@ -583,6 +583,7 @@ class Runtime:
                 budget=assembly.preset.budget,
                 capabilities=engine.capabilities,
                 known=known_from(messages),
+                referenced=referenced_in(messages),
                 pinned=forced_names(request.tool_choice),
                 allowed=before.allowed if before else None,
                 called=_called_lately(messages),
@@ -872,8 +873,9 @@ def _first_state(context: RunContext, request: RunRequest, delivery: Delivery, s
         delivered=delivery.tools,
         meta=delivery.meta,
         known=(*known_from(messages), *delivery.added),
+        referenced=(*referenced_in(messages), *(delivery.added if delivery.added_by == "reference" else ())),
         allowed=None if delivery.allowed is None else tuple(n for n in delivery.allowed if n not in delivery.meta),
-        added_by=delivery.added_by,
+        later_by=delivery.later_by,
         categories=said.categories,
         usage=said.usage,
         seconds=said.seconds,

@@ -8,8 +8,9 @@ fits is the array made anew, which the note says.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from toolcaddie.delivery.arrangement import Arrangement, Scene, names
+from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, names
 from toolcaddie.delivery.definitions import Definitions, fits
 from toolcaddie.errors import BudgetError
 from toolcaddie.ports import DeliveryPlan
@@ -74,21 +75,32 @@ def chosen_anew(scene: Scene) -> Arrangement:
 
 
 def appended(scene: Scene) -> Arrangement:
-    """What was sent before and all that the selection adds, in the array: what stands behind it is billed anew."""
-    plan = scene.plan
-    delivery = plan_direct(plan, scene.definitions)
-    new = [sent for sent in delivery.tools if sent.name not in names(plan.delivered)]
-    rebilled = plan.history if new or not delivery.reused else 0
+    """What was sent before and the best of what is new, in the array: what stands behind it is billed anew."""
+    plan, kept = scene.plan, scene.kept
+    known = names(kept)
+    wanted = names(best_new(plan, known | frozenset(plan.known))) | (frozenset(plan.pinned) - known)
+    new = [sent for sent in scene.chosen if sent.name in wanted]
+    tools = [*kept, *new]
+    tokens = scene.meta_tokens + scene.tokens(tools)
+    if not scene.fits(len(plan.meta) + len(tools), tokens):
+        return replace(chosen_anew(scene), rebilled=plan.history)
+    changed = bool(new) or len(kept) < len(plan.delivered)
+    rebilled = plan.history if changed else 0
     new_tokens = scene.tokens(new)
+
+    def make() -> Delivery:
+        note = _note(kept, new, len(plan.delivered) - len(kept))
+        return scene.definitions.delivery("direct", plan, tools, reused=len(kept) == len(plan.delivered), note=note)
+
     return Arrangement(
         name="added by array",
         strategy="direct",
-        tools=len(delivery.definitions),
-        tokens=delivery.tokens,
+        tools=len(plan.meta) + len(tools),
+        tokens=tokens,
         new_tokens=new_tokens,
         rebilled=rebilled,
         expected=scene.outlook.carried(new_tokens) + scene.outlook.rebilled(rebilled),
-        make=lambda: delivery,
+        make=make,
     )
 
 

@@ -58,7 +58,7 @@ class DeliveryPlanner:
         delivery = best.make()
         return replace(
             delivery,
-            added_by=delivery.added_by if delivery.added else later_by,
+            later_by=later_by,
             options=tuple(one.option(outlook) for one in found),
             bill=_bill(plan, best, terms, cold=cold),
         )
@@ -92,7 +92,7 @@ class DeliveryPlanner:
             plan,
             plan.delivered,
             reused=True,
-            deferred=known if settled.added_by == "reference" else (),
+            deferred=[name for name in known if name in plan.referenced],
             note=settled.note,
         )
         shown = self._definitions.tokens(plan, [DeliveredTool(name=name) for name in known])
@@ -100,7 +100,7 @@ class DeliveryPlanner:
         return replace(
             delivery,
             tokens=delivery.tokens + shown,
-            added_by=settled.added_by,
+            later_by=settled.later_by,
             allowed=allowed,
             tokens_all=settled.tokens_all,
         )

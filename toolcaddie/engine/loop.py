@@ -211,7 +211,8 @@ class _Run:
         """The tool array of the next round: what stands in the state, in the form it was sent in."""
         last = self.last_delivery
         sent = (state.delivered, state.meta, state.known, state.allowed)
-        if last is not None and sent == self.last_sent:
+        if last is not None and self.last_sent in ((), sent):  # (): what the state was made of
+            self.last_sent = sent
             return last
         self.last_delivery = self.engine.planner.plan(
             DeliveryPlan(
@@ -222,6 +223,7 @@ class _Run:
                 budget=self.preset.budget,
                 capabilities=self.engine.capabilities,
                 known=state.known,
+                referenced=state.referenced,
                 allowed=state.allowed,
                 settled=last,
             )
@@ -397,13 +399,13 @@ class _Run:
 
     def shown(self, result: ToolResult, state: RunState) -> ToolResult:
         """The result with the schemas of what it reveals, where these are shown as text."""
-        if state.added_by != "text" or state.allowed is not None or not isinstance(result.effect, Reveal):
+        if state.later_by != "text" or state.allowed is not None or not isinstance(result.effect, Reveal):
             return result
         tools = [tool for name in result.effect.names if (tool := self.context.view.get(name)) is not None]
         return replace(result, content=f"{result.content}\n{schemas(tools)}")
 
     def scene(self, state: RunState) -> MetaScene:
-        budget, behind = self.preset.budget, state.added_by != "array" and state.allowed is None
+        budget, behind = self.preset.budget, state.later_by != "array" and state.allowed is None
         if behind:
             most = MOST_REVEALED if budget.max_tools is None else min(budget.max_tools, MOST_REVEALED)
             budget = replace(budget, max_tools=most)

@@ -32,17 +32,23 @@ def with_effect(state: RunState, result: ToolResult) -> RunState:
         missing = tuple(tool for tool in added if tool.name not in sent)
         allowed = tuple(dict.fromkeys((*state.allowed, *reveal.names)))
         return replace(state, allowed=allowed, delivered=(*state.delivered, *missing))
-    if state.added_by != "array":
-        return replace(state, known=tuple(dict.fromkeys((*state.known, *reveal.names))))
+    if state.later_by != "array":
+        known = tuple(dict.fromkeys((*state.known, *reveal.names)))
+        told = reveal.names if state.later_by == "reference" else ()
+        return replace(state, known=known, referenced=tuple(dict.fromkeys((*state.referenced, *told))))
     return replace(state, delivered=added if reveal.replace else (*state.delivered, *added))
 
 
 def result_message(call: ToolCall, result: ToolResult, state: RunState) -> Message:
     """A call's result as the model reads it."""
-    behind = state.added_by != "array" and state.allowed is None
-    revealed = result.effect.names if behind and isinstance(result.effect, Reveal) else ()
+    names = result.effect.names if state.allowed is None and isinstance(result.effect, Reveal) else ()
     return Message(
-        role="tool", tool_call_id=call.id, content=result.content, is_error=result.is_error, revealed=revealed
+        role="tool",
+        tool_call_id=call.id,
+        content=result.content,
+        is_error=result.is_error,
+        revealed=names if state.later_by == "reference" else (),
+        shown=names if state.later_by == "text" else (),
     )
 
 
@@ -56,6 +62,11 @@ def callable_now(state: RunState) -> tuple[DeliveredTool, ...]:
 
 def known_from(messages: Iterable[Message]) -> tuple[str, ...]:
     """The tools that a conversation's messages have made known, in order."""
+    return tuple(dict.fromkeys(name for message in messages for name in (*message.revealed, *message.shown)))
+
+
+def referenced_in(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Of these, the ones made known by the provider's own means."""
     return tuple(dict.fromkeys(name for message in messages for name in message.revealed))
 
 
@@ -64,7 +75,7 @@ def telling(tools: Sequence[Tool], by: AddedBy) -> Message:
     named = tuple(tool.name for tool in tools)
     if by == "reference":
         return Message(role="system", content="", revealed=named)
-    return Message(role="system", content=f"More tools that may fit:\n{schemas(tools)}", revealed=named)
+    return Message(role="system", content=f"More tools that may fit:\n{schemas(tools)}", shown=named)
 
 
 def schemas(tools: Iterable[Tool]) -> str:

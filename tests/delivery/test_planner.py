@@ -1,0 +1,225 @@
+"""What a conversation is sent from turn to turn, and what the planner says it costs: through the runtime, as a caller sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from toolcaddie import Message, RunRequest, Runtime
+from toolcaddie.capabilities import CacheRule, Capabilities, Prices
+from toolcaddie.events import ToolsDelivered
+from toolcaddie.message import ModelRequest
+from toolcaddie.presets import preset
+from toolcaddie.run import Delivery
+from toolcaddie.samples import gym
+from toolcaddie.testing import ScriptedProvider, call, say
+
+pytestmark = pytest.mark.anyio
+
+PRICES = Prices(input=3.0, cached=0.3, written=3.75, output=15.0)
+CACHE = CacheRule(kind="automatic", minimum=100, lifetime=300.0)
+PLAIN = Capabilities(cache=CACHE, prices=PRICES)
+NATIVE = Capabilities(cache=CACHE, prices=PRICES, deferral="additions")
+RESULTS_ONLY = Capabilities(cache=CACHE, prices=PRICES, deferral="references")
+MASKED = Capabilities(cache=CACHE, prices=PRICES, mask="allowed_tools", tool_cap=None)
+UNCACHED = Capabilities(prices=PRICES)
+
+LONG = "words that make a conversation long " * 600
+
+
+@dataclass
+class Conversation:
+    """A caller with a conversation of its own: says something, and keeps what came back."""
+
+    capabilities: Capabilities
+    script: Sequence[Any] | Callable[[ModelRequest], Any]
+    mode: str = "auto"
+    now: float = 1_000.0
+    messages: list[Message] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.provider = ScriptedProvider(self.script)
+        self.runtime = Runtime(
+            provider=self.provider,
+            sources=[gym.source()],
+            preset=replace(preset("default"), delivery=self.mode),  # type: ignore[arg-type]
+            capabilities=[self.capabilities],
+            clock=lambda: self.now,
+        )
+
+    async def say(self, text: str, *, after: float = 10.0, **options: Any) -> str:
+        self.now += after
+        self.messages.append(Message(role="user", content=text))
+        request = RunRequest(messages=tuple(self.messages), conversation="c1", **options)
+        seen: list[Delivery] = []
+        answer = ""
+        async for event in self.runtime.stream(request):
+            if isinstance(event, ToolsDelivered):
+                seen.append(event.delivery)
+            if hasattr(event, "result") and hasattr(event.result, "messages"):
+                self.messages += event.result.messages
+                answer = event.result.text
+        self.deliveries.append(seen[0])
+        return answer
+
+    def tools(self, request: int) -> list[str]:
+        """The names of an array, as the provider was sent it."""
+        return [tool["function"]["name"] for tool in self.provider.requests[request].tools]
+
+
+FREEZE, PAY = "freeze John's membership", "which salaries are pending this month?"
+
+
+async def test_a_short_conversation_gets_new_tools_in_its_array() -> None:
+    talk = Conversation(PLAIN, [say("done"), say("none")])
+    await talk.say(FREEZE)
+    await talk.say(PAY)
+    first, second = talk.tools(0), talk.tools(1)
+    assert "get_pending_salaries" not in first
+    assert second[: len(first)] == first
+    assert "get_pending_salaries" in second
+
+
+async def test_a_long_conversation_keeps_its_array_and_is_shown_new_tools_behind_it() -> None:
+    paid = call("execute_tool", {"tool_name": "get_pending_salaries", "arguments": {}})
+    talk = Conversation(PLAIN, [say(LONG), paid, say("nobody")])
+    await talk.say(FREEZE)
+    assert await talk.say(PAY) == "nobody"
+    assert talk.tools(1) == talk.tools(0) == talk.tools(2)
+    shown = talk.provider.requests[1].messages[-1]
+    assert shown.role == "system"
+    assert "get_pending_salaries" in shown.shown
+    assert not talk.provider.requests[1].deferred
+    assert '"name":"get_pending_salaries"' in shown.text
+    assert "execute_tool" in shown.text
+
+
+async def test_what_was_shown_stays_where_it_was_in_the_turns_that_follow() -> None:
+    talk = Conversation(PLAIN, [say(LONG), say("nobody"), say("thanks")])
+    await talk.say(FREEZE)
+    await talk.say(PAY)
+    await talk.say("and last month?")
+    before, after = talk.provider.requests[1], talk.provider.requests[2]
+    assert tuple(after.messages[: len(before.messages)]) == tuple(before.messages)
+    assert after.tools == before.tools
+    again = [name for message in after.messages[len(before.messages) :] for name in message.shown]
+    assert "get_pending_salaries" not in again
+
+
+async def test_a_provider_with_means_of_its_own_is_told_of_new_tools_by_reference() -> None:
+    talk = Conversation(NATIVE, [say(LONG), call("get_pending_salaries", {}), say("nobody")])
+    await talk.say(FREEZE)
+    assert await talk.say(PAY) == "nobody"
+    request = talk.provider.requests[1]
+    told = request.messages[-1]
+    assert (told.role, told.text) == ("system", "")
+    assert "get_pending_salaries" in told.revealed
+    assert set(told.revealed) == request.deferred
+    shown = [name for name in talk.tools(1) if name not in request.deferred]
+    assert shown == talk.tools(0)
+    assert talk.deliveries[1].strategy == "native"
+
+
+async def test_tools_a_model_asks_for_join_behind_a_long_conversation() -> None:
+    script = [say(LONG), call("request_more_tools", {"query": "pending salaries"}), say("so")]
+    talk = Conversation(PLAIN, script)
+    await talk.say(FREEZE)
+    await talk.say("hm, what about the other thing")
+    assert talk.tools(2) == talk.tools(1)
+    result = talk.provider.requests[2].messages[-1]
+    assert result.role == "tool"
+    assert "get_pending_salaries" in result.shown
+    assert '"name":"get_pending_salaries"' in result.text
+
+
+async def test_where_only_results_can_refer_to_tools_a_turn_begins_with_text() -> None:
+    script = [say(LONG), say("ok"), call("request_more_tools", {"query": "diet plans"}), say("so")]
+    talk = Conversation(RESULTS_ONLY, script)
+    await talk.say(FREEZE)
+    await talk.say(PAY)
+    assert '"name":"get_pending_salaries"' in talk.provider.requests[1].messages[-1].text
+    await talk.say("hm, what about the other thing")
+    request = talk.provider.requests[3]
+    assert request.messages[-1].revealed
+    assert set(request.messages[-1].revealed) <= request.deferred
+
+
+async def test_a_conversation_that_is_no_longer_cached_is_chosen_for_anew() -> None:
+    talk = Conversation(PLAIN, [say(LONG), say("none")])
+    await talk.say(FREEZE)
+    await talk.say(PAY, after=301.0)
+    assert "get_pending_salaries" in talk.tools(1)
+    assert talk.tools(1)[: len(talk.tools(0))] != talk.tools(0)
+    assert not talk.provider.requests[1].messages[-1].shown
+
+
+async def test_what_was_called_lately_stays_when_the_array_is_chosen_anew() -> None:
+    talk = Conversation(PLAIN, [call("get_membership_stats", {}), say(LONG), say("none")])
+    await talk.say("membership stats please")
+    await talk.say(PAY, after=301.0)
+    assert {"get_membership_stats", "get_pending_salaries"} <= set(talk.tools(2))
+
+
+async def test_without_a_cache_every_turn_is_chosen_for_anew() -> None:
+    talk = Conversation(UNCACHED, [say(LONG), say("none")])
+    await talk.say(FREEZE)
+    await talk.say(PAY)
+    assert "get_pending_salaries" in talk.tools(1)
+    assert talk.tools(1)[: len(talk.tools(0))] != talk.tools(0)
+
+
+async def test_a_mask_leaves_the_array_alone_and_widens_with_the_conversation() -> None:
+    talk = Conversation(MASKED, [say(LONG), say("none"), say("hm")], mode="masked")
+    await talk.say(FREEZE)
+    await talk.say(PAY)
+    first, second = talk.provider.requests[:2]
+    assert first.tools == second.tools
+    assert first.allowed is not None
+    assert second.allowed is not None
+    assert "get_pending_salaries" not in first.allowed
+    assert set(first.allowed) < set(second.allowed)
+    assert "get_pending_salaries" in second.allowed
+    assert "request_more_tools" in first.allowed
+
+
+async def test_a_tool_the_caller_names_stands_in_the_array_whatever_that_costs() -> None:
+    talk = Conversation(PLAIN, [say(LONG), say("none")])
+    await talk.say(FREEZE)
+    chosen = {"type": "function", "function": {"name": "get_pending_salaries"}}
+    await talk.say(PAY, tool_choice=chosen)
+    assert "get_pending_salaries" in talk.tools(1)
+
+
+async def test_every_delivery_says_what_was_weighed_and_what_it_expects_to_be_billed() -> None:
+    talk = Conversation(PLAIN, [say(LONG), say("none")])
+    await talk.say(FREEZE)
+    await talk.say(PAY)
+    first, second = talk.deliveries
+    assert first.options[0].name == "the selection"
+    assert first.bill is not None
+    assert (first.bill.read, first.bill.plain) == (0, 0)
+    assert [option.name for option in second.options] == ["added by text", "added by array"]
+    chosen, other = second.options
+    assert chosen.expected < other.expected
+    assert other.rebilled > 5_000
+    assert second.bill is not None
+    assert second.bill.read > 5_000 > second.bill.written
+    assert second.bill.dollars == pytest.approx(
+        (second.bill.read * 0.3 + second.bill.written * 3.75) / 1_000_000, rel=1e-6
+    )
+
+
+async def test_the_presets_of_other_systems_grow_their_array_as_those_systems_do() -> None:
+    provider = ScriptedProvider([say(LONG), say("none")])
+    runtime = Runtime(provider=provider, sources=[gym.source()], preset="keyword", capabilities=[NATIVE])
+    first = await runtime.run(RunRequest(messages=(Message(role="user", content=FREEZE),), conversation="c"))
+    asked = (*first.state.messages, Message(role="user", content="pending salary?"))
+    await runtime.run(RunRequest(messages=asked, conversation="c"))
+    before, after = provider.requests
+    assert after.tools[: len(before.tools)] == before.tools
+    assert len(after.tools) > len(before.tools)
+    assert not after.deferred
