@@ -24,6 +24,7 @@ from toolcaddie.message import CallDelta, Force, Message, ModelDelta, ModelReply
 from toolcaddie.providers.forced import Forced
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.providers.retry import Retry
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.testing import Reply, ScriptedUpstream, call, calls, cut, endless, garbage, paced, refuse, say
 from toolcaddie.tool_types import ToolCall
@@ -311,6 +312,25 @@ async def test_where_the_fallback_fails_the_first_ones_words_are_returned_or_the
         with pytest.raises(ToolNotCalledError) as raised:
             await provider.complete(ASKED)
     assert isinstance(raised.value.__cause__, ProviderUnavailableError)
+
+
+@both_ways
+async def test_retries_below_are_among_the_attempts_and_cost_none(stream: bool) -> None:
+    async def at_once(_: float) -> None:
+        return
+
+    async with ScriptedUpstream([refuse(500), say("no"), refuse(429), FOUND]) as upstream:
+        inner = Retry(OpenAIChat(upstream.base_url, "test-key"), sleep=at_once)
+        provider = Forced(inner, attempts=2, capabilities=HONOURS)
+        _, reply = await asked(provider, stream)
+        await provider.close()
+    assert rungs(reply) == [
+        ("plain", "failed"),
+        ("plain", "not_called"),
+        ("required", "failed"),
+        ("required", "answered"),
+    ]
+    assert reply.usage.input_tokens == 200
 
 
 @both_ways
