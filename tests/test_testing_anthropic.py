@@ -76,6 +76,7 @@ def test_a_request_as_it_should_be_is_not_refused() -> None:
         (talk(user({"type": "text", "text": " \n"})), "must contain non-whitespace text"),
         (talk(user({"type": "text", "text": "x", "odd": 1})), "odd: Extra inputs"),
         (talk(user({"type": "image_url"})), "Input tag 'image_url'"),
+        (talk(USER, assistant({"type": "text", "text": "x "})), "cannot end with trailing whitespace"),
         (talk(user(CALL)), "Input tag 'tool_use'"),
         (talk(USER, assistant(RESULT)), "Input tag 'tool_result'"),
         (talk(user({"type": "image", "source": {"type": "url", "url": "http://x"}})), "Only HTTPS"),
@@ -104,6 +105,14 @@ def test_a_request_as_it_should_be_is_not_refused() -> None:
         ({**FINE, "tools": [{**TOOL, "parameters": {}}]}, "parameters: Extra inputs"),
         ({**FINE, "tools": [{"name": "a"}]}, "input_schema: Field required"),
         ({**FINE, "tools": [{"name": "a", "input_schema": {}}]}, "input_schema.type"),
+        (
+            {**FINE, "tools": [{"name": "a", "input_schema": {"type": "object", "anyOf": []}}]},
+            "does not support oneOf, allOf, or anyOf at the top level",
+        ),
+        (
+            {**FINE, "tools": [{"name": "a", "input_schema": {"type": "object", "properties": {"$a": {}}}}]},
+            "Property keys should match pattern",
+        ),
         ({**FINE, "tools": [TOOL, TOOL]}, "Tool names must be unique"),
         ({**FINE, "tools": [{**TOOL, "defer_loading": True}]}, "At least one tool must be non-deferred"),
         (

@@ -597,6 +597,11 @@ async def test_a_model_that_takes_system_messages_in_between_is_given_them_where
     ]
 
 
+async def test_an_answer_to_be_gone_on_with_ends_without_white_space() -> None:
+    body = await sent(replace(HELLO, messages=(USER, Message(role="assistant", content="The answer is "))))
+    assert body["messages"][1] == {"role": "assistant", "content": [{"type": "text", "text": "The answer is"}]}
+
+
 async def test_a_conversation_of_system_messages_alone_is_asked_all_the_same() -> None:
     body = await sent(replace(HELLO, messages=(Message(role="system", content="Write a poem."),)))
     assert body["messages"] == [{"role": "user", "content": [{"type": "text", "text": "(empty message)"}]}]
@@ -720,7 +725,7 @@ async def test_an_error_of_a_tool_is_sent_as_one_and_always_says_something(conte
     assert block["content"]
 
 
-TEXTS = st.sampled_from(["", " ", "hello", "\n", "ä"])
+TEXTS = st.sampled_from(["", " ", "hello", "\n", "ä "])
 IDS = st.sampled_from(["", "c1", "c1", "c2", "bad id", "x" * 80])
 CALLS = st.lists(
     st.builds(
@@ -770,7 +775,7 @@ def test_whatever_was_said_goes_out_as_the_api_takes_it_and_no_result_is_lost(
     wanted = sum(len(message.tool_calls) for message in said)
     assert sum(block["type"] == "tool_use" for block in blocks) == wanted
     assert sum(block["type"] == "tool_result" for block in blocks) == wanted
-    words = [text for message in said if (text := message.text).strip()]
+    words = [text for message in said if (text := message.text.strip())]
     sent_words = body.decode()
     assert all(msgspec.json.encode(text).decode()[1:-1] in sent_words for text in words)
 
@@ -801,6 +806,74 @@ async def test_tools_go_out_in_the_apis_form_encoded_already_or_not() -> None:
         },
         server,
     ]
+
+
+BY_ID = {"properties": {"kind": {"const": "id"}, "id": {"type": "integer"}}, "required": ["kind", "id"]}
+BY_NAME = {"properties": {"kind": {"const": "name"}, "name": {"type": "string"}}, "required": ["kind", "name"]}
+EITHER = {
+    "kind": {"anyOf": [{"const": "id"}, {"const": "name"}]},
+    "id": {"type": "integer"},
+    "name": {"type": "string"},
+}
+
+
+@pytest.mark.parametrize(
+    ("given_schema", "sent_schema"),
+    [
+        (
+            {"type": "object", "oneOf": [BY_ID, BY_NAME], "description": "Who."},
+            {
+                "type": "object",
+                "description": "Who. Needs one of these: kind, id | kind, name.",
+                "properties": EITHER,
+                "required": ["kind"],
+            },
+        ),
+        (
+            {"anyOf": [{"$ref": "#/$defs/A"}, {"$ref": "#/$defs/gone"}, BY_NAME, True], "$defs": {"A": BY_ID}},
+            {
+                "type": "object",
+                "$defs": {"A": BY_ID},
+                "description": "Needs one of these: kind, id | kind, name.",
+                "properties": EITHER,
+                "required": ["kind"],
+            },
+        ),
+        (
+            {
+                "type": "object",
+                "properties": {"id": {"type": "string"}},
+                "required": ["id"],
+                "allOf": [BY_ID, {"if": {}, "then": {}}],
+            },
+            {
+                "type": "object",
+                "properties": {"id": {"type": "string"}, "kind": {"const": "id"}},
+                "required": ["id", "kind"],
+            },
+        ),
+        (
+            {"anyOf": 7, "oneOf": [{"$ref": "#/oneOf/0"}, {"properties": 7, "required": 7}, 7], "required": None},
+            {"type": "object", "properties": {}, "required": None, "description": "Needs one of these: nothing more."},
+        ),
+        (
+            {"type": "object", "properties": {"$top": {}, "name": {}, "x" * 65: {}}, "required": ["name"]},
+            {"type": "object", "properties": {"name": {}}, "required": ["name"]},
+        ),
+    ],
+)
+async def test_parameters_the_api_would_refuse_the_request_for_are_said_otherwise(
+    given_schema: Any, sent_schema: Any
+) -> None:
+    body = await sent(replace(HELLO, tools=(tool("a", parameters=given_schema),)))
+    assert body["tools"][0]["input_schema"] == sent_schema
+
+
+async def test_a_parameter_that_must_be_given_stays_and_the_provider_names_it() -> None:
+    schema = {"type": "object", "properties": {"$top": {}}, "required": ["$top"]}
+    async with wired([]) as (provider, _):
+        with pytest.raises(ProviderRejectedError, match="Property keys should match pattern"):
+            await provider.complete(replace(HELLO, tools=(tool("a", parameters=schema),)))
 
 
 @pytest.mark.parametrize(

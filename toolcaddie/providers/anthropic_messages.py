@@ -114,6 +114,11 @@ class _Turns:
         self._close_turn()
         if not self._messages or self._messages[0]["role"] != "user":
             self._messages.insert(0, {"role": "user", "content": [_text(_NOTHING_SAID)]})
+        last = self._messages[-1]["content"]
+        if (
+            self._messages[-1]["role"] == "assistant" and last[-1]["type"] == _TEXT
+        ):  # to be gone on with, so nothing trails
+            last[-1] = {**last[-1], "text": last[-1]["text"].rstrip()}
         return self._messages
 
     # ---------------------------------------------------------------- the user's turn

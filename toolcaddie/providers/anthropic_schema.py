@@ -1,8 +1,10 @@
-"""The JSON Schema that Anthropic's structured output takes: closed objects, and no bounds it does not know."""
+"""The JSON Schemas that Anthropic's API takes: of a tool's parameters one plain object, of an answer closed objects without
+bounds it does not know. One schema it refuses fails the whole request, so what it would refuse is said otherwise."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +18,81 @@ _UNKNOWN = frozenset(
 """Keywords the API refuses. The model is told them in the description instead; who asked checks the answer anyway."""
 _NAMED = frozenset({"properties", "$defs", "definitions"})
 """Keywords whose value is schemas by name."""
+_COMBINED = ("allOf", "anyOf", "oneOf")
+_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
+_MAX_STEPS = 8
+"""References to references that are followed."""
 _NOT_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required"})
+
+
+def input_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The parameters of a tool. Where they are a choice of several objects, one object that has room for each, with the choice
+    in its description; optional parameters under names that the API refuses are left out, for nobody could give them.
+
+    Looser than what was said, never tighter: calls are checked against the tool's own schema.
+    """
+    made = {"type": "object", **schema}
+    if any(keyword in schema for keyword in _COMBINED):
+        made = _one_object(made)
+    given = made.get("properties")
+    if isinstance(given, Mapping) and not all(map(_KEY.match, given)):
+        needed = _required(made)
+        made["properties"] = {name: each for name, each in given.items() if _KEY.match(name) or name in needed}
+    return made
+
+
+def _one_object(schema: dict[str, Any]) -> dict[str, Any]:
+    made = {name: value for name, value in schema.items() if name not in _COMBINED}
+    own = _properties(made)
+    found: dict[str, list[Any]] = {}
+    needed = _required(made)
+    for keyword in _COMBINED:
+        parts = list(_parts(schema, keyword))
+        for part in parts:
+            for name, each in _properties(part).items():
+                if name not in own and each not in found.setdefault(name, []):
+                    found[name].append(each)
+        sets = [_required(part) for part in parts]
+        if keyword == "allOf":
+            needed += [name for each in sets for name in each]
+        elif sets:
+            needed += [name for name in sets[0] if all(name in each for each in sets)]
+            choices = " | ".join(", ".join(each) or "nothing more" for each in sets)
+            made["description"] = " ".join(filter(None, (made.get("description"), f"Needs one of these: {choices}.")))
+    joined = {name: each[0] if len(each) == 1 else {"anyOf": each} for name, each in found.items()}
+    made["properties"] = {**own, **joined}
+    if needed:
+        made["required"] = list(dict.fromkeys(needed))
+    return made
+
+
+def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = schema.get("properties")
+    return found if isinstance(found, Mapping) else {}
+
+
+def _required(schema: Mapping[str, Any]) -> list[str]:
+    found = schema.get("required")
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list | tuple) else []
+
+
+def _parts(schema: Mapping[str, Any], keyword: str) -> Iterator[Mapping[str, Any]]:
+    """The schemas that a keyword combines, references within the whole followed."""
+    parts = schema.get(keyword)
+    for part in parts if isinstance(parts, list | tuple) else ():
+        for _ in range(_MAX_STEPS):
+            reference = part.get("$ref") if isinstance(part, Mapping) else None
+            if not isinstance(reference, str) or not reference.startswith("#/"):
+                break
+            part = _at(schema, reference[2:])
+        if isinstance(part, Mapping):
+            yield part
+
+
+def _at(schema: Any, path: str) -> Any:
+    for step in path.split("/"):
+        schema = schema.get(step) if isinstance(schema, Mapping) else None
+    return schema
 
 
 def output_schema(schema: Any) -> Any:

@@ -13,7 +13,7 @@ import msgspec
 from toolcaddie.errors import RequestError
 from toolcaddie.message import ModelRequest
 from toolcaddie.providers.anthropic_messages import THINKING, Block, Conversation, conversation
-from toolcaddie.providers.anthropic_schema import output_schema
+from toolcaddie.providers.anthropic_schema import input_schema, output_schema
 from toolcaddie.tool_types import JsonObject
 
 _KEPT_TOOLS = 20_000
@@ -154,7 +154,7 @@ def _function(function: Mapping[str, Any]) -> dict[str, Any]:
     if function.get("description"):
         made["description"] = function["description"]
     schema = function.get("parameters") or _NO_PARAMETERS
-    made["input_schema"] = {"type": "object", **schema} if isinstance(schema, Mapping) else schema
+    made["input_schema"] = input_schema(schema) if isinstance(schema, Mapping) else schema
     if function.get("strict") is True:
         made["strict"] = True
     return made

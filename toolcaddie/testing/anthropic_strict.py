@@ -40,6 +40,7 @@ _UNBOUNDED = frozenset(
 _MAX_MARKS = 4
 _MIN_BUDGET = 1024
 _ID = re.compile(r"[a-zA-Z0-9_-]+\Z")
+_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 
 
@@ -193,6 +194,10 @@ def _tool(tool: Any, where: str) -> Iterator[str]:
         yield f"{where}.custom.input_schema: Field required"
     elif schema.get("type") != "object":
         yield f"{where}.custom.input_schema.type: Input should be 'object'"
+    elif any(keyword in schema for keyword in ("oneOf", "allOf", "anyOf")):
+        yield (f"{where}.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level")
+    elif not all(_KEY.match(name) for name in schema.get("properties") or ()):
+        yield (f"{where}.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'")
 
 
 def _tool_choice(body: Body, _: Terms) -> Iterator[str]:
@@ -251,8 +256,11 @@ def _turns(body: Body, terms: Terms) -> Iterator[str]:
             yield f"messages.{place}.content: Input should be a valid list"
         if not content:
             yield f"messages.{place}: all messages must have non-empty content"
-        for index, block in enumerate(blocks_of(message)):
+        blocks = blocks_of(message)
+        for index, block in enumerate(blocks):
             yield from _block(block, str(role), f"messages.{place}.content.{index}")
+        if message is messages[-1] and role == "assistant" and blocks[-1].get("text", "x")[-1].isspace():
+            yield "messages: final assistant content cannot end with trailing whitespace"
 
 
 def _mid_system(messages: Sequence[Any], place: int, terms: Terms) -> Iterator[str]:
