@@ -7,6 +7,7 @@ a stream of partial answers without a closing event.
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -67,7 +68,7 @@ def request_body(request: ModelRequest, *, model: str, author: str) -> bytes:
 class _Function(msgspec.Struct):
     name: str
     description: str | None = None
-    parameters: msgspec.Raw | None = None
+    parameters: msgspec.Raw = msgspec.Raw()
 
 
 class _Definition(msgspec.Struct):
@@ -101,9 +102,8 @@ def _of_bytes(tool: msgspec.Raw) -> JsonObject | None:
     if function is None:
         _refuse_typed(read.type)
         return None
-    schema = function.parameters
-    known = schema is not None and bytes(schema) not in (b"null", b"{}")
-    return _declaration(function.name, function.description, schema if known else None)
+    schema = None if bytes(function.parameters) in (b"", b"null", b"{}") else function.parameters
+    return _declaration(function.name, function.description, schema)
 
 
 def _of_mapping(tool: JsonObject) -> JsonObject | None:
@@ -241,6 +241,7 @@ _STATUSES = {
 }
 _PLAIN_TEXT = ({"text"}, {"text", "thought"})
 _LONGEST_WAIT = 86_400.0
+_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)s")
 
 
 def reply_from_wire(body: bytes, *, who: str, author: str = "") -> ModelReply:
@@ -293,7 +294,7 @@ class Gathering:
 
     def end(self) -> None:
         """The body has ended. Raises `ProviderProtocolError` when the stream was cut before its reason to finish."""
-        if self._finish is None and not self._blocked:
+        if self._answered and self._finish is None:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
         self.done = True
 
@@ -479,11 +480,9 @@ def retry_delay(body: bytes) -> float | None:
     """Seconds to wait, a day at most, as an error body says them ("36s"); None: it does not."""
     for detail in _details(body):
         said = detail.get("retryDelay")
-        if isinstance(said, str) and said.endswith("s") and said[:-1].replace(".", "", 1).isascii():
-            try:
-                return min(max(0.0, float(said[:-1])), _LONGEST_WAIT)
-            except ValueError:
-                continue
+        found = _SECONDS.fullmatch(said) if isinstance(said, str) else None
+        if found is not None:
+            return min(float(found[1]), _LONGEST_WAIT)
     return None
 
 

@@ -53,6 +53,24 @@ _TOOLS = frozenset(
         *("computerUse", "mcpServers", "googleSearchRetrieval"),
     }
 )
+_THINKING = frozenset({"includeThoughts", "thinkingBudget", "thinkingLevel"})
+_CALL = frozenset({"id", "name", "args"})
+_RESPONSE = frozenset({"id", "name", "response", "parts", "scheduling", "willContinue"})
+_BLOB = frozenset({"mimeType", "data", "displayName"})
+_CALLING = frozenset({"mode", "allowedFunctionNames"})
+_FIELDS = frozenset(
+    {
+        *(_BODY | _CONFIG.keys() | _DATA.keys() | _BESIDE_DATA | _DECLARED | _TOOLS | _THINKING | _CALL | _RESPONSE),
+        *(_BLOB | _CALLING | {"functionCallingConfig", "fileUri", "role", "parts"}),
+    }
+)
+_AS_IT_IS = frozenset(
+    {
+        *("args", "response", "parameters", "parametersJsonSchema", "responseSchema", "responseJsonSchema"),
+        *("partMetadata", "labels"),
+    }
+)
+"""What these hold is the client's own: no names in it are the provider's."""
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED")
 _JSON = "application/json"
 
@@ -89,11 +107,27 @@ def fault_of(body: Any, *, model: str, signed: Signatures) -> str | None:
     """What a strict provider says with status 400; None: the request is fine."""
     if not isinstance(body, dict):
         return "Invalid JSON payload received. Expected an object."
-    asked = _Asked(body, signs(model), signed)
+    asked = _Asked(_camelled(body), signs(model), signed)
     for check in _CHECKS:
         for fault in check(asked):
             return fault
     return None
+
+
+def _camelled(value: Any) -> Any:
+    """With the names in camel case: the provider takes either, and its own package mixes them."""
+    if isinstance(value, list):
+        return [_camelled(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named = {_camel(name): each for name, each in value.items()}
+    return {name: each if name in _AS_IT_IS else _camelled(each) for name, each in named.items()}
+
+
+def _camel(name: str) -> str:
+    first, *more = name.split("_")
+    made = first + "".join(map(str.capitalize, more))
+    return made if made in _FIELDS else name
 
 
 def _fields(asked: _Asked) -> Iterator[str]:
@@ -146,9 +180,7 @@ def _json_mode(asked: _Asked, config: dict[str, Any]) -> Iterator[str]:
 
 
 def _thinking(asked: _Asked, thinking: dict[str, Any]) -> Iterator[str]:
-    yield from _unknown(
-        thinking, {"includeThoughts", "thinkingBudget", "thinkingLevel"}, "generation_config.thinking_config"
-    )
+    yield from _unknown(thinking, _THINKING, "generation_config.thinking_config")
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         yield "You can only set only one of thinking budget and thinking level."
     if "thinkingLevel" in thinking and not asked.signs:
@@ -201,7 +233,7 @@ def _part(part: Any, role: str, where: str) -> Iterator[str]:
 
 
 def _blob(blob: dict[str, Any], where: str) -> Iterator[str]:
-    yield from _unknown(blob, {"mimeType", "data", "displayName"}, where)
+    yield from _unknown(blob, _BLOB, where)
     if not isinstance(blob.get("mimeType"), str) or "/" not in blob["mimeType"]:
         yield f"* GenerateContentRequest.{where}.inline_data.mime_type: must be specified"
     try:
@@ -211,7 +243,7 @@ def _blob(blob: dict[str, Any], where: str) -> Iterator[str]:
 
 
 def _call(call: dict[str, Any], role: str, where: str) -> Iterator[str]:
-    yield from _unknown(call, {"id", "name", "args"}, f"{where}.function_call")
+    yield from _unknown(call, _CALL, f"{where}.function_call")
     if role != "model":
         yield "Please ensure that function calls are in turns of role model."
     if not call.get("name"):
@@ -221,9 +253,7 @@ def _call(call: dict[str, Any], role: str, where: str) -> Iterator[str]:
 
 
 def _response(response: dict[str, Any], role: str, where: str) -> Iterator[str]:
-    yield from _unknown(
-        response, {"id", "name", "response", "parts", "scheduling", "willContinue"}, f"{where}.function_response"
-    )
+    yield from _unknown(response, _RESPONSE, f"{where}.function_response")
     if role != "user":
         yield "Please ensure that function responses are in turns of role user."
     if not response.get("name"):
@@ -345,7 +375,7 @@ def _tool_config(asked: _Asked) -> Iterator[str]:
     config = (asked.body.get("toolConfig") or {}).get("functionCallingConfig")
     if config is None:
         return
-    yield from _unknown(config, {"mode", "allowedFunctionNames"}, "tool_config.function_calling_config")
+    yield from _unknown(config, _CALLING, "tool_config.function_calling_config")
     mode, allowed = config.get("mode"), config.get("allowedFunctionNames") or []
     if mode not in _MODES:
         yield f"Invalid value at 'tool_config.function_calling_config.mode': {mode!r}"
