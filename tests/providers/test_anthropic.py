@@ -1075,20 +1075,26 @@ async def test_the_cache_is_told_the_ends_of_tools_system_and_the_last_two_turns
     assert "message 2.0" in marks(before), "what the last request marked is marked again, so it is found"
 
 
-@pytest.mark.parametrize("how", ["part", "tool", "param"])
+@pytest.mark.parametrize("how", ["part", "result", "tool", "param"])
 async def test_who_marks_what_to_cache_itself_is_left_to_it(how: str) -> None:
     mark = {"type": "ephemeral", "ttl": "1h"}
-    content: Any = ({"type": "text", "text": "hi", "cache_control": mark},) if how == "part" else "hi"
+    marked: Any = ({"type": "text", "text": "hi", "cache_control": mark},)
+    content = marked if how == "part" else "hi"
     own = {"name": "own", "input_schema": SCHEMA, **({"cache_control": mark} if how == "tool" else {})}
     request = ModelRequest(
         model=MODEL,
-        messages=(Message(role="user", content=content),),
+        messages=(
+            USER,
+            asks(("c1", "own")),
+            result("c1", marked if how == "result" else "ok"),
+            Message(role="user", content=content),
+        ),
         tools=(own, FREEZE),
         params={"cache_control": mark} if how == "param" else {},
         cache=True,
     )
     body = await sent(request)
-    assert marks(body) == {"part": ["message 0.0"], "tool": ["tool own"], "param": []}[how]
+    assert marks(body) == {"part": ["message 2.1"], "result": [], "tool": ["tool own"], "param": []}[how]
 
 
 # ---------------------------------------------------------------- parameters

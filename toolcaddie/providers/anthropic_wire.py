@@ -27,7 +27,7 @@ _NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
 _MEANINGLESS = frozenset(
     {
         *("stream", "stream_options"),  # whether it is streamed is ours to say, and usage always comes
-        *("store", "prediction", "seed"),  # wishes of which no answer depends, and which the API has no word for
+        *("store", "prediction", "seed"),  # wishes that no answer depends on, and that the API has no word for
         *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is told by marks instead
         "parallel_tool_calls",  # part of the choice
     }
@@ -332,7 +332,12 @@ def _is_marked(body: Block, tools: Sequence[Tool]) -> bool:
     if "cache_control" in body or any("cache_control" in tool.keys for tool in tools):
         return True
     blocks = [*body.get("system", ()), *(block for message in body["messages"] for block in message["content"])]
-    return any("cache_control" in block for block in blocks)
+    return any(map(_has_mark, blocks))
+
+
+def _has_mark(block: Block) -> bool:
+    inside = block.get("content")
+    return "cache_control" in block or (isinstance(inside, list) and any("cache_control" in part for part in inside))
 
 
 def _mark_prefix(said: Conversation) -> None:
