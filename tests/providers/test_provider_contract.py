@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
+from toolcaddie import Runtime, tool
+from toolcaddie.errors import ProviderError
+from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.openai_responses import OpenAIResponses
-from toolcaddie.testing import CHAT
+from toolcaddie.testing import CHAT, ScriptedUpstream, call, calls, say
 from toolcaddie.testing.anthropic import AnthropicWire
 from toolcaddie.testing.gemini import GeminiWire
-from toolcaddie.testing.provider_contract import CHECKS, Check, Subject, check_switch
+from toolcaddie.testing.provider_contract import CHECKS, Check, ContractError, Subject, check_all, check_switch
 from toolcaddie.testing.responses import ResponsesWire
 
 pytestmark = pytest.mark.anyio
@@ -47,3 +53,154 @@ async def test_two_providers_take_turns_without_losing_a_call_or_a_result(
     first: Subject, second: Subject, stream: bool
 ) -> None:
     await check_switch(first, replace(second, model="gpt-other"), stream=stream)
+
+
+# ---------------------------------------------------------------- the same through the loop
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
+@pytest.mark.parametrize("subject", SUBJECTS, ids=str)
+async def test_the_loop_carries_thinking_and_calls_through_three_rounds(subject: Subject, stream: bool) -> None:
+    """Four calls at once finish in reverse, two of them under one id; each result goes back to its call, in call order."""
+    done = [asyncio.Event() for _ in range(5)]
+    done[4].set()
+
+    @tool(read_only=True)
+    async def look(place: int) -> str:
+        """Look at one place."""
+        await done[place + 1].wait()
+        done[place].set()
+        return f"seen-{place} there"
+
+    four = calls(
+        *(("look", {"place": place}) for place in range(4)), ids=("same", "same", "c", "d"), text="All at once."
+    )
+    script = [
+        replace(call("look", {"place": 3}), reasoning="First one."),
+        replace(four, reasoning="Now all."),
+        replace(say("Done."), reasoning="That was it."),
+    ]
+    async with ScriptedUpstream(script, wire=subject.wire()) as upstream, asyncio.timeout(20):
+        provider = subject.provider(upstream.base_url, "test-key")
+        runtime = Runtime(provider=provider, sources=[look], model="gpt-test")
+        asked: dict[str, Any] = {"params": {"reasoning_effort": "low"}}
+        if stream:
+            events = [event async for event in runtime.stream("Look everywhere.", **asked)]
+            assert getattr(events[-1], "status", "done") == "done"
+        else:
+            result = await runtime.run("Look everywhere.", **asked)
+            assert (result.text, len(result.tool_calls)) == ("Done.", 5)
+        await runtime.close()
+        await provider.close()
+    assert upstream.refusals == []
+    sent = upstream.requests[-1].raw.decode()
+    assert [sent.count(f"seen-{place} there") for place in range(4)] == [1, 1, 1, 2]
+    places = [sent.rindex(f"seen-{place} there") for place in range(4)]
+    assert places == sorted(places)
+
+
+# ---------------------------------------------------------------- the contract itself
+
+
+class Wrapped:
+    """A provider that is right, for others to spoil."""
+
+    def __init__(self, base_url: str, key: str) -> None:
+        self.inner = OpenAIChat(base_url, key)
+        self.name = self.inner.name
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return self.spoilt(await self.inner.complete(request))
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        async for item in self.inner.stream(request):
+            yield self.spoilt(item) if isinstance(item, ModelReply) else item
+
+    def spoilt(self, reply: ModelReply) -> ModelReply:
+        return reply
+
+    async def models(self) -> Any:
+        return await self.inner.models()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+class LosesACall(Wrapped):
+    def spoilt(self, reply: ModelReply) -> ModelReply:
+        message = reply.message
+        return replace(reply, message=replace(message, tool_calls=message.tool_calls[:3]))
+
+
+class SwapsCalls(Wrapped):
+    def spoilt(self, reply: ModelReply) -> ModelReply:
+        message = reply.message
+        return replace(reply, message=replace(message, tool_calls=message.tool_calls[::-1]))
+
+
+class ForgetsTheCache(Wrapped):
+    def spoilt(self, reply: ModelReply) -> ModelReply:
+        return replace(reply, usage=replace(reply.usage, cached_tokens=0))
+
+
+class RaisesWhatItLikes(Wrapped):
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        try:
+            return await super().complete(request)
+        except ProviderError as error:
+            raise KeyError("choices") from error
+
+
+class AsksAgainOnTheSly(Wrapped):
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        try:
+            return await super().complete(request)
+        except ProviderError:
+            return await super().complete(request)
+
+
+class AnswersWhateverHappens(Wrapped):
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        try:
+            async for item in super().stream(request):
+                yield item
+        except ProviderError:
+            yield ModelReply(message=Message(role="assistant", content="Sorry?"))
+
+
+class DropsAResult(Wrapped):
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        texts = {"added well": "", "said-three": "", "result-0 is there": ""}
+        kept = [
+            replace(each, content=texts.get(each.text, each.content)) if each.role == "tool" else each
+            for each in request.messages
+        ]
+        return await super().complete(replace(request, messages=kept))
+
+
+FOUND: Mapping[type[Wrapped], str] = {
+    LosesACall: "four parallel calls arrive in order under ids of their own, plain",
+    SwapsCalls: "four parallel calls arrive in order under ids of their own, streamed",
+    ForgetsTheCache: "tokens are counted with those of the cache among the input, plain",
+    RaisesWhatItLikes: "each status is an error of its kind, plain",
+    AsksAgainOnTheSly: "a failure leaves the provider as it was, plain",
+    AnswersWhateverHappens: "an answer that is cut is an error or whole, streamed",
+    DropsAResult: "an error of a tool reaches the model in words, plain",
+}
+
+
+@pytest.mark.parametrize("wrong", FOUND, ids=lambda wrong: wrong.__name__)
+async def test_a_provider_that_breaks_its_promise_is_found_out(wrong: type[Wrapped]) -> None:
+    check = next(check for check in CHECKS if check.name == FOUND[wrong])
+    await check(Subject(name="right", provider=Wrapped, wire=lambda: CHAT))
+    with pytest.raises(ContractError):
+        await check(Subject(name="wrong", provider=wrong, wire=lambda: CHAT))
+
+
+async def test_checking_all_names_every_check_that_failed() -> None:
+    with pytest.raises(ExceptionGroup, match=f"of {len(CHECKS)} checks failed") as raised:
+        await check_all(Subject(name="wrong", provider=ForgetsTheCache, wire=lambda: CHAT))
+    assert [error.__notes__ for error in raised.value.exceptions] == [
+        ["tokens are counted with those of the cache among the input, plain"],
+        ["tokens are counted with those of the cache among the input, streamed"],
+    ]

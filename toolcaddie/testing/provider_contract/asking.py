@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import ProviderRejectedError, RequestError
+from toolcaddie.errors import ProviderError, ProviderRejectedError, RequestError
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.testing.provider_contract.answers import MEANT, TOOLS
 from toolcaddie.testing.provider_contract.subject import (
     Checks,
+    ContractError,
     Subject,
     ask,
     broken,
@@ -105,6 +106,25 @@ async def calls_go_back_under_the_ids_that_the_loop_gave_them(subject: Subject, 
         in_order_and_once(upstream.requests[-1], ["argument-one", "argument-two", "result-0", "result-1"])
 
 
+@CHECKS.both
+async def arguments_that_are_no_json_break_nothing(subject: Subject, stream: bool) -> None:
+    """The caller is shown what the model wrote, where the wire can say it, and answers that it was wrong."""
+    for text in _NO_JSON:
+        async with staged(subject, [call("note", text, call_id="call_1"), say("Again.")]) as (provider, upstream):
+            request = request_of(subject, user("go"), tools=TOOLS)
+            try:
+                first = (await ask(provider, request, stream)).message
+            except ProviderError:
+                continue
+            results = _results(first, "not-understood")
+            await ask(provider, replace(request, messages=(user("go"), first, *results, user("again"))), stream)
+            nothing_refused(upstream)
+            in_order_and_once(upstream.requests[-1], ["not-understood-0"] if results else [])
+
+
+_NO_JSON = ('{"note": ', "[1]", "7", "null", "not json at all", '{"note":"\\ud800"}', '{"note":1e999}', '{"a":1,"a":2}')
+"""Half an object, no object, no JSON, half a character, a number out of range, a name twice."""
+
 _BAD_CALL = ToolCall(id="call with spaces/and slashes: ü", name="add", arguments="{not json")
 _LONG_CALL = ToolCall(id="call_" + "x" * 200, name="find", arguments='{"note":"argument-of-long"}')
 HARD_HISTORIES: dict[str, tuple[Message, ...]] = {
@@ -135,6 +155,16 @@ HARD_HISTORIES: dict[str, tuple[Message, ...]] = {
     "text in parts": (
         Message(role="user", content=({"type": "text", "text": "said-one"}, {"type": "text", "text": "said-two"})),
     ),
+    "text and results in parts": (
+        Message(role="system", content=({"type": "text", "text": "said-one"},)),
+        user("said-two"),
+        Message(
+            role="assistant",
+            content=({"type": "text", "text": "said-three"},),
+            tool_calls=(ToolCall(id="c1", name="add"),),
+        ),
+        Message(role="tool", tool_call_id="c1", content=({"type": "text", "text": "said-four"},)),
+    ),
     "a tool that is no longer sent": (
         user("said-one"),
         Message(role="assistant", tool_calls=(ToolCall(id="c1", name="gone_tool", arguments='{"note":"said-two"}'),)),
@@ -158,6 +188,41 @@ async def conversations_of_every_shape_are_accepted_and_lose_no_word(subject: Su
             for word in said:
                 found = upstream.requests[0].raw.count(word.encode())
                 same(f"how often {word!r} stands in a request with {name}", found, 1)
+
+
+INTERRUPTED: dict[str, tuple[Message, ...]] = {
+    "a call that was never answered": (
+        user("go"),
+        Message(role="assistant", tool_calls=(ToolCall(id="c1", name="add"), ToolCall(id="c2", name="find"))),
+        Message(role="tool", tool_call_id="c2", content="found"),
+        user("Are you there?"),
+    ),
+    "an answer to no call": (user("go"), Message(role="tool", tool_call_id="c1", content="added")),
+    "two answers to one call": (
+        user("go"),
+        Message(role="assistant", tool_calls=(ToolCall(id="c1", name="add"),)),
+        Message(role="tool", tool_call_id="c1", content="added"),
+        Message(role="tool", tool_call_id="c1", content="added again"),
+    ),
+    "a call at the very end": (user("go"), Message(role="assistant", tool_calls=(ToolCall(id="c1", name="add"),))),
+    "a result without an id": (user("go"), Message(role="tool", content="added")),
+    "a result of the old kind": (user("go"), Message(role="function", content="added")),
+    "no message of a user": (Message(role="system", content="Be brief."),),
+    "a message without content": (user("go"), Message(role="assistant"), user("Are you there?")),
+}
+"""Conversations that no API promises to take."""
+
+
+@CHECKS.one
+async def a_broken_conversation_is_mended_or_refused_in_words(subject: Subject) -> None:
+    for name, history in INTERRUPTED.items():
+        async with staged(subject, [say("Fine.")]) as (provider, _):
+            try:
+                await ask(provider, request_of(subject, *history, tools=TOOLS), stream=False)
+            except (RequestError, ProviderRejectedError):
+                continue
+            except Exception as error:
+                raise ContractError(f"a request with {name}: {type(error).__name__}: {error}") from error
 
 
 @CHECKS.one
@@ -246,6 +311,87 @@ async def definitions_that_are_encoded_already_are_sent_too(subject: Subject) ->
         nothing_refused(upstream)
         same("the request", upstream.bodies[1], upstream.bodies[0])
     same("the calls", made(reply), [("note", MEANT)])
+
+
+@CHECKS.one
+async def tools_that_are_held_back_until_a_result_reveals_them_are_accepted_or_refused(subject: Subject) -> None:
+    searched = Message(role="assistant", tool_calls=(ToolCall(id="c1", name="find", arguments='{"note":"mail"}'),))
+    found = replace(result_of(searched.tool_calls[0], "There is send."), revealed=("send",))
+    async with staged(subject, [call("send", MEANT, call_id="c2"), say("Sent.")]) as (provider, upstream):
+        request = request_of(subject, tools=TOOLS, deferred=frozenset({"note", "send"}))
+        said: tuple[Message, ...] = (user("go"), searched, found)
+        try:
+            reply = await ask(provider, replace(request, messages=said), stream=True)
+        except RequestError:
+            return
+        same("the calls", made(reply), [("send", MEANT)])
+        said = (*said, reply.message, *_results(reply.message, "result"))
+        await ask(provider, replace(request, messages=said), stream=False)
+        nothing_refused(upstream)
+
+
+@CHECKS.one
+async def a_schema_of_the_answer_is_sent_or_refused(subject: Subject) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"colour_of_the_answer": {"type": "string"}},
+        "required": ["colour_of_the_answer"],
+        "additionalProperties": False,
+    }
+    async with staged(subject, [say('{"colour_of_the_answer":"red"}')]) as (provider, upstream):
+        try:
+            reply = await ask(provider, request_of(subject, output_schema=schema), stream=False)
+        except RequestError:
+            return
+        nothing_refused(upstream)
+        if "colour_of_the_answer" not in upstream.requests[0].raw.decode():
+            broken("a request that holds the schema", upstream.bodies[0])
+    same("the words", reply.message.text, '{"colour_of_the_answer":"red"}')
+
+
+@CHECKS.one
+async def what_concerns_the_cache_changes_no_answer(subject: Subject) -> None:
+    async with staged(subject, [call("add", MEANT), say("Done.")]) as (provider, upstream):
+        request = request_of(subject, user("go"), tools=TOOLS, cache=True, cache_key="conversation-7")
+        first = (await ask(provider, request, stream=False)).message
+        said = (Message(role="system", content="Be brief."), user("go"), first, *_results(first, "result"))
+        reply = await ask(provider, replace(request, messages=said), stream=True)
+        nothing_refused(upstream)
+    same("the words", reply.message.text, "Done.")
+
+
+_USUAL: tuple[dict[str, Any], ...] = (
+    {"temperature": 0.5},
+    {"top_p": 0.9},
+    {"max_tokens": 77},
+    {"max_completion_tokens": 77},
+    {"stream_options": {"include_usage": True}},
+)
+_NOT_EVERYWHERE: tuple[dict[str, Any], ...] = (
+    {"stop": "END"},
+    {"stop": ["END", "FIN"]},
+    {"parallel_tool_calls": False},
+    {"reasoning_effort": "low"},
+    {"user": "somebody"},
+    {"seed": 7},
+    {"n": 2},
+    {"response_format": {"type": "json_object"}},
+)
+
+
+@CHECKS.both
+async def the_usual_parameters_are_accepted_and_others_too_or_refused_in_words(subject: Subject, stream: bool) -> None:
+    async with staged(subject, lambda _: say("Fine.")) as (provider, upstream):
+        for params in _USUAL:
+            await ask(provider, request_of(subject, tools=TOOLS, params=params), stream)
+            nothing_refused(upstream)
+        for params in _NOT_EVERYWHERE:
+            try:
+                await ask(provider, request_of(subject, tools=TOOLS, params=params), stream)
+            except (RequestError, ProviderRejectedError) as error:
+                name = next(iter(params))
+                if name not in f"{error} {getattr(error, 'param', '')}":
+                    broken(f"an error that names {name}", str(error))
 
 
 @CHECKS.one
