@@ -584,7 +584,7 @@ OUTPUT = {"responseMimeType": "application/json", "responseJsonSchema": SCHEMA}
         ({"topK": 5, "thinkingConfig": {"thinkingBudget": -1}}, {"topK": 5, "thinkingConfig": {"thinkingBudget": -1}}),
         ({"temperature": 1, "generationConfig": {"temperature": 0.1}}, {"temperature": 0.1}),
         (
-            {"parallel_tool_calls": True, "user": "u", "metadata": {}, "stream_options": {}, "prompt_cache_key": "k"},
+            {"parallel_tool_calls": False, "user": "u", "metadata": {}, "stream_options": {}, "prompt_cache_key": "k"},
             None,
         ),
         ({"temperature": None, "stop": None, "seed": None, "reasoning_effort": None}, None),
@@ -636,7 +636,6 @@ async def test_parameters_that_nobody_knows_are_refused_by_the_provider_by_name(
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"parallel_tool_calls": False}, "one call at a time"),
         ({"reasoning_effort": "some"}, "reasoning_effort 'some'"),
         ({"response_format": {"type": "grammar"}}, "response_format 'grammar'"),
         ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format 'json_schema'"),
@@ -1059,6 +1058,7 @@ async def test_a_plain_answer_that_was_cut_is_an_error() -> None:
         (b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"a","willContinue":true}}]}}]}', "in pieces"),
         (b'{"candidates":[{"finishReason":7}]}', "unknown shape.*finishReason"),
         (b'{"candidates":[],"usageMetadata":{"promptTokenCount":"many"}}', "promptTokenCount"),
+        (b'{"candidates":[],"usageMetadata":{"thoughtsTokenCount":-1}}', "thoughtsTokenCount"),
     ],
 )
 @both_ways

@@ -15,9 +15,10 @@ _LEFT_AWAY = frozenset(
         *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache needs no telling
         *("user", "safety_identifier", "metadata"),  # marks for the dashboards of another provider
         *("verbosity", "prediction"),  # wishes about style and speed
+        "parallel_tool_calls",  # the model cannot be held to one call at a time; the loop runs several in their order
     }
 )
-"""Hints of chat completions that mean nothing here, and change nothing of what may be answered."""
+"""Hints of chat completions that mean nothing here."""
 _RENAMED = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -59,21 +60,12 @@ def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dic
             config[_RENAMED[name]] = value
         elif name in _CONFIG:
             config[name] = value
-        elif name == "parallel_tool_calls":
-            _one_at_a_time(value)
         elif name == "service_tier":
             beside.update({} if value in ("auto", "default") else {"serviceTier": value})
         elif name != "generationConfig":
             beside[name] = value
     own = params.get("generationConfig")
     return {**config, **own} if isinstance(own, Mapping) else config, beside
-
-
-def _one_at_a_time(parallel: Any) -> None:
-    if not parallel:
-        raise RequestError(
-            "Gemini cannot be held to one call at a time (parallel_tool_calls)", param="parallel_tool_calls"
-        )
 
 
 def _stop(value: Any, _: str) -> JsonObject:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -193,12 +193,15 @@ class _Feedback(msgspec.Struct, rename="camel"):
     block_reason: str | None = None
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+
+
 class _Usage(msgspec.Struct, rename="camel"):
-    prompt_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
+    prompt_token_count: _Count | None = None
+    cached_content_token_count: _Count | None = None
+    candidates_token_count: _Count | None = None
+    thoughts_token_count: _Count | None = None
+    tool_use_prompt_token_count: _Count | None = None
 
 
 class _Answer(msgspec.Struct, rename="camel"):
