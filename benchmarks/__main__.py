@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import embedders, gateway, loop, provider, selection
+from benchmarks import costs, embedders, gateway, loop, provider, selection
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "selection": selection.main,
@@ -20,6 +20,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "loop": loop.main,
     "provider": provider.main,
     "gateway": gateway.main,
+    "costs": costs.main,
 }
 
 
@@ -29,7 +30,7 @@ def main() -> None:
         "names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; all if none is named"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="fewer repetitions: a minute instead of five, and more noise"
+        "--quick", action="store_true", help="fewer repetitions: three minutes instead of twenty, and more noise"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     given = parser.parse_args()
