@@ -9,8 +9,8 @@ Scripted models behind real HTTP servers. The failure model, in full:
   the share p of all requests are ones that no words move, the others are as before.
 - A server that honours choices always calls under `required` or a named choice; one that ignores them treats such a request
   as words. A server with JSON schemas always answers with JSON that fits; one without treats that as words too.
-- A call, once made, is the right one, and the servers answer at once: time is that of our own code and of local HTTP. With a
-  real model, add its own time once for every further call.
+- A call, once made, is the right one, and the servers answer at once. Added milliseconds are CPU time of client and server, both
+  in this process, so that other work on the machine does not show; with a real model, add its own time for every further call.
 - The fallback is a second server of the same kind with p = 0.2 that climbs a ladder of its own, 3 attempts.
 
 "told": the capability table says what the server can do. "not told": it is an unknown server, and only what is seen at run time
@@ -120,7 +120,7 @@ class Row:
     """Model calls a request, on average."""
     calls_p95: int
     added_ms: float
-    """Over a single attempt, on average, the model itself taking no time."""
+    """CPU of client and server over a single attempt, on average, the model itself taking no time."""
     goal: float | None = None
 
 
@@ -218,9 +218,9 @@ async def _measured(way: Way, kind: Kind, p: float, stubborn: float, requests: i
         for number in range(requests):
             asked = Message(role="user", content=f"{number}: is there any book on keeping bees?")
             request = ModelRequest(model="m", messages=(asked,), tools=TOOLS, force=Force(candidates=NAMES))
-            started = time.perf_counter()
+            started = time.process_time()
             reply = await provider.complete(request)
-            seconds.append(time.perf_counter() - started)
+            seconds.append(time.process_time() - started)
             succeeded.append(bool(reply.message.tool_calls))
             calls.append(sum(model.asked[str(number)] for model in models))
     return _Measured(succeeded=succeeded, calls=calls, seconds=seconds)

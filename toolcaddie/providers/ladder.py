@@ -68,15 +68,13 @@ class Ladder:
         return self.quiet if rung in ("required", "named") else {}
 
     def _plan(self, places: int) -> list[Rung]:
-        """The rungs for so many attempts with the best chance together, each once; where those run out, words again."""
+        """The rungs for so many attempts with the best chance together, each once. Words are always among what is left."""
         chosen: list[Rung] = []
         left = [rung for rung in CLIMB if self._worth(rung, ()) > 0]
         while left and len(chosen) < places:
             best = max(left, key=lambda rung: self._worth(rung, chosen))
             left.remove(best)
             chosen.append(best)
-        if len(chosen) < places and "nudge" not in chosen:
-            chosen.append("nudge")
         return chosen
 
     def _best_choice(self) -> Rung:
