@@ -351,7 +351,8 @@ async def test_looking_for_tools_is_returned_at_once_and_counts_as_an_attempt(st
     async with forced([LOOKED]) as (provider, _, _):
         deltas, reply = await asked(provider, stream)
     assert reply.message.tool_calls[0].name == "request_more_tools"
-    assert rungs(reply) == [("plain", "not_called")]
+    assert rungs(reply) == [("plain", "answered")]
+    assert reply.attempts[0].detail == "called request_more_tools"
     assert any(delta.calls for delta in deltas) is stream
 
 

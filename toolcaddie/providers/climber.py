@@ -166,7 +166,8 @@ class Climber:
             reply, held = self._read(reply, held)
         calls = reply.message.tool_calls
         counts = record.given or any(self._counts(call.name) for call in calls)
-        self._write_down(reply, rung, started, record, counts=counts)
+        goes_out = counts or (bool(calls) and number < self.attempts)
+        self._write_down(reply, rung, started, record, answered=goes_out)
         if calls:
             self.ladder.held(rung)
         elif reply.finish_reason not in _NOT_TOLD:
@@ -175,7 +176,7 @@ class Climber:
             self._log_success(reply, number, started)
         else:
             log.warning("no_tool_called", provider=self.entry.provider.name, attempt=number, of=self.attempts, how=rung)
-        if counts or (calls and number < self.attempts):
+        if goes_out:
             yield from held
             yield with_attempts(reply, record.attempts, provider=self._who())
         elif rung != "schema" or record.words is None:
@@ -190,9 +191,9 @@ class Climber:
         piece = CallDelta(index=0, id=call.id, name=call.name, arguments=call.arguments)
         return replace(reply, message=message, finish_reason="tool_calls", raw=None), [ModelDelta(calls=(piece,))]
 
-    def _write_down(self, reply: ModelReply, rung: Rung, started: float, record: Record, *, counts: bool) -> None:
+    def _write_down(self, reply: ModelReply, rung: Rung, started: float, record: Record, *, answered: bool) -> None:
         *before, last = of_answer(self.entry, reply, self.clock() - started)
-        outcome: Outcome = "answered" if counts else "not_called"
+        outcome: Outcome = "answered" if answered else "not_called"
         called = ", ".join(_names(reply))
         detail = f"called {called}" if called else "called no tool"
         if rung == "schema" and not called:
