@@ -92,6 +92,10 @@ class Capabilities:
     """Of a row: the fields it speaks of; None: all."""
 
 
+_LONG_MODEL = 200
+"""Longer names are not remembered: clients may send any."""
+
+
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[Capabilities, ...]:
     text = files(__package__).joinpath("capabilities.toml").read_text(encoding="utf-8")
@@ -118,8 +122,34 @@ CAPABILITIES: Sequence[Capabilities] = _Shipped()
 def capabilities_of(model: str, table: Sequence[Capabilities] = CAPABILITIES) -> Capabilities:
     """All that `table` says of `model`, which is `provider:model` or a model alone; of the rest, the careful defaults.
 
-    `pattern` is that of the first row that fits, and empty where none does.
+    `pattern` is that of the first row that fits, and empty where none does. What was asked of a tuple is remembered; a list is
+    looked through each time.
     """
+    if len(model) <= _LONG_MODEL and not isinstance(table, list):
+        return _remembered(model, _Same(table))
+    return _laid_over(model, table)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Same:
+    """A table as a key: itself, whatever it holds. Tables that cannot change only."""
+
+    rows: Sequence[Capabilities]
+
+    def __hash__(self) -> int:
+        return id(self.rows)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.rows is self.rows
+
+
+@lru_cache(maxsize=1_024)
+def _remembered(model: str, table: _Same) -> Capabilities:
+    """Every request asks, and a hundred patterns take a tenth of a millisecond."""
+    return _laid_over(model, table.rows)
+
+
+def _laid_over(model: str, table: Sequence[Capabilities]) -> Capabilities:
     fitting = [row for row in table if _fits(row.pattern, model)]
     known: dict[str, Any] = {"pattern": fitting[0].pattern if fitting else ""}
     for row in fitting:
