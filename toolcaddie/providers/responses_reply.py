@@ -329,21 +329,16 @@ class Gathering:
     def reply(self) -> ModelReply:
         if self._end is None:
             raise ProviderProtocolError(f"{self._who} streamed no answer")
-        output = list(self._output(self._end))
-        return _reply(self._end, output, who=self._who, author=self._author, body=self._last)
+        return _reply(self._end, list(self._output()), who=self._who, author=self._author, body=self._last)
 
-    def _output(self, end: _Response) -> Iterator[dict[str, Any]]:
-        """The items in the order they were begun; without any, those of the last event."""
-        listed = end.output or []
-        if not self._items:
-            yield from listed
-        for place, item in self._items.items():
-            whole = item.whole or (listed[place] if 0 <= place < len(listed) else None)
-            if whole is None or whole.get("type") != item.type:
+    def _output(self) -> Iterator[dict[str, Any]]:
+        """The items in the order they were begun."""
+        for item in self._items.values():
+            if item.whole is None:
                 raise ProviderProtocolError(
                     f"{self._who} ended its stream with an unfinished {item.type}", body=self._last
                 )
-            yield {**whole, "call_id": item.call_id} if item.type == FUNCTION_CALL else whole
+            yield {**item.whole, "call_id": item.call_id} if item.type == FUNCTION_CALL else item.whole
 
     # ---------------------------------------------------------------- events
 
@@ -352,8 +347,9 @@ class Gathering:
         item = self._items.get(event.output_index)
         if item is None:
             item = self._items[event.output_index] = _Open(type=MESSAGE)
-        elif item.type != MESSAGE:
-            raise ProviderProtocolError(f"{self._who} streamed words of a {item.type}", body=data)
+        elif item.type != MESSAGE or item.whole is not None:
+            state = "finished " if item.whole is not None else ""
+            raise ProviderProtocolError(f"{self._who} streamed words of a {state}{item.type}", body=data)
         return self._shown(item, event.delta)
 
     def _shown(self, item: _Open, text: str) -> ModelDelta | None:
@@ -402,6 +398,8 @@ class Gathering:
         call = self._items.get(place)
         if call is None or call.type != FUNCTION_CALL:
             raise ProviderProtocolError(f"{self._who} streamed arguments of a call it never began", body=data)
+        if call.whole is not None:
+            raise ProviderProtocolError(f"{self._who} streamed arguments of a finished call", body=data)
         return call
 
     def _rest_of(self, item: _Open, whole: str, data: bytes) -> str:
@@ -418,25 +416,40 @@ class Gathering:
 
     def _finished(self, data: bytes) -> ModelDelta | None:
         event = _shaped(data, _ITEM_EVENT, self._who)
-        item = _item(event.item, self._who)
-        opened = self._items.get(event.output_index)
+        return self._closed(event.output_index, event.item, data)
+
+    def _closed(self, place: int, raw: dict[str, Any], data: bytes) -> ModelDelta | None:
+        """The item is finished: what of it was not shown yet."""
+        item = _item(raw, self._who)
+        opened = self._items.get(place)
         begun = None
         if opened is None:
-            begun = self._begun(event.output_index, item)
-            opened = self._items[event.output_index]
+            begun = self._begun(place, item)
+            opened = self._items[place]
         if (opened.type, opened.name) != (item.type, item.name):
             raise ProviderProtocolError(
                 f"{self._who} began a {opened.type} {opened.name or ''} and ended a {item.type} {item.name or ''}",
                 body=data,
             )
-        opened.whole = event.item
+        opened.whole = raw
         if item.type == MESSAGE:
             return self._shown(opened, self._rest_of(opened, _said([item])[0], data))
         return begun or (self._rest(opened, item.arguments or "", data) if item.type == FUNCTION_CALL else None)
 
-    def _ended(self, data: bytes, *, status: str) -> None:
+    def _ended(self, data: bytes, *, status: str) -> ModelDelta | None:
         self._end, self._last, self.done = _shaped(data, _END, self._who).response, data, True
         self._end.status = status
+        return None if status == "failed" else self._missed(self._end.output or [], data)
+
+    def _missed(self, output: Sequence[dict[str, Any]], data: bytes) -> ModelDelta | None:
+        """What only the last event holds: of items without an end of their own, or all of it where nothing was begun."""
+        places = [place for place, item in self._items.items() if item.whole is None and 0 <= place < len(output)]
+        found = [self._closed(place, output[place], data) for place in (places if self._items else range(len(output)))]
+        shown = [delta for delta in found if delta is not None]
+        if not shown:
+            return None
+        calls = tuple(piece for delta in shown for piece in delta.calls)
+        return ModelDelta(text="".join(delta.text for delta in shown), calls=calls)
 
     def _broken(self, data: bytes) -> None:
         """An error event; some servers leave its type out."""

@@ -76,8 +76,7 @@ class ResponsesWire:
         return _numbered(_events(whole))
 
     def block(self, data: bytes) -> bytes:
-        kind: str = msgspec.json.decode(data).get("type", "error")
-        return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
+        return b"event: " + _type_of(data).encode() + b"\ndata: " + data + b"\n\n"
 
     def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
         return _response(answer_id, model, [], Reply())
@@ -283,3 +282,12 @@ _PIECEWISE = {"reasoning": _summary, "message": _parts, "function_call": _argume
 def _pieces(text: str) -> Iterator[str]:
     size = -(-len(text) // _PIECES) or 1
     return (text[start : start + size] for start in range(0, len(text), size))
+
+
+def _type_of(data: bytes) -> str:
+    """The kind of an event; of one that a test has damaged: of an error."""
+    try:
+        kind = msgspec.json.decode(data)["type"]
+    except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):
+        kind = None
+    return kind if isinstance(kind, str) else "error"
