@@ -539,6 +539,11 @@ async def test_a_choice_among_no_tools_is_not_sent(choice: Any) -> None:
     assert "toolConfig" not in await sent(asking(tool_choice=choice, allowed=("find",)))
 
 
+@pytest.mark.parametrize("more", [{"output_schema": SCHEMA}, {"tools": (*TOOLS, {"googleSearch": {}})}])
+async def test_a_free_choice_is_left_to_the_provider_where_its_default_is_another_mode(more: Any) -> None:
+    assert "toolConfig" not in await sent(asking(**{"tools": TOOLS, "tool_choice": "auto", **more}))
+
+
 @pytest.mark.parametrize(
     ("choice", "allowed"),
     [
@@ -637,6 +642,8 @@ async def test_parameters_that_nobody_knows_are_refused_by_the_provider_by_name(
     ("params", "words"),
     [
         ({"reasoning_effort": "some"}, "reasoning_effort 'some'"),
+        ({"generationConfig": "fast"}, "generationConfig must be an object"),
+        ({"toolConfig": ["x"]}, "toolConfig must be an object"),
         ({"response_format": {"type": "grammar"}}, "response_format 'grammar'"),
         ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format 'json_schema'"),
     ],
@@ -644,12 +651,12 @@ async def test_parameters_that_nobody_knows_are_refused_by_the_provider_by_name(
 async def test_parameters_that_cannot_be_kept_are_refused_before_they_are_sent(params: Any, words: str) -> None:
     async with wired([]) as (provider, _):
         with pytest.raises(RequestError, match=words) as raised:
-            await provider.complete(asking(params=params))
+            await provider.complete(asking(params=params, tools=TOOLS, tool_choice="required"))
     assert raised.value.param in params
 
 
 async def test_a_schema_of_the_answer_goes_out_whatever_format_was_asked_for() -> None:
-    request = asking(output_schema=SCHEMA, cache=True, cache_key="k", params={"response_format": {"type": "text"}})
+    request = asking(output_schema=SCHEMA, cache=True, cache_key="k", params={"responseSchema": {"type": "OBJECT"}})
     assert (await sent(request))["generationConfig"] == OUTPUT
 
 

@@ -64,8 +64,15 @@ def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dic
             beside.update({} if value in ("auto", "default") else {"serviceTier": value})
         elif name != "generationConfig":
             beside[name] = value
-    own = params.get("generationConfig")
-    return {**config, **own} if isinstance(own, Mapping) else config, beside
+    return {**config, **object_of(params, "generationConfig")}, beside
+
+
+def object_of(params: Mapping[str, Any], name: str) -> JsonObject:
+    """What a parameter of the provider's own holds; empty if it is not there. Raises `RequestError` if it is no object."""
+    found = params.get(name)
+    if not isinstance(found, Mapping | None):
+        raise RequestError(f"{name} must be an object", param=name)
+    return found or {}
 
 
 def _stop(value: Any, _: str) -> JsonObject:

@@ -23,8 +23,8 @@ from toolcaddie.errors import (
 )
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.providers.gemini_contents import conversation
-from toolcaddie.providers.gemini_settings import json_output, settings
-from toolcaddie.providers.http import decoded, error_message, kind_of
+from toolcaddie.providers.gemini_settings import json_output, object_of, settings
+from toolcaddie.providers.http import UNREADABLE, decoded, error_message, kind_of
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 
@@ -54,12 +54,15 @@ def request_body(request: ModelRequest, *, model: str, author: str) -> bytes:
     declarations, others = _tools(request.tools)
     if declarations or others:
         body["tools"] = [{"functionDeclarations": declarations}, *others] if declarations else others
-    calling = _calling(request)
     config, more = settings(request.params or {}, model)
-    if calling is not None and (declarations or calling["mode"] == "ANY"):
-        body["toolConfig"] = {**more.get("toolConfig", {}), "functionCallingConfig": calling}
     if request.output_schema is not None:
+        config.pop("responseSchema", None)
         config.update(json_output(request.output_schema))
+    calling = _calling(request)
+    if calling == {"mode": "AUTO"} and (others or "responseMimeType" in config):
+        calling = None  # beside those the provider's own default is another mode, which leaves the choice free as well
+    if calling is not None and (declarations or calling["mode"] == "ANY"):
+        body["toolConfig"] = {**object_of(more, "toolConfig"), "functionCallingConfig": calling}
     if config:
         body["generationConfig"] = config
     return _ENCODER.encode({**more, **body})
@@ -440,7 +443,7 @@ def _read(data: bytes, who: str) -> _Answer:
     """Raises `ProviderProtocolError` for what is no answer, and for an error in its place what that means."""
     try:
         answer = _ANSWER.decode(data)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except UNREADABLE as error:
         found = _error_in(data)
         if found:
             raise _broken_off(found, data, who) from error
@@ -466,7 +469,7 @@ def _error_in(body: bytes) -> Any:
     """The error of an error body, which may also stand alone in a list."""
     try:
         value = _ANY.decode(body)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
