@@ -216,9 +216,10 @@ def test_a_name_that_is_part_of_another_is_not_taken_for_it() -> None:
     assert called(reply)[0][0] == SEARCH_TOOLS
 
 
-def test_in_a_round_without_tools_it_answers_and_what_was_needed_is_missed() -> None:
+@pytest.mark.parametrize("how", [{}, {"tool_choice": "none"}])
+def test_where_nothing_may_be_called_it_answers_and_what_was_needed_is_missed(how: dict[str, str]) -> None:
     talk = Talk(NEED)
-    assert talk.ask().message.text == "Done."
+    assert talk.ask(*([INVOICE] if how else ()), **how).message.text == "Done."
     assert talk.misses == 1
 
 

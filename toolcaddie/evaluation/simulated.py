@@ -234,6 +234,8 @@ class _Names:
 
     def shown(self, request: ModelRequest) -> frozenset[str]:
         """What may be called: not held back, or revealed since, and within what is allowed."""
+        if request.tool_choice == "none":
+            return frozenset()
         if self._last[0] is not request.tools:
             self._last = request.tools, frozenset(map(definition_name, request.tools))
         names = self._last[1]
