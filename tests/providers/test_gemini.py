@@ -302,7 +302,8 @@ async def test_parts_of_kinds_to_come_are_kept_and_pictures_are_content(stream: 
         {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
         {"hologram": {"x": 1}},
     )
-    async with wired([Events([answer(*parts, finish="STOP")])]) as (provider, _):
+    events = [answer(part, finish="STOP") for part in parts] if stream else [answer(*parts, finish="STOP")]
+    async with wired([Events(events)]) as (provider, _):
         message = (await asked(provider, stream)).message
     assert message.native == parts
     assert message.content == (
@@ -469,8 +470,9 @@ async def test_definitions_that_are_encoded_already_go_out_with_their_schema_byt
     raw = msgspec.Raw(b'{"type":"function","function":{"strict":true,"name":"other","parameters":' + odd + b"}}")
     bare = msgspec.Raw(b'{"type":"function","function":{"name":"bare","parameters":{}}}')
     own = msgspec.Raw(b'{"urlContext":{}}')
+    frozen = tool("freeze", parameters=MappingProxyType(SCHEMA), description=None)
     async with wired([say("ok")]) as (provider, upstream):
-        await provider.complete(asking(tools=(raw, bare, own, tool("find", parameters=None))))
+        await provider.complete(asking(tools=(raw, bare, own, tool("find", parameters=None), frozen)))
     assert odd in upstream.requests[0].raw
     assert upstream.bodies[0]["tools"] == [
         {
@@ -478,6 +480,7 @@ async def test_definitions_that_are_encoded_already_go_out_with_their_schema_byt
                 {"name": "other", "parametersJsonSchema": msgspec.json.decode(odd)},
                 {"name": "bare"},
                 {"name": "find", "description": "does find"},
+                {"name": "freeze", "parametersJsonSchema": SCHEMA},
             ]
         },
         {"urlContext": {}},
@@ -933,10 +936,11 @@ async def test_a_list_of_models_that_is_none_or_has_no_end_is_an_error(page: Any
 async def test_an_error_status_is_raised_as_its_kind_with_what_the_provider_said(
     stream: bool, status: int, kind: type[ProviderError], retryable: bool
 ) -> None:
-    async with wired([refuse(status, "no such luck", headers={"retry-after": "7"})]) as (provider, _):
+    async with wired([refuse(status, "no such luck", code="x9", headers={"retry-after": "7"})]) as (provider, _):
         with pytest.raises(kind, match=f"gemini: no such luck .HTTP {status}.") as raised:
             await asked(provider, stream)
     assert (raised.value.status, raised.value.retryable, raised.value.retry_after) == (status, retryable, 7.0)
+    assert msgspec.json.decode(raised.value.body)["error"]["details"][0]["reason"] == "x9"
 
 
 def error(code: Any, message: str = "no luck", status: Any = "", **detail: Any) -> dict[str, Any]:
@@ -1219,6 +1223,19 @@ def calling(**fields: Any) -> dict[str, Any]:
             "match their calls",
         ),
         ({"contents": [SAID, turn("model", {"text": "x", "thoughtSignature": UNSIGNED}), SAID]}, "Corrupted"),
+        ({"contents": ["hello"]}, "contents[0]"),
+        ({"contents": [turn("user", "hello")]}, "parts[0]"),  # type: ignore[arg-type]
+        ({"contents": [turn("user", CALLED["parts"][0])]}, "in turns of role model"),
+        ({"contents": [SAID, turn("model", {"functionCall": {}})]}, "function_call.name"),
+        ({"contents": [SAID, turn("model", ANSWERED["parts"][0])]}, "in turns of role user"),
+        ({"contents": [turn("user", {"functionResponse": {}})]}, "function_response.name"),
+        ({"contents": [turn("user", {"functionResponse": {"name": "a"}})]}, "function_response.response"),
+        (
+            {"contents": [turn("user", {"functionResponse": {"name": "a", "response": {}, "parts": [{"text": "x"}]}})]},
+            "function_response.parts",
+        ),
+        ({"contents": [SAID], "tools": "find"}, "Invalid value at 'tools'"),
+        (declaring({"name": "a", "description": 7}), "description"),
         (config(temperature=3), "temperature value of 3"),
         (config(temperature="0"), "generation_config.temperature"),
         (config(max_tokens=3), 'Unknown name "max_tokens"'),

@@ -149,7 +149,7 @@ def _malformed(reply: Reply) -> dict[str, Any] | None:
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
     try:
         found = msgspec.json.decode(call.arguments or "{}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
