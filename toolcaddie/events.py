@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolcaddie.message import CallDelta, Message, Usage
+from toolcaddie.message import Attempt, CallDelta, Message, Usage
 from toolcaddie.run import Classification, Decision, Delivery, Principal, RunResult, RunState, Selection
 from toolcaddie.tool_types import JsonObject, ToolCall, ToolResult
 
@@ -74,6 +74,8 @@ class ClientCallDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswered:
+    """`attempts`: every request made for this answer, where there were several; `provider`: who gave it, if another did."""
+
     run_id: str
     round: int
     text: str
@@ -82,6 +84,8 @@ class ModelAnswered:
     usage: Usage
     model: str
     seconds: float
+    provider: str = ""
+    attempts: tuple[Attempt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

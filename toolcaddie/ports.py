@@ -233,6 +233,12 @@ class DeliveryPlan:
     """The conversation is remembered, so it may go on after this run."""
 
 
+class HeldPages(Protocol):
+    """Where results that were cut can be read on."""
+
+    async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult: ...
+
+
 class Planner(Protocol):
     def plan(self, plan: DeliveryPlan) -> Delivery: ...
 

@@ -68,6 +68,8 @@ class Preset:
     """Say in the system prompt that the set of tools can be expanded (source 000); elsewhere the meta tool says so itself."""
     force: bool = False
     on_not_called: Literal["retry", "error", "warn", "allow"] = "retry"
+    cache: Literal["off", "declared", "everything"] = "declared"
+    """Whose results are kept and given again: nobody's, of tools that say so, or of all tools that are safe to."""
 
 
 _EXACT_LIMITS = Limits(rounds=5, turns=None, repeats_warn=None, repeats_stop=None)
@@ -94,11 +96,13 @@ PRESETS: dict[str, Preset] = {
             meta=(REQUEST_MORE_TOOLS,),
             expand_by="categories",
             capability_note=True,
+            cache="off",
         ),
         Preset(  # source 001
             name="keyword",
             selection=SelectionSettings(rankers=("categories",), match="substring", whole_if_it_fits=False),
             budget=_EVERYTHING,
+            cache="off",
             limits=Limits(rounds=10, turns=None, repeats_warn=None, repeats_stop=None),
             batch="sequential",
         ),
@@ -118,11 +122,13 @@ PRESETS: dict[str, Preset] = {
             batch="sequential",
             core_first=False,
             force=True,
+            cache="everything",
         ),
         Preset(  # source 004
             name="compact",
             exposure="compact",
             budget=_EVERYTHING,
+            cache="off",
             limits=Limits(rounds=None, turns=75, repeats_warn=None, repeats_stop=None),
             batch="sequential",
             core_first=False,

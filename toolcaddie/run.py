@@ -55,6 +55,10 @@ class Limits:
     """Of all model calls together, as the provider counts; at the limit the run fails before the next call."""
     tool_seconds: float = 30.0
     """For tools without a timeout of their own."""
+    tool_seconds_most: float | None = None
+    """An upper bound for tools with one."""
+    tool_retries: int = 0
+    """How often a tool that failed is run again, where that is safe."""
     result_bytes: int = 100_000
     """A longer result is cut, and says so."""
     repeats_warn: int | None = 3
@@ -314,6 +318,8 @@ class RunState:
     text: str = ""
     finish_reason: str = ""
     model: str = ""
+    provider: str = ""
+    """Who answered last, where that was not the one who was asked."""
     catalog_version: str = ""
 
 

@@ -46,12 +46,18 @@ from toolcaddie.events import (
 )
 from toolcaddie.functions import FunctionSource
 from toolcaddie.message import Message, message_tokens
-from toolcaddie.meta import EXECUTE_TOOL, REQUEST_MORE_TOOLS, offered_meta_tools
+from toolcaddie.meta import EXECUTE_TOOL, READ_RESULT, REQUEST_MORE_TOOLS, offered_meta_tools
+from toolcaddie.middleware.cache import DEFAULT_TTL, Cache
+from toolcaddie.middleware.held import HeldResults
+from toolcaddie.middleware.result_check import ResultCheck
+from toolcaddie.middleware.retry import Retry as RetryCall
 from toolcaddie.middleware.timeout import Timeout
 from toolcaddie.middleware.truncate import Truncate
+from toolcaddie.model_side import ModelSide, entry_of, provider_named
 from toolcaddie.policy.allow import AllowAll
 from toolcaddie.ports import (
     Approver,
+    CacheStore,
     Classifier,
     DeliveryPlan,
     Documents,
@@ -66,6 +72,8 @@ from toolcaddie.ports import (
     ToolSource,
 )
 from toolcaddie.presets import SIGNALS, Preset, SelectionSettings, preset
+from toolcaddie.providers.observed import Observed
+from toolcaddie.providers.wrapping import Entry
 from toolcaddie.run import (
     Classification,
     DeliveredTool,
@@ -87,8 +95,10 @@ from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.merged import MergedCatalogs
+from toolcaddie.storage.cache import DocumentCache, MemoryCache
 from toolcaddie.storage.memory import MemoryDocuments
 from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.tool_config import ToolConfig
 from toolcaddie.tool_types import ToolCall, ToolResult
 
 log = structlog.get_logger(__name__)
@@ -98,6 +108,7 @@ T = TypeVar("T")
 _CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
 _EMBEDDING = "embedding"
+_HELD_BYTES = 128 * 1024 * 1024
 _LATELY = 12
 """Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
 _INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
@@ -128,6 +139,11 @@ class Runtime:
     longer than `patience` seconds; until those of a catalog are there, and wherever the embedder fails, words alone find its
     tools. `await prepare()` at start gets them before the first request.
 
+    `provider` may be named, as `provider:model` ("anthropic:claude-sonnet-5-5"); its key is then in its own environment variable.
+    `fallbacks` are asked in order where it fails or cannot call tools, each for its own model; `attempts` is how often one of
+    them is tried where it says that trying again may help. `tool_config` is that of an agent whose tools must be used
+    (`ToolConfig`, or its mapping); `cache` keeps results of tools that may be kept, by default in memory.
+
     `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
     from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
     """
@@ -135,7 +151,7 @@ class Runtime:
     def __init__(
         self,
         *,
-        provider: Provider,
+        provider: Provider | str,
         sources: Sequence[ToolSource | Callable[..., Any]] = (),
         preset: str | Preset = "default",
         model: str = "",
@@ -152,12 +168,33 @@ class Runtime:
         experience: learned.Experience | None = None,
         capabilities: Sequence[Capabilities] = CAPABILITIES,
         bots: Mapping[str, Bot] | None = None,
+        fallbacks: Sequence[Provider | str | Entry] = (),
+        attempts: int = 1,
+        tool_config: ToolConfig | Mapping[str, Any] | None = None,
+        cache: CacheStore | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.source = CombinedSource(_sources(sources))
-        self.provider = provider
+        asked = provider_named(provider) if isinstance(provider, str) else Entry(provider=provider)
+        self.provider = asked.provider
+        self.model = model or asked.model
+        self.tool_config = _config(tool_config)
         self.preset = _preset(preset)
-        self.model = model
+        wanted = self.tool_config.fallback_provider if self.tool_config else None
+        self._model_side = ModelSide(
+            provider=self.provider,
+            attempts=attempts,
+            fallbacks=tuple(map(_entry, fallbacks)),
+            forced_fallback=None if wanted is None else entry_of(wanted),
+            capabilities=capabilities,
+            observed=Observed(),
+            clock=clock,
+        )
+        self._cache_store = cache or _memory(self.tool_config)
+        self._caches: dict[tuple[bool, float], Cache] = {}
+        self._held = HeldResults(
+            MemoryCache(max_bytes=_HELD_BYTES) if documents is None else DocumentCache(documents, kind="held")
+        )
         self._policy = policy or AllowAll()
         self._trail = trail
         self._experience = experience
@@ -343,6 +380,7 @@ class Runtime:
             meta=bool(state.meta),
             categories=state.categories,
             allowed=state.allowed,
+            reads=READ_RESULT in state.meta,
             at=self._clock(),
         )
         self._later(self._write_down(key, kept))
@@ -391,7 +429,7 @@ class Runtime:
             await self._vectors.close()
         if self._background:
             await asyncio.gather(*self._background, return_exceptions=True)
-        await self.provider.close()
+        await self._model_side.close()
         if (close := getattr(self._classifier, "close", None)) is not None:
             await close()
 
@@ -579,7 +617,7 @@ class Runtime:
                 view=view,
                 selection=chosen.selection,
                 delivered=before.delivered if before else (),
-                meta=tuple(engine.meta.values()),
+                meta=(*engine.meta.values(), *((engine.reader,) if before and before.reads else ())),
                 budget=assembly.preset.budget,
                 capabilities=engine.capabilities,
                 known=known_from(messages),
@@ -624,7 +662,8 @@ class Runtime:
         capabilities = capabilities_of(f"{self.provider.name}:{request.model or self.model}", self._capabilities)
         key = (request.preset, capabilities)
         if key not in self._assemblies:
-            self._assemblies[key] = self._assembled(_capped(chosen, capabilities), capabilities)
+            chosen = _configured(_capped(chosen, capabilities), self.tool_config)
+            self._assemblies[key] = self._assembled(chosen, capabilities)
         return self._assemblies[key]
 
     def _assembled(self, chosen: Preset, capabilities: Capabilities) -> _Assembly:
@@ -638,23 +677,52 @@ class Runtime:
         selector = Selector(chosen.selection, self._rankers, core=chosen.core_first, co_used=self._co_used)
         executor = self._executor(self._approver, chosen)
         engine = Engine(
-            provider=self.provider,
+            provider=self._model_side.forcing(chosen, self.tool_config) if chosen.force else self._model_side.plain(),
             selector=selector,
             planner=DeliveryPlanner(chosen.exposure, mode=chosen.delivery),
             executor=executor,
             preset=chosen,
             capabilities=capabilities,
             prepare=partial(self._embed, chosen),
+            held=self._held,
         )
         return _Assembly(preset=chosen, selector=selector, engine=engine, executor=self._executor, meta={})
 
     def _executor(self, approver: Approver | None, chosen: Preset) -> Executor:
+        """The layers around a call, outermost first.
+
+        A cut result names a handle of one caller, so whole results are cached and cut anew each time; only final, checked
+        results are cached; a result that breaks its promise is a failure that may be repeated; each try has its own time.
+        """
+        config, limits = self.tool_config, chosen.limits
+        retries = limits.tool_retries if config is None else config.max_retries
         return Executor(
             source=self.source,
             policy=self._policy,
             approver=approver,
-            middleware=(*self._middleware, Truncate(chosen.limits.result_bytes), Timeout()),
+            middleware=(
+                Truncate(limits.result_bytes, held=self._held),
+                *self._middleware,
+                *self._cached(chosen),
+                *((RetryCall(retries),) if retries else ()),
+                *((ResultCheck(),) if config is not None and config.validate_tool_response else ()),
+                Timeout(most=limits.tool_seconds_most if config is None else config.tool_timeout),
+            ),
         )
+
+    def _cached(self, chosen: Preset) -> Sequence[Middleware]:
+        """The cache of a preset, or of the agent's own configuration: one for all that keep results alike."""
+        wanted = None if self.tool_config is None else self.tool_config.cache_results
+        if wanted is None:
+            everything, ttl, key = chosen.cache == "everything", DEFAULT_TTL, None
+        else:
+            everything, ttl, key = wanted.enabled, wanted.ttl, wanted.key
+        if (chosen.cache == "off" and wanted is None) or ttl <= 0:
+            return ()
+        if (everything, ttl) not in self._caches:
+            more = {} if key is None else {"key": key}
+            self._caches[everything, ttl] = Cache(self._cache_store, everything=everything, ttl=ttl, **more)
+        return (self._caches[everything, ttl],)
 
     def _catalog(self, request: RunRequest) -> Catalog:
         """The current snapshot, joined with the caller's own tools, which win over ours of the same name."""
@@ -769,6 +837,8 @@ class _Conversation:
     categories: tuple[str, ...] = ()
     """Those a first stage named."""
     allowed: tuple[str, ...] | None = None
+    reads: bool = False
+    """A result was cut, so that `read_result` joined the array."""
     at: float | None = None
     """When the provider was last sent it, in seconds since the epoch; None: the caller keeps the conversation."""
 
@@ -833,6 +903,33 @@ def _texts(query: SelectionQuery, settings: SelectionSettings) -> list[str]:
 
 def _preset(chosen: str | Preset) -> Preset:
     return preset(chosen) if isinstance(chosen, str) else chosen
+
+
+def _entry(wanted: Provider | str | Entry) -> Entry:
+    if isinstance(wanted, Entry):
+        return wanted
+    return provider_named(wanted) if isinstance(wanted, str) else Entry(provider=wanted)
+
+
+def _config(given: ToolConfig | Mapping[str, Any] | None) -> ToolConfig | None:
+    """The configuration of an agent; what is allowed in it and probably not meant is logged."""
+    config = given if given is None or isinstance(given, ToolConfig) else ToolConfig.of(given)
+    for warning in config.warnings if config else ():
+        log.warning("tool_config", warning=warning)
+    return config
+
+
+def _memory(config: ToolConfig | None) -> CacheStore:
+    wanted = None if config is None else config.cache_results
+    return MemoryCache() if wanted is None else MemoryCache(max_size=wanted.max_size)
+
+
+def _configured(chosen: Preset, config: ToolConfig | None) -> Preset:
+    """The preset of an agent: whether tools must be used is its configuration's to say."""
+    if config is None:
+        return chosen
+    limits = replace(chosen.limits, forced_attempts=config.attempts)
+    return replace(chosen, force=config.force_tool_use, on_not_called=config.on_tool_not_called, limits=limits)
 
 
 def _capped(chosen: Preset, capabilities: Capabilities) -> Preset:

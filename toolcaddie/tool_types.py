@@ -120,6 +120,8 @@ class ToolResult:
     """The value itself, JSON-compatible, for callers who do not want to parse `content`."""
     effect: Effect | None = None
     """Counts only when it comes from a meta tool of the engine itself."""
+    held: str | None = None
+    """What `read_result` finds the whole of a cut result by."""
     cached: bool = False
     """The tool did not run for this call: the result was kept from an equal call, or comes from one that was under way."""
 

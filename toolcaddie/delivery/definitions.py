@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.meta import READ_RESULT
 from toolcaddie.ports import DeliveryPlan
 from toolcaddie.run import Budget, DeliveredTool, Delivery, Strategy
 from toolcaddie.schema import estimate_tokens, wire_definition
@@ -75,7 +76,9 @@ class Definitions:
     ) -> Delivery:
         """The delivery of meta tools (the plan's, if none are given), these tools, and, unseen until revealed, the deferred."""
         meta = plan.meta if meta is None else meta
-        made = [*(self.of(each) for each in meta), *self._all(plan, tools)]
+        first = [self.of(each) for each in meta if each.name != READ_RESULT]
+        last = [self.of(each) for each in meta if each.name == READ_RESULT]  # joins late, and must not move the others
+        made = [*first, *self._all(plan, tools), *last]
         held_back = self._all(plan, [DeliveredTool(name=name) for name in deferred])
         return Delivery(
             strategy=strategy,

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,9 +20,9 @@ from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
-from toolcaddie.engine.meta import MetaScene, answer, is_meta, looked_for
+from toolcaddie.engine.meta import MetaScene, answer, looked_for
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
-from toolcaddie.errors import LimitExceededError, ToolNotCalledError
+from toolcaddie.errors import LimitExceededError
 from toolcaddie.events import (
     ClientCallDelta,
     LimitReached,
@@ -31,9 +32,9 @@ from toolcaddie.events import (
     TextDelta,
     ToolsDelivered,
 )
-from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
-from toolcaddie.meta import EXECUTE_TOOL
-from toolcaddie.ports import DeliveryPlan, Planner, Provider, SelectionQuery, Selector
+from toolcaddie.message import Force, Message, ModelReply, ModelRequest
+from toolcaddie.meta import EXECUTE_TOOL, READ_LIMIT, READ_RESULT, read_result
+from toolcaddie.ports import DeliveryPlan, HeldPages, Planner, Provider, SelectionQuery, Selector
 from toolcaddie.presets import Preset
 from toolcaddie.run import Delivery, PendingCall, RunContext, RunResult, RunState, Selection
 from toolcaddie.schema import canonical_json, definition_tokens
@@ -45,7 +46,9 @@ CAPABILITY_NOTE = (
     "request_more_tools and the set is expanded for your next step."
 )
 _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
-_FORCED_NOTE = "\n\nAnswer this by calling one of the tools you were given. Do not answer from general knowledge."
+
+_LIKELIEST = 8
+"""Tools that a search puts in front where one must be called."""
 
 MAX_CALLS = 256
 """Calls of one answer that are looked at; a model that has lost its way may write thousands."""
@@ -79,6 +82,12 @@ class Engine:
     meta: dict[str, Tool] = field(default_factory=dict)
     """The meta tools offered, by name, in the order sent."""
     prepare: Prepare = _nothing_to_prepare
+    held: HeldPages | None = None
+    """Where cut results are read on; None: nowhere."""
+    reader: Tool = field(default_factory=read_result)
+
+    def meta_tool(self, name: str) -> Tool:
+        return self.reader if name == READ_RESULT else self.meta[name]
 
     async def run(
         self,
@@ -148,7 +157,7 @@ class _Run:
             selection=self.selection,
             client_calls=tuple(item.call for item in state.pending if item.waiting == "client"),
             raw=self.raw,
-            provider=self.engine.provider.name,
+            provider=state.provider or self.engine.provider.name,
         )
 
     # --- a round: one model call -------------------------------------------------------------------------------------
@@ -164,21 +173,20 @@ class _Run:
             await self.emit(ToolsDelivered(run_id=state.run_id, round=state.rounds + 1, delivery=delivery))
         elif delivery.definitions and over:
             await self.emit(LimitReached(run_id=state.run_id, limit="rounds", detail=f"{state.rounds} rounds"))
-        forced = offer and self.must_call(state, delivery)
-        reply = await self.ask(state, delivery, offer=offer, forced=forced)
+        force = self.force(state, delivery) if offer else None
+        reply = await self.ask(state, delivery, offer=offer, force=force)
         state = replace(
             state,
             usage=state.usage + reply.usage,
             last_usage=reply.usage,
             model=reply.model or state.model,
+            provider=reply.provider,
             finish_reason=reply.finish_reason,
         )
         if not offer:
             return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
-        if forced and not any(self.satisfies_force(call, state) for call in reply.message.tool_calls):
-            state, again = await self.not_called(state, reply)
-            if again:
-                return state
+        if force is not None:
+            state = await self.count_attempts(state, reply, force)
         state = replace(state, rounds=state.rounds + 1)
         if not reply.message.tool_calls:
             return completed(state, reply.message)
@@ -219,7 +227,7 @@ class _Run:
                 view=self.context.view,
                 selection=Selection(tokens_all=self.selection.tokens_all),
                 delivered=state.delivered,
-                meta=[self.engine.meta[name] for name in state.meta],
+                meta=[self.engine.meta_tool(name) for name in state.meta],
                 budget=self.preset.budget,
                 capabilities=self.engine.capabilities,
                 known=state.known,
@@ -231,7 +239,7 @@ class _Run:
         self.last_sent = sent
         return self.last_delivery
 
-    def request(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelRequest:
+    def request(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
         """What the model is asked. A choice of tools holds until the first call."""
         context, had_tools = self.context, bool(delivery.definitions)
         choice = context.tool_choice if offer and not state.called else None
@@ -239,7 +247,7 @@ class _Run:
             choice = sendable_choice(choice, {tool.name for tool in delivery.tools}, context.view)
         return ModelRequest(
             model=context.model,
-            messages=self.prompt(state, offer=offer, had_tools=had_tools, forced=forced),
+            messages=self.prompt(state, offer=offer, had_tools=had_tools),
             tools=delivery.definitions if offer else (),
             tool_choice=choice,
             params=sendable_params(context.params, tools=offer, closing=had_tools and not offer),
@@ -248,10 +256,11 @@ class _Run:
             allowed=delivery.allowed if offer else None,
             cache=had_tools,
             cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
+            force=force,
         )
 
-    async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, forced: bool) -> ModelReply:
-        request = self.request(state, delivery, offer=offer, forced=forced)
+    async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelReply:
+        request = self.request(state, delivery, offer=offer, force=force)
         provider = self.engine.provider
         await self.emit(
             ModelAsked(
@@ -263,7 +272,7 @@ class _Run:
             )
         )
         started = time.perf_counter()
-        reply = await (self.listen(request, state, offer, forced) if self.live else provider.complete(request))
+        reply = await (self.listen(request, state, offer) if self.live else provider.complete(request))
         self.raw = reply.raw
         await self.emit(
             ModelAnswered(
@@ -275,64 +284,65 @@ class _Run:
                 usage=reply.usage,
                 model=reply.model,
                 seconds=time.perf_counter() - started,
+                provider=reply.provider,
+                attempts=reply.attempts,
             )
         )
         return reply
 
-    async def listen(self, request: ModelRequest, state: RunState, offer: bool, forced: bool) -> ModelReply:
-        """Stream an answer. Text goes out as it comes, and so do calls of the caller's tools; ours stay inside.
-
-        A forced attempt may be thrown away, so its text is held until it counts.
-        """
+    async def listen(self, request: ModelRequest, state: RunState, offer: bool) -> ModelReply:
+        """Stream an answer. Text goes out as it comes, and so do calls of the caller's tools; ours stay inside."""
         calls = StreamedCalls(self.context.view, state.meta, request.messages)
-        held: list[ModelDelta] = []
         reply: ModelReply | None = None
-        async for item in self.engine.provider.stream(request):
-            if isinstance(item, ModelReply):
-                reply = item
-                continue
-            if forced:
-                held.append(item)
-            elif item.text or item.raw is not None:
-                await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
-            for delta in calls.of_the_caller(item.calls):
-                if offer and not forced:
-                    await self.emit(ClientCallDelta(run_id=self.context.run_id, delta=delta))
+        async with aclosing(self.engine.provider.stream(request)) as items:  # type: ignore[type-var]
+            async for item in items:
+                if isinstance(item, ModelReply):
+                    reply = item
+                    continue
+                if item.text or item.raw is not None:
+                    await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
+                for delta in calls.of_the_caller(item.calls):
+                    if offer:
+                        await self.emit(ClientCallDelta(run_id=self.context.run_id, delta=delta))
         assert reply is not None, f"provider {self.engine.provider.name} ended its stream without a reply"
-        for item in held if reply.message.tool_calls else ():
-            await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
         return replace(reply, message=calls.with_ids(reply.message))
 
-    def prompt(self, state: RunState, *, offer: bool, had_tools: bool, forced: bool) -> Sequence[Message]:
+    def prompt(self, state: RunState, *, offer: bool, had_tools: bool) -> Sequence[Message]:
         """The messages as sent: the state's own, plus notes that are never stored."""
         messages: tuple[Message, ...] = state.messages
         if self.preset.capability_note and state.meta:
             messages = with_system_note(messages, CAPABILITY_NOTE)
         if had_tools and not offer:
             messages = (*messages, Message(role="system", content=_LAST_ROUND_NOTE))
-        if forced and state.forced > 0:
-            messages = enhanced(messages, _FORCED_NOTE)
         return messages
 
-    def must_call(self, state: RunState, delivery: Delivery) -> bool:
-        return self.preset.force and not state.called and bool(delivery.tools)
+    def force(self, state: RunState, delivery: Delivery) -> Force | None:
+        """That a tool must be called, until one was. Looking for tools is not using one; `execute_tool` runs one."""
+        if not self.preset.force or state.called or not delivery.tools:
+            return None
+        ignored = frozenset(name for name in delivery.meta if name != EXECUTE_TOOL)
+        return Force(candidates=self.likeliest(state, delivery), ignored=ignored)
 
-    def satisfies_force(self, call: ToolCall, state: RunState) -> bool:
-        """Looking for tools is not using one; running one through `execute_tool` is."""
-        return call.name == EXECUTE_TOOL or not is_meta(call.name, self.context.view, state.meta)
+    def likeliest(self, state: RunState, delivery: Delivery) -> tuple[str, ...]:
+        """What was delivered, the best match of the request first. Where nothing was selected, a search says what that is."""
+        scores = {chosen.tool.name: chosen.score for chosen in self.selection.tools}
+        if not any(scores.values()):
+            text = next((message.text for message in reversed(state.messages) if message.role == "user"), "")
+            found = self.engine.selector.search(self.context.view, text, _LIKELIEST)
+            scores = {hit.tool.name: hit.score for hit in found}
+        names = [tool.name for tool in delivery.tools if delivery.allowed is None or tool.name in delivery.allowed]
+        return tuple(sorted(names, key=lambda name: -scores.get(name, 0.0)))
 
-    async def not_called(self, state: RunState, reply: ModelReply) -> tuple[RunState, bool]:
-        """A forced attempt without a real call. True: ask again from the original message; False: the reply counts."""
-        state = replace(state, forced=state.forced + 1)
-        tried = f"attempt {state.forced} of {self.limits.forced_attempts} called no tool"
-        await self.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
-        if state.forced < self.limits.forced_attempts:
-            return state, not reply.message.tool_calls
-        if self.preset.on_not_called == "error":
-            raise ToolNotCalledError(f"no tool was called in {state.forced} attempts")
-        if self.live and not reply.message.tool_calls:
-            await self.emit(TextDelta(run_id=state.run_id, text=reply.message.text))
-        return state, False
+    async def count_attempts(self, state: RunState, reply: ModelReply, force: Force) -> RunState:
+        """The forced attempts in which nothing was called, one event each; an answer that only looks for tools is one."""
+        missed = sum(attempt.outcome == "not_called" for attempt in reply.attempts)
+        counted = bool(reply.attempts) and reply.attempts[-1].outcome == "not_called"
+        calls = reply.message.tool_calls
+        looked = not counted and bool(calls) and all(call.name in force.ignored for call in calls)
+        for number in range(1, missed + looked + 1):
+            tried = f"attempt {state.forced + number} of {self.limits.forced_attempts} called no tool"
+            await self.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
+        return replace(state, forced=state.forced + missed + looked)
 
     async def finish_without_tools(self, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
         """The end of a round without tools: whatever it calls is ignored."""
@@ -369,6 +379,8 @@ class _Run:
             await self.checkpoint(replace(state, pending=tuple(outcomes)))
             await self.emit(LimitReached(run_id=state.run_id, limit="turns", detail=f"{self.limits.turns} turns"))
             raise LimitExceededError(f"the request asked for more than {self.limits.turns} tool calls", limit="turns")
+        if self.engine.held is not None and any(item.result and item.result.held for item in outcomes):
+            state = replace(state, meta=tuple(dict.fromkeys((*state.meta, READ_RESULT))))
         state, warned = self.watch_repeats(state, admitted, outcomes)
         state = apply(state, warned)
         await self.checkpoint(state)
@@ -390,12 +402,19 @@ class _Run:
         return state, outcomes
 
     async def answered(self, call: ToolCall, state: RunState) -> ToolResult:
-        arguments = checked_arguments(call, self.engine.meta[call.name])
+        arguments = checked_arguments(call, self.engine.meta_tool(call.name))
         if isinstance(arguments, ToolResult):
             return arguments
+        if call.name == READ_RESULT:
+            return await self.read_on(arguments)
         if text := looked_for(call.name, arguments):
             await self.engine.prepare(self.context.view, SelectionQuery(text=text))
         return answer(call.name, arguments, self.scene(state))
+
+    async def read_on(self, arguments: Mapping[str, Any]) -> ToolResult:
+        assert self.engine.held is not None, "read_result joins only where results are held"
+        offset, limit = int(arguments.get("offset", 0)), int(arguments.get("limit", READ_LIMIT))
+        return await self.engine.held.page(str(arguments["handle"]), offset, limit, self.context.principal)
 
     def shown(self, result: ToolResult, state: RunState) -> ToolResult:
         """The result with the schemas of what it reveals, where these are shown as text."""
@@ -416,7 +435,7 @@ class _Run:
             delivered=callable_now(state),
             fixed_tokens=self.deliver(state).tokens,
             fixed_meta=len(state.meta),
-            meta_tokens=definition_tokens(self.engine.meta[name] for name in state.meta),
+            meta_tokens=definition_tokens(self.engine.meta_tool(name) for name in state.meta),
             pinned=forced_names(self.context.tool_choice),
             exact_categories=self.preset.expand_by == "categories",
         )
@@ -495,12 +514,3 @@ def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message,
     if messages and messages[0].role in ("system", "developer") and isinstance(messages[0].content, str):
         return (replace(messages[0], content=f"{messages[0].content}\n\n{note}"), *messages[1:])
     return (Message(role="system", content=note), *messages)
-
-
-def enhanced(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
-    """The note behind the last user message, always from the original: notes never pile up."""
-    for index in range(len(messages) - 1, -1, -1):
-        if messages[index].role == "user" and isinstance(messages[index].content, str):
-            longer = replace(messages[index], content=f"{messages[index].content}{note}")
-            return (*messages[:index], longer, *messages[index + 1 :])
-    return messages

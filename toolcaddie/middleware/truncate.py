@@ -56,7 +56,7 @@ def truncated(result: ToolResult, max_bytes: int, *, handle: str | None = None) 
         room = max(0, max_bytes - len(_note(total, handle, total)))
         # A character has one byte or more, so this slice holds all that can stay; the rest is never copied.
         start = valid_text(content[:max_bytes]).encode()[:room].decode(errors="ignore")
-        return replace(result, content=start + _note(total, handle, len(start)), structured=None)
+        return replace(result, content=start + _note(total, handle, len(start)), structured=None, held=handle)
     if not content.isascii():
         content = valid_text(content)
     structured = result.structured if _fits(result.structured, max_bytes) else None
