@@ -122,8 +122,18 @@ async def arguments_that_are_no_json_break_nothing(subject: Subject, stream: boo
             in_order_and_once(upstream.requests[-1], ["not-understood-0"] if results else [])
 
 
-_NO_JSON = ('{"note": ', "[1]", "7", "null", "not json at all", '{"note":"\\ud800"}', '{"note":1e999}', '{"a":1,"a":2}')
-"""Half an object, no object, no JSON, half a character, a number out of range, a name twice."""
+_NO_JSON = (
+    '{"note": ',
+    "[1]",
+    "7",
+    "null",
+    "not json at all",
+    '{"note":"\\ud800"}',
+    '{"note":1e999}',
+    '{"a":1,"a":2}',
+    '{"a":' * 50_000,
+)
+"""Half an object, no object, no JSON, half a character, a number out of range, a name twice, objects without end."""
 
 _BAD_CALL = ToolCall(id="call with spaces/and slashes: ü", name="add", arguments="{not json")
 _LONG_CALL = ToolCall(id="call_" + "x" * 200, name="find", arguments='{"note":"argument-of-long"}')

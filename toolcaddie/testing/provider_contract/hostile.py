@@ -6,7 +6,7 @@ exception, would come up far from where it can be understood.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -88,6 +88,22 @@ def _replaced(value: Any, path: tuple[str | int, ...], strange: Any) -> Any:
     if isinstance(value, dict):
         return {name: _replaced(inner, rest, strange) if name == first else inner for name, inner in value.items()}
     return [_replaced(inner, rest, strange) if place == first else inner for place, inner in enumerate(value)]
+
+
+@CHECKS.both
+async def bytes_that_are_no_characters_are_an_error_or_passed_over(subject: Subject, stream: bool) -> None:
+    async with staged(subject, [altered(RICH, _garbled(word)) for word in _WORDS]) as (provider, _):
+        for word in _WORDS:
+            await _reply_or_error(
+                provider, request_of(subject, tools=TOOLS), stream, f"{word!r} has a byte of no character"
+            )
+
+
+_WORDS = (b"see", b"add", b"first", b"second", b"call_1")
+
+
+def _garbled(word: bytes) -> Callable[[list[bytes]], list[bytes]]:
+    return lambda events: [event.replace(word, b"\xff" + word[1:]) for event in events]
 
 
 @CHECKS.one

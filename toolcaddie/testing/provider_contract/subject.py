@@ -273,7 +273,7 @@ def shown(call: ToolCall) -> tuple[str, str, Any]:
 def value_of(arguments: str) -> Any:
     try:
         return msgspec.json.decode(arguments or "{}")
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return arguments
 
 
