@@ -437,10 +437,9 @@ async def test_a_request_goes_out_as_it_was_meant() -> None:
                 "role": "user",
                 "parts": [
                     {"functionResponse": {"name": "freeze", "response": {"error": "no such id"}}},
-                    {"text": "[System note]\nBe quick."},
-                    {"text": "and?"},
                 ],
             },
+            {"role": "user", "parts": [{"text": "[System note]\nBe quick."}, {"text": "and?"}]},
         ],
         "tools": [{"functionDeclarations": declared}, {"googleSearch": {}}],
         "toolConfig": {"functionCallingConfig": {"mode": "ANY"}},
@@ -735,7 +734,7 @@ async def test_a_second_result_of_one_call_is_refused() -> None:
             await provider.complete(asking(USER, called("find"), result("c0"), result("c0")))
 
 
-MEANT_BY = "(The conversation goes on.)"
+GOES_ON = "(The conversation goes on.)"
 
 
 @pytest.mark.parametrize(
@@ -748,10 +747,21 @@ MEANT_BY = "(The conversation goes on.)"
         ),
         pytest.param(
             [Message(role="assistant", content="welcome"), USER],
-            [("user", [MEANT_BY]), ("model", ["welcome"]), ("user", ["hello"])],
+            [("user", [GOES_ON]), ("model", ["welcome"]), ("user", ["hello"])],
             id="the model first",
         ),
-        pytest.param([Message(role="system", content="be kind")], [("user", [MEANT_BY])], id="nobody"),
+        pytest.param(
+            [USER, called("find"), result("c0", "x"), Message(role="assistant", content="so")],
+            [
+                ("user", ["hello"]),
+                ("model", ["find()"]),
+                ("user", ["find: x"]),
+                ("model", ["so"]),
+                ("user", [GOES_ON]),
+            ],
+            id="the model last",
+        ),
+        pytest.param([Message(role="system", content="be kind")], [("user", [GOES_ON])], id="nobody"),
         pytest.param(
             [Message(role="user", content=""), Message(role="assistant", content=""), parts_of()],
             [("user", ["(no text)", "(no text)"])],
@@ -762,7 +772,8 @@ MEANT_BY = "(The conversation goes on.)"
             [
                 ("user", ["hello"]),
                 ("model", ["find()", "freeze()"]),
-                ("user", ["find: interrupted", "freeze: two", "hello", "[System note]\nnow"]),
+                ("user", ["find: interrupted", "freeze: two"]),
+                ("user", ["hello", "[System note]\nnow"]),
             ],
             id="a result missing, and one late",
         ),
@@ -779,7 +790,7 @@ MEANT_BY = "(The conversation goes on.)"
         ),
     ],
 )
-async def test_any_order_of_messages_becomes_turns_that_alternate(messages: Any, expected: Any) -> None:
+async def test_any_order_of_messages_becomes_turns_as_the_provider_wants_them(messages: Any, expected: Any) -> None:
     contents = (await sent(asking(*messages)))["contents"]
     assert [(content["role"], [shown(part) for part in content["parts"]]) for content in contents] == expected
 
@@ -831,16 +842,19 @@ async def test_what_another_provider_wrote_is_taken_over_without_losing_a_call(m
 
 
 @pytest.mark.parametrize("model", [MODEL, OLD])
-async def test_pictures_of_a_result_stand_in_it_and_for_older_models_beside_it(model: str) -> None:
+async def test_pictures_of_a_result_stand_in_it_and_for_older_models_after_it(model: str) -> None:
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
     text = {"type": "text", "text": "a chart"}
     body = await sent(asking(USER, called("find"), result("c0", (text, picture)), model=model))
     blob = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
     plain = {"name": "find", "response": {"output": "a chart"}}
-    expected = (
-        [{"functionResponse": {**plain, "parts": [blob]}}] if model == MODEL else [{"functionResponse": plain}, blob]
-    )
-    assert body["contents"][2]["parts"] == expected
+    inside, outside = [[{"functionResponse": {**plain, "parts": [blob]}}]], [[{"functionResponse": plain}], [blob]]
+    assert [content["parts"] for content in body["contents"][2:]] == (inside if model == MODEL else outside)
+
+
+async def test_an_older_model_goes_on_with_its_own_last_words() -> None:
+    body = await sent(asking(USER, Message(role="assistant", content="Once upon"), model=OLD))
+    assert body["contents"][1:] == [{"role": "model", "parts": [{"text": "Once upon"}]}]
 
 
 async def test_a_longer_conversation_begins_with_the_bytes_of_the_shorter_one() -> None:
@@ -1211,6 +1225,8 @@ def calling(**fields: Any) -> dict[str, Any]:
         ({"contents": [turn("model", {"text": "x"})]}, "alternate"),
         ({"contents": [SAID, CALLED, SAID]}, "number of function response parts"),
         ({"contents": [SAID, CALLED]}, "number of function response parts"),
+        ({"contents": [SAID, turn("model", {"text": "x"})]}, "ending with a model turn"),
+        ({"contents": [SAID, CALLED, turn("user", *ANSWERED["parts"], {"text": "x"})]}, "nothing but"),
         ({"contents": [ANSWERED]}, "immediately after a function call turn"),
         ({"contents": [SAID, turn("model", {"text": "x"}), ANSWERED]}, "immediately after a function call turn"),
         (

@@ -1,4 +1,4 @@
-"""A conversation as Gemini's contents: turns of `user` and `model` that alternate, each a list of parts. Pure: no I/O.
+"""A conversation as Gemini's contents: turns of `user` and `model`, each a list of parts. Pure: no I/O.
 
 Gemini ties a call and its results together by place: the turn after one with calls holds as many results, in the same order.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,8 @@ UNSIGNED = "skip_thought_signature_validator"
 
 _SYSTEM = ("system", "developer")
 _CONTINUES = "(The conversation goes on.)"
-"""Where no user speaks first: a conversation cannot begin with the model, nor be empty."""
+"""Where no user speaks first, or last: a conversation cannot begin with the model, nor be empty, nor (from Gemini 3 on) end with
+the model."""
 _NO_TEXT = "(no text)"
 """Where the user said nothing: a part without text is refused, and so is a turn without parts."""
 _NOTE = "[System note]"
@@ -61,33 +62,50 @@ def conversation(messages: Sequence[Message], *, model: str, author: str) -> tup
             parts = _reply_parts(reply, author)
             turns.add("model", _signed(parts) if wants_signatures(model) else parts)
             calls = _sent_calls(reply, parts)
-        turns.add("user", _results(calls, following, model))
+        results, media = _results(calls, following, model)
+        turns.add_results(results)
+        turns.add("user", media)
         for message in following:
             if message.role != "tool":
                 turns.add("user", _said(message))
-    return system, turns.opened_by_the_user()
+    return system, turns.between_users(prefill=not wants_signatures(model))
 
 
 class _Turns:
     """Contents in the making. What the same side says twice in a row is one turn; parts are never joined, because a signature
-    belongs to exactly the part it came with."""
+    belongs to exactly the part it came with. Results stand in a turn of their own: beside other parts they are not taken for
+    the answer to the calls, and the request is refused for ending with the model."""
 
     def __init__(self) -> None:
         self._found: list[dict[str, Any]] = []
+        self._growing = ""
+        """The role whose words would join the last turn."""
 
-    def add(self, role: str, parts: Iterable[Part]) -> None:
-        parts = list(parts)
+    def add(self, role: str, parts: Sequence[Part]) -> None:
         if not parts:
             return
-        if self._found and self._found[-1]["role"] == role:
+        if self._growing == role:
             self._found[-1]["parts"].extend(parts)
         else:
-            self._found.append({"role": role, "parts": parts})
+            self._found.append({"role": role, "parts": [*parts]})
+            self._growing = role
 
-    def opened_by_the_user(self) -> list[JsonObject]:
-        if self._found and self._found[0]["role"] == "user":
-            return [*self._found]
-        return [{"role": "user", "parts": [{"text": _CONTINUES}]}, *self._found]
+    def add_results(self, parts: Sequence[Part]) -> None:
+        if parts:
+            self._found.append({"role": "user", "parts": parts})
+            self._growing = ""
+
+    def between_users(self, *, prefill: bool) -> list[JsonObject]:
+        """All turns, the first and the last of them the user's. `prefill`: the last may be the model's, which goes on with it."""
+        if not self._found or self._found[0]["role"] == "model":
+            self._found.insert(0, _continues())
+        if self._found[-1]["role"] == "model" and not prefill:
+            self._found.append(_continues())
+        return [*self._found]
+
+
+def _continues() -> dict[str, Any]:
+    return {"role": "user", "parts": [{"text": _CONTINUES}]}
 
 
 def _stretches(messages: Sequence[Message]) -> Iterator[tuple[Message | None, list[Message]]]:
@@ -175,8 +193,9 @@ def _signed(parts: list[Part]) -> list[Part]:
 # ---------------------------------------------------------------- the user's turns
 
 
-def _results(calls: Sequence[_Sent], following: Sequence[Message], model: str) -> list[Part]:
-    """A result for each call, in the order of the calls. Raises `RequestError` for a result that belongs to none of them."""
+def _results(calls: Sequence[_Sent], following: Sequence[Message], model: str) -> tuple[list[Part], list[Part]]:
+    """A result for each call, in the order of the calls, and the media that cannot stand in them. Raises `RequestError` for a
+    result that belongs to no call."""
     waiting: dict[str | None, deque[Message]] = {}
     for message in following:
         if message.role == "tool":
@@ -185,8 +204,8 @@ def _results(calls: Sequence[_Sent], following: Sequence[Message], model: str) -
     beside: list[Part] = []
     for sent in calls:
         found = waiting.get(sent.call.id)
-        parts, media = _result(sent, found.popleft() if found else None, inside=wants_signatures(model))
-        results.append(parts)
+        part, media = _result(sent, found.popleft() if found else None, inside=wants_signatures(model))
+        results.append(part)
         beside.extend(media)
     for call_id, left in waiting.items():
         if left:
@@ -194,11 +213,11 @@ def _results(calls: Sequence[_Sent], following: Sequence[Message], model: str) -
                 f"the tool result for call {call_id!r} does not follow a message with that call, or answers it twice",
                 param="messages",
             )
-    return results + beside
+    return results, beside
 
 
 def _result(sent: _Sent, message: Message | None, *, inside: bool) -> tuple[Part, list[Part]]:
-    """The result, and the media of it that stand beside it. `inside`: the model takes them as parts of the result; Gemini 2
+    """The result, and the media of it that stand outside. `inside`: the model takes them as parts of the result; Gemini 2
     does not."""
     wire: dict[str, Any] = {"name": sent.call.name}
     if sent.wire_id:

@@ -1,7 +1,8 @@
 """What Gemini refuses, in its own words: the checks of a generateContent request that tool users run into.
 
-Stricter than the real one in two places, so that a client is right with every model: turns must alternate, and a signature must
-be one that was given out, beside what it was given for.
+Stricter than the real one in two places, so that a client is right with every model: turns must alternate (words may follow a
+turn of results), and a signature must be one that was given out, beside what it was given for. And plainer in one: what mixes
+results with words is told so.
 """
 
 from __future__ import annotations
@@ -268,12 +269,16 @@ def _response(response: dict[str, Any], role: str, where: str) -> Iterator[str]:
 def _turns(asked: _Asked) -> Iterator[str]:
     earlier: dict[str, Any] = {"role": "model", "parts": []}
     for content in asked.contents:
-        if content["role"] == earlier["role"]:
+        calls, responses = _of(earlier, "functionCall"), _of(content, "functionResponse")
+        if content["role"] == earlier["role"] and not _of(earlier, "functionResponse"):
             yield "Please ensure that multiturn requests alternate between user and model, and begin with user."
-        yield from _answered(_of(earlier, "functionCall"), _of(content, "functionResponse"))
+        yield from _answered(calls, responses)
+        if responses and len(responses) != len(content["parts"]):
+            yield "Please ensure that function response turn holds nothing but function response parts."
         earlier = content
-    if _of(earlier, "functionCall"):
-        yield from _answered(_of(earlier, "functionCall"), [])
+    yield from _answered(_of(earlier, "functionCall"), [])
+    if earlier["role"] == "model" and asked.signs:
+        yield "Requests ending with a model turn are not supported."
 
 
 def _of(content: dict[str, Any], kind: str) -> list[dict[str, Any]]:
