@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from toolcaddie.capabilities import CacheRule, Prices
 from toolcaddie.errors import ConfigError
-from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, PromptCache, Segment, prefix_kept, render
+from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, PromptCache, Segment, as_cached, prefix_kept, render
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.tool_types import ToolCall
@@ -119,6 +119,7 @@ def test_a_changed_tool_choice_loses_the_messages_only_where_the_rule_says_so() 
         cache = PromptCache(rule)
         cache.bill(plain, 0)
         assert cache.bill(forced, 1).read == read
+        assert prefix_kept(as_cached(plain, rule), as_cached(forced, rule)) == (read, plain.tokens)
 
 
 # --- examples by hand -------------------------------------------------------------------------------------------------

@@ -232,8 +232,7 @@ class PromptCache:
     def bill(self, prompt: Prompt, at: float, output_tokens: int = 0, *, marked: bool = True) -> Bill:
         """What the request costs at `at` seconds, and what it leaves in the cache. `marked`: its prefix is marked as worth
         keeping, without which a cache with breakpoints neither reads nor writes."""
-        if not self.rule.cache.choice_breaks:
-            prompt = _without_choice(prompt)
+        prompt = as_cached(prompt, self.rule)
         kind = self.rule.cache.kind
         if kind == "automatic":
             read, written = self._automatic(prompt, at)
@@ -289,7 +288,10 @@ def _common(one: Prompt, other: Prompt) -> int:
     return bisect_left(range(most), True, key=lambda at: one.chain[at] != other.chain[at])
 
 
-def _without_choice(prompt: Prompt) -> Prompt:
-    if not any(segment.kind == "choice" for segment in prompt.segments[prompt.tools : prompt.head]):
+def as_cached(prompt: Prompt, rule: PriceRule) -> Prompt:
+    """The prompt as far as the rule's cache looks at it: not at the tool choice, unless a changed one breaks it."""
+    if rule.cache.choice_breaks or not any(
+        each.kind == "choice" for each in prompt.segments[prompt.tools : prompt.head]
+    ):
         return prompt
     return Prompt.of([segment for segment in prompt.segments if segment.kind != "choice"])

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from toolcaddie.catalog import Catalog
-from toolcaddie.evaluation.billing import Bill, PriceRule, PromptCache, prefix_kept
+from toolcaddie.evaluation.billing import Bill, PriceRule, PromptCache, as_cached, prefix_kept
 from toolcaddie.evaluation.scripts import Script
 from toolcaddie.evaluation.simulated import Clock, ScriptedModel, ScriptedTools, Sent
 from toolcaddie.message import Message
@@ -152,7 +152,7 @@ def charge(played: Played, rule: PriceRule) -> Conversation:
     for before, after in pairwise(played.sent):
         if rule.cache.kind == "none" or after.at - before.at > rule.cache.lifetime:
             continue
-        kept, of = prefix_kept(before.prompt, after.prompt)
+        kept, of = prefix_kept(as_cached(before.prompt, rule), as_cached(after.prompt, rule))
         if after.after_reveal:
             revealing += Prefix(kept=kept, of=of)
         else:
