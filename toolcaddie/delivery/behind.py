@@ -51,8 +51,7 @@ def told(scene: Scene, way: AddedBy) -> Arrangement | None:
     new_tokens = scene.tokens(added)
     seen = [*kept, *known, *added]
     tokens = scene.meta_tokens + scene.tokens(seen)
-    tools = len(plan.meta) + len(seen)
-    if not scene.fits(tools, tokens):
+    if not scene.fits(len(plan.meta) + len(kept), tokens):  # what stands behind takes no place in the array
         return None
     strategy: Strategy = "native" if way == "reference" else "direct"
 
@@ -71,7 +70,7 @@ def told(scene: Scene, way: AddedBy) -> Arrangement | None:
     return Arrangement(
         name=f"added by {way}",
         strategy=strategy,
-        tools=tools,
+        tools=len(plan.meta) + len(seen),
         tokens=tokens,
         new_tokens=new_tokens,
         expected=scene.outlook.carried(new_tokens) + (_TEXT_TAX if way == "text" and added else 0.0),

@@ -66,8 +66,9 @@ class DeliveryPlanner:
     def _cold(self, scene: Scene) -> list[Arrangement]:
         """Nothing is cached, so the array may be any: what fits now, or all there is."""
         whole = masked.whole(scene)
-        if self._mode == "masked" and whole is not None:
-            return [whole]
+        began_whole = bool(scene.kept) and len(scene.kept) >= len(scene.plan.view)
+        if whole is not None and (self._mode == "masked" or began_whole):
+            return [whole]  # begun whole, a conversation may have no meta tool to ask for more with
         found = [direct.chosen_anew(scene)]
         if whole is not None and self._mode == "auto":
             found.append(whole)

@@ -242,22 +242,30 @@ class _Run:
     def request(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
         """What the model is asked. A choice of tools holds until the first call."""
         context, had_tools = self.context, bool(delivery.definitions)
+        sent = offer or (had_tools and self.keeps_array())
         choice = context.tool_choice if offer and not state.called else None
         if isinstance(choice, Mapping):
             choice = sendable_choice(choice, {tool.name for tool in delivery.tools}, context.view)
         return ModelRequest(
             model=context.model,
             messages=self.prompt(state, offer=offer, had_tools=had_tools),
-            tools=delivery.definitions if offer else (),
-            tool_choice=choice,
-            params=sendable_params(context.params, tools=offer, closing=had_tools and not offer),
+            tools=delivery.definitions if sent else (),
+            tool_choice="none" if sent and not offer else choice,
+            params=sendable_params(context.params, tools=sent, closing=had_tools and not sent),
             headers=context.headers,
-            deferred=delivery.deferred if offer else frozenset(),
+            deferred=delivery.deferred if sent else frozenset(),
             allowed=delivery.allowed if offer else None,
             cache=had_tools,
             cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
             force=force,
         )
+
+    def keeps_array(self) -> bool:
+        """Whether a round without tools sends them all the same, none of them to be called: the conversation stands behind
+        them in the provider's cache. Not where a choice is ignored, nor for presets that send to the letter."""
+        capabilities = self.engine.capabilities
+        cached = capabilities.cache.kind != "none"
+        return self.preset.delivery != "direct" and cached and capabilities.required != "ignored"
 
     async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelReply:
         request = self.request(state, delivery, offer=offer, force=force)
@@ -433,6 +441,7 @@ class _Run:
             selector=self.engine.selector,
             budget=budget,
             delivered=callable_now(state),
+            known=state.known,
             fixed_tokens=self.deliver(state).tokens,
             fixed_meta=len(state.meta),
             meta_tokens=definition_tokens(self.engine.meta_tool(name) for name in state.meta),

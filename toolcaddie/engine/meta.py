@@ -44,6 +44,9 @@ class MetaScene:
     selector: Selector
     budget: Budget
     delivered: Sequence[DeliveredTool]
+    """What can be called and takes a place in the array."""
+    known: Sequence[str]
+    """What can be called besides."""
     fixed_tokens: int
     """Tokens of all that is sent already."""
     fixed_meta: int
@@ -105,7 +108,7 @@ def _reveal_new(text: str | None, categories: Sequence[str], scene: MetaScene) -
     query = SelectionQuery(
         text=text or " ".join(categories),
         categories=categories or None,
-        exclude=frozenset(tool.name for tool in scene.delivered),
+        exclude=frozenset(tool.name for tool in scene.delivered) | frozenset(scene.known),
         fixed_count=scene.fixed_meta + len(scene.delivered),
         fixed_tokens=scene.fixed_tokens,
     )

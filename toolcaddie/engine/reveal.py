@@ -53,10 +53,9 @@ def result_message(call: ToolCall, result: ToolResult, state: RunState) -> Messa
 
 
 def callable_now(state: RunState) -> tuple[DeliveredTool, ...]:
-    """What the model can call and need not ask for."""
-    known = tuple(DeliveredTool(name=name) for name in state.known)
+    """What of the array the model may call."""
     if state.allowed is None:
-        return (*state.delivered, *known)
+        return state.delivered
     return tuple(tool for tool in state.delivered if tool.name in state.allowed)
 
 
