@@ -20,7 +20,15 @@ from toolcaddie.providers.openai_responses import OpenAIResponses
 from toolcaddie.testing import CHAT, ScriptedUpstream, call, calls, say
 from toolcaddie.testing.anthropic import AnthropicWire
 from toolcaddie.testing.gemini import GeminiWire
-from toolcaddie.testing.provider_contract import CHECKS, Check, ContractError, Subject, check_all, check_switch
+from toolcaddie.testing.provider_contract import (
+    CHECKS,
+    Check,
+    ContractError,
+    Subject,
+    check_all,
+    check_conversation,
+    check_switch,
+)
 from toolcaddie.testing.responses import ResponsesWire
 
 pytestmark = pytest.mark.anyio
@@ -53,6 +61,11 @@ async def test_two_providers_take_turns_without_losing_a_call_or_a_result(
     first: Subject, second: Subject, stream: bool
 ) -> None:
     await check_switch(first, replace(second, model="gpt-other"), stream=stream)
+
+
+@pytest.mark.parametrize("seed", range(24))
+async def test_a_conversation_may_wander_among_all_providers(seed: int) -> None:
+    await check_conversation([*SUBJECTS, *(replace(each, model="gpt-other") for each in SUBJECTS)], seed=seed)
 
 
 # ---------------------------------------------------------------- the same through the loop

@@ -10,16 +10,17 @@ Whoever writes a provider runs the whole list, by any test runner:
         await check(SUBJECT)
 
 or all of it at once, `asyncio.run(check_all(SUBJECT))`. A server of one of the wires we have needs no `wire` of one's own:
-`testing.CHAT` is that of chat completions. `check_switch` is for pairs of providers.
+`testing.CHAT` is that of chat completions. `check_switch` is for pairs of providers, `check_conversation` for any number.
 """
 
 from __future__ import annotations
 
 from toolcaddie.testing.provider_contract import answers, asking, failing, hostile
+from toolcaddie.testing.provider_contract.conversing import check_conversation
 from toolcaddie.testing.provider_contract.subject import Check, ContractError, Subject
 from toolcaddie.testing.provider_contract.switching import check_switch
 
-__all__ = ["CHECKS", "Check", "ContractError", "Subject", "check_all", "check_switch"]
+__all__ = ["CHECKS", "Check", "ContractError", "Subject", "check_all", "check_conversation", "check_switch"]
 
 CHECKS: tuple[Check, ...] = tuple(check for part in (answers, asking, failing, hostile) for check in part.CHECKS.found)
 """Every promise, by what it is about: answers, requests, failures, damaged answers."""

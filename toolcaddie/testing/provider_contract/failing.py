@@ -33,6 +33,7 @@ from toolcaddie.testing.provider_contract.subject import (
     events_of,
     left,
     made,
+    of_kind,
     patience,
     refused,
     request_of,
@@ -83,7 +84,7 @@ async def each_status_is_an_error_of_its_kind(subject: Subject, stream: bool) ->
     async with staged(subject, script) as (provider, _):
         for status, kind in STATUSES.items():
             error = await refused(provider, request_of(subject), stream)
-            same(f"the error of status {status}", type(error), kind)
+            of_kind(error, kind)
             same("its status", error.status, status)
             if f"because of {status}" not in str(error):
                 broken(f"the server's words ('because of {status}') in the error", str(error))
@@ -130,7 +131,7 @@ def _kind(stream: bool) -> str:
 async def a_server_that_hangs_up_without_a_word_is_unavailable(subject: Subject, stream: bool) -> None:
     async with staged(subject, [hang_up()]) as (provider, _):
         error = await refused(provider, request_of(subject), stream)
-    same("the error", type(error), ProviderUnavailableError)
+    of_kind(error, ProviderUnavailableError)
 
 
 @CHECKS.both
@@ -140,7 +141,7 @@ async def a_server_that_is_not_there_is_unavailable(subject: Subject, stream: bo
     provider = subject.provider(gone, KEY)
     error = await refused(provider, request_of(subject), stream)
     await provider.close()
-    same("the error", type(error), ProviderUnavailableError)
+    of_kind(error, ProviderUnavailableError)
 
 
 @CHECKS.both
@@ -150,7 +151,7 @@ async def a_request_whose_time_is_over_ends_and_lets_the_server_go(subject: Subj
         error = await refused(provider, replace(request_of(subject), timeout=_SOON), stream)
         for recorded in upstream.requests:  # none, where even asking took too long
             await left(recorded)
-    same("the error", type(error), ProviderUnavailableError)
+    of_kind(error, ProviderUnavailableError)
 
 
 # ---------------------------------------------------------------- half an answer
@@ -191,7 +192,7 @@ def _essence(reply: ModelReply) -> tuple[Any, ...]:
 @CHECKS.both
 async def an_answer_without_an_answer_is_an_error(subject: Subject, stream: bool) -> None:
     async with staged(subject, [empty_choices()]) as (provider, _):
-        same("the error", type(await refused(provider, request_of(subject), stream)), ProviderProtocolError)
+        of_kind(await refused(provider, request_of(subject), stream), ProviderProtocolError)
 
 
 @CHECKS.one
@@ -203,7 +204,7 @@ async def a_stream_without_events_is_an_error(subject: Subject) -> None:
     ]
     async with staged(subject, script) as (provider, _):
         for _step in script:
-            same("the error", type(await refused(provider, request_of(subject), True)), ProviderProtocolError)
+            of_kind(await refused(provider, request_of(subject), True), ProviderProtocolError)
 
 
 @CHECKS.one
@@ -258,8 +259,7 @@ async def garbage_is_an_error_and_nothing_else(subject: Subject, stream: bool) -
     async with staged(subject, script) as (provider, _):
         for body in bodies:
             error = await refused(provider, request_of(subject), stream)
-            if type(error) is not ProviderProtocolError:
-                broken(f"a ProviderProtocolError for {body[:40]!r}", error)
+            of_kind(error, ProviderProtocolError, f" for {body[:40]!r}")
 
 
 @CHECKS.both
@@ -268,21 +268,21 @@ async def an_answer_of_another_content_type_is_an_error(subject: Subject, stream
     async with staged(subject, [garbage(_HTML, content_type=kind) for kind in kinds]) as (provider, _):
         for _each in kinds:
             error = await refused(provider, request_of(subject), stream)
-            same("the error", type(error), ProviderProtocolError)
+            of_kind(error, ProviderProtocolError)
 
 
 @CHECKS.both
 async def a_proxys_error_page_is_unavailable(subject: Subject, stream: bool) -> None:
     async with staged(subject, [garbage(_HTML, content_type="text/html", status=502)]) as (provider, _):
         error = await refused(provider, request_of(subject), stream)
-    same("the error", type(error), ProviderUnavailableError)
+    of_kind(error, ProviderUnavailableError)
 
 
 @CHECKS.both
 async def an_answer_that_never_ends_is_left(subject: Subject, stream: bool) -> None:
     async with staged(subject, [flood()]) as (provider, upstream):
         error = await refused(provider, request_of(subject), stream)
-        same("the error", type(error), ProviderProtocolError)
+        of_kind(error, ProviderProtocolError)
         await left(upstream.requests[0])
 
 

@@ -214,6 +214,11 @@ def same(what: str, found: Any, wanted: Any) -> None:
         broken(f"{what}: {wanted!r}", found)
 
 
+def of_kind(error: ProviderError, kind: type[ProviderError], where: str = "") -> None:
+    if not isinstance(error, kind):
+        broken(f"{kind.__name__}{where}", error)
+
+
 def broken(wanted: str, found: Any) -> NoReturn:
     raise ContractError(f"expected {wanted}; found {found!r}")
 
