@@ -15,9 +15,13 @@ from toolcaddie.settings import (
     DEFAULT_DATABASE,
     BotSettings,
     BudgetOverrides,
+    CacheSettings,
+    DeliveryOverrides,
+    FallbackSettings,
     LimitsOverrides,
     SelectionOverrides,
     Settings,
+    Upstream,
     effective_preset,
     load_settings,
     starter_toml,
@@ -46,7 +50,7 @@ def test_without_a_file_everything_has_a_default(folder: Path) -> None:
     assert settings == Settings()
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8321)
     assert settings.database_url == DEFAULT_DATABASE
-    assert settings.upstream.key_env == "OPENAI_API_KEY"
+    assert settings.upstream.key_env is None
 
 
 def test_a_file_of_the_folder_is_read(folder: Path) -> None:
@@ -81,7 +85,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("\n\nserver.prt = 1", "toolcaddie.toml:3: unknown key 'server.prt'; did you mean 'port'?"),
         ("server = {prt = 1}", "toolcaddie.toml:1: unknown key 'server.prt'"),
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
-        ("zzz = 1", "there are bots, budget, catalogs, classifier, database_url, embedding, learning, limits"),
+        ("zzz = 1", "there are bots, budget, cache, capabilities, catalogs, classifier, database_url, delivery"),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
         ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),
         (
@@ -95,6 +99,64 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("catalogs = 'gym'", 'catalogs: Expected `array`, got `str`; write a list of texts like ["one", "two"]'),
         ("[upstream]\nurl = 'api.openai.com'", "that begins with http:// or https://"),
         ("[budget]\npolicy = 'best'", 'write "proportional", "fair", "ranked"'),
+        (
+            "[[fallback]]\nmodel='a:b'\n\n[[fallback]]\nmodle='c:d'",
+            "toolcaddie.toml:5: unknown key 'fallback.1.modle'; did",
+        ),
+        (
+            "[[fallback]]\nmodel='a:b'\n[[fallback]]\nmodel='a:b'\nurl='x'",
+            "toolcaddie.toml:5: fallback.1.url: Expected",
+        ),
+        ("[[fallback]]\nmodel='a:b'\n[[fallback]]\nurl='http://x'", "toolcaddie.toml:3: fallback.1: Object missing"),
+        ("[[fallback]]\nmodel=''", "toolcaddie.toml:2: fallback.0.model: Expected `str` of length >= 1"),
+        (
+            "[fallback]\nmodel='a:b'",
+            "toolcaddie.toml:1: fallback: Expected `array`, got `object`; write tables under a head",
+        ),
+        (
+            "fallback = ['openai:x']",
+            "toolcaddie.toml:1: fallback.0: Expected `object`, got `str`; write a table with model,",
+        ),
+        (
+            "[upstream]\nattempts = 0",
+            "toolcaddie.toml:2: upstream.attempts: Expected `int` >= 1; write a whole number from",
+        ),
+        (
+            "[[capabilities]]\npattern='x'\nmsk='y'",
+            "toolcaddie.toml:3: unknown key 'capabilities.0.msk'; did you mean 'mask'",
+        ),
+        (
+            "[[capabilities]]\npattern='x'\n[[capabilities]]\npattern='y'\n[capabilities.prices]\ninput=1\noutput='2'",
+            "toolcaddie.toml:7: capabilities.1.prices.output: Expected `float`, got `str`; write a number from 0",
+        ),
+        ("[[capabilities]]\ntool_cap=1", "toolcaddie.toml:1: capabilities.0: Object missing required field `pattern`"),
+        (
+            "[[capabilities]]\npattern='x'\nmask='m'",
+            "mask: Invalid enum value 'm'; write \"",
+        ),
+        ("[delivery]\nmode = 'best'", 'write "auto", "direct", "masked", "native"'),
+        (
+            "[cache]\nmode = 'all'",
+            'toolcaddie.toml:2: cache.mode: Invalid enum value \'all\'; write "off", "declared", "everything"',
+        ),
+        (
+            "[tool_config]\nforce_tool_use = true\nmax_retires = 3",
+            "toolcaddie.toml:3: toolConfig: unknown key 'max_retires'; did you mean 'maxRetries'?",
+        ),
+        ("[tool_config]\ntoolTimeout = 'x'", "toolcaddie.toml:2: toolConfig: 'toolTimeout' must be a number above 0"),
+        (
+            "[tool_config]\n[tool_config.fallback_provider]\nprovider = 'openai'\nmodel = ''",
+            "toolcaddie.toml:4: toolConfig.fallbackProvider: 'model' must be a text",
+        ),
+        (
+            "[tool_config.fallbackProvider]\nprovider = 'openai'",
+            "toolcaddie.toml:1: toolConfig.fallbackProvider: 'model' is mis",
+        ),
+        (
+            "[tool_config.fallbackProvider]\nprovider = 'openai'\nmodel = 'm'\napiKey = 'sk-secret'",
+            "toolcaddie.toml:4: tool_config.fallbackProvider.apiKey: a key never stands in this file",
+        ),
+        ("tool_config = 3", "toolcaddie.toml:1: tool_config: Expected `object | null`, got `int`; write a table"),
         ("x = [", "toolcaddie.toml is not valid TOML"),
         ("a = 1\nb = = 2\n", "(at line 2, column"),
     ],
@@ -143,6 +205,71 @@ def test_overrides_change_single_values_of_the_preset_and_off_takes_a_limit_away
     assert (chosen.budget.max_tools, chosen.budget.policy) == (12, "proportional")
     assert (chosen.limits.rounds, chosen.limits.seconds) == (None, 60.0)
     assert (chosen.meta, chosen.limits.repeats_warn) == (source.meta, source.limits.repeats_warn)
+
+
+def test_the_model_side_of_a_file_is_read(folder: Path) -> None:
+    settings = loaded(
+        folder,
+        """
+        model = "anthropic:claude-sonnet-5-5"
+        [upstream]
+        attempts = 5
+        [[fallback]]
+        model = "openai:gpt-5-mini"
+        [[fallback]]
+        model = "vllm:qwen"
+        url = "http://gpu-box:8000/v1"
+        key_env = "GPU_BOX"
+        [[capabilities]]
+        pattern = "qwen*"
+        tool_cap = "off"
+        [tool_config]
+        forceToolUse = true
+        [delivery]
+        mode = "direct"
+        [cache]
+        mode = "everything"
+        keep = "database"
+        [limits]
+        tool_retries = 2
+        tool_seconds_most = "off"
+        """,
+    )
+    assert (settings.model, settings.upstream.attempts, settings.cache.keep) == (
+        "anthropic:claude-sonnet-5-5",
+        5,
+        "database",
+    )
+    assert settings.fallback == (
+        FallbackSettings(model="openai:gpt-5-mini"),
+        FallbackSettings(model="vllm:qwen", url="http://gpu-box:8000/v1", key_env="GPU_BOX"),
+    )
+    assert (settings.capabilities[0].pattern, settings.capabilities[0].tool_cap) == ("qwen*", "off")
+    chosen = effective_preset(settings)
+    assert (chosen.delivery, chosen.cache) == ("direct", "everything")
+    assert (chosen.limits.tool_retries, chosen.limits.tool_seconds_most) == (2, None)
+
+
+def test_an_error_does_not_show_the_key_that_was_written_into_the_file(folder: Path) -> None:
+    given = "[tool_config.fallback_provider]\nprovider = 'openai'\nmodel = 'm'\napi_key = 'sk-secret'"
+    assert "sk-secret" not in complaint(folder, given)
+    assert "sk-secret" not in complaint(folder, given.replace("'sk-secret'", "['sk-secret']"))
+
+
+def test_delivery_and_cache_can_be_set_from_the_environment(folder: Path) -> None:
+    settings = loaded(
+        folder,
+        "[[fallback]]\nmodel = 'openai:x'\n[tool_config]\nforce_tool_use = true\n[[capabilities]]\npattern = '*'",
+        TOOLCADDIE_DELIVERY_MODE="masked",
+        TOOLCADDIE_CACHE_KEEP="database",
+        TOOLCADDIE_UPSTREAM_PROVIDER="ollama",
+        TOOLCADDIE_UPSTREAM_ATTEMPTS="2",
+    )
+    assert (effective_preset(settings).delivery, settings.cache.keep) == ("masked", "database")
+    assert (settings.upstream.provider, settings.upstream.attempts) == ("ollama", 2)
+    assert settings.fallback == (FallbackSettings(model="openai:x"),)
+    assert settings.tool_config == {"force_tool_use": True}
+    assert settings.capabilities[0].pattern == "*"
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -244,9 +371,33 @@ def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path
 
 def test_every_key_is_documented() -> None:
     page = PAGE.read_text()
-    for table in (Settings, SelectionOverrides, BudgetOverrides, LimitsOverrides, BotSettings, type(Settings().server)):
+    tables = (SelectionOverrides, BudgetOverrides, LimitsOverrides, DeliveryOverrides, CacheSettings, FallbackSettings)
+    for table in (Settings, *tables, BotSettings, Upstream, type(Settings().server)):
         for item in msgspec.structs.fields(table):
             assert f"{item.name} =" in page or f"[{item.name}" in page, item.name
+
+
+def test_the_tool_configuration_shown_in_the_docs_is_valid(folder: Path) -> None:
+    shown = PAGE.read_text().split("```text\n[tool_config]\n")[1].split("```")[0]
+    settings = loaded(folder, f"[tool_config]\n{shown}")
+    assert settings.tool_config is not None
+    assert {_camel(key) for key in settings.tool_config} == set(_TOOL_CONFIG)
+
+
+_TOOL_CONFIG = (
+    "forceToolUse",
+    "onToolNotCalled",
+    "maxRetries",
+    "toolTimeout",
+    "fallbackProvider",
+    "validateToolResponse",
+    "cacheResults",
+)
+
+
+def _camel(key: str) -> str:
+    first, *others = key.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def test_weights_of_rankers_are_numbers_that_are_not_negative(folder: Path) -> None:

@@ -16,9 +16,11 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import fields
 
+from toolcaddie.capabilities import CapabilityRow
 from toolcaddie.errors import ConfigError
 from toolcaddie.presets import PRESETS, Preset, preset
 from toolcaddie.suggest import close_names
+from toolcaddie.tool_config import ToolConfig
 
 DEFAULT_FILE = "toolcaddie.toml"
 DEFAULT_DATABASE = "sqlite:///toolcaddie-data/toolcaddie.sqlite"
@@ -49,9 +51,25 @@ class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the model is. The key itself never stands in a file: `key_env` names the variable that holds it."""
 
+    provider: str | None = None
+    """A name of the entry points `toolcaddie.providers`. None: `model` says, or it is openai."""
     url: HttpUrl | None = None
     """None: the provider's own address."""
-    key_env: str = "OPENAI_API_KEY"
+    key_env: str | None = None
+    """None: the provider's own variable."""
+    attempts: Annotated[int, Meta(ge=1, le=20)] | None = None
+    """Requests until it answers, the first included. None: as many as suits who asks."""
+
+
+class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A table `[[fallback]]`: who is asked where those before it fail."""
+
+    model: Annotated[str, Meta(min_length=1)]
+    """`provider:model`."""
+    url: HttpUrl | None = None
+    """None: the provider's own address."""
+    key_env: str | None = None
+    """None: the provider's own variable."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -147,9 +165,26 @@ class LimitsOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     seconds: Seconds | Off | UnsetType = UNSET
     tokens: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
     tool_seconds: Seconds | UnsetType = UNSET
+    tool_seconds_most: Seconds | Off | UnsetType = UNSET
+    tool_retries: Annotated[int, Meta(ge=0, le=10)] | UnsetType = UNSET
     result_bytes: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     repeats_warn: Annotated[int, Meta(ge=2)] | Off | UnsetType = UNSET
     repeats_stop: Annotated[int, Meta(ge=2)] | Off | UnsetType = UNSET
+
+
+class DeliveryOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`presets.Preset.delivery`."""
+
+    mode: Literal["auto", "direct", "masked", "native"] | UnsetType = UNSET
+
+
+class CacheSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Results of tools that are given again."""
+
+    mode: Literal["off", "declared", "everything"] | UnsetType = UNSET
+    """`presets.Preset.cache`."""
+    keep: Literal["memory", "database"] = "memory"
+    """`database`: what one process found serves all, also after a restart."""
 
 
 class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -165,7 +200,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     preset: str = "default"
     model: str | None = None
-    """None: the provider's own choice."""
+    """`provider:model`, or a model of the configured provider. None: the provider's own choice."""
     catalogs: tuple[str, ...] = ()
     """As `--catalog` takes them: names, .jsonl files, python:module."""
     database_url: str = DEFAULT_DATABASE
@@ -178,6 +213,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     selection: SelectionOverrides = SelectionOverrides()
     budget: BudgetOverrides = BudgetOverrides()
     limits: LimitsOverrides = LimitsOverrides()
+    delivery: DeliveryOverrides = DeliveryOverrides()
+    cache: CacheSettings = CacheSettings()
+    fallback: tuple[FallbackSettings, ...] = ()
+    """Asked in this order."""
+    tool_config: dict[str, Any] | None = None
+    """As `ToolConfig.of` reads it, in either spelling. None: tools are called when the model wants to."""
+    capabilities: tuple[CapabilityRow, ...] = ()
+    """Laid over the rows that ship."""
     bots: dict[str, BotSettings] = {}
 
 
@@ -194,14 +237,19 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
         _convert(file, bot, BotSettings, ("bots", name))
     settings = _convert(file, file.data, Settings, ())
     _check_preset(settings.preset, file.place(("preset",)))
+    if settings.tool_config is not None:
+        _check_tool_config(file, settings.tool_config)
     return _with_environment(settings, os.environ if environ is None else environ)
 
 
 def effective_preset(settings: Settings) -> Preset:
     """The preset of the settings with their overrides in it."""
     chosen = preset(settings.preset)
+    delivery, cache = settings.delivery.mode, settings.cache.mode
     return replace(
         chosen,
+        delivery=chosen.delivery if isinstance(delivery, UnsetType) else delivery,
+        cache=chosen.cache if isinstance(cache, UnsetType) else cache,
         selection=replace(chosen.selection, **_given(settings.selection)),
         budget=replace(chosen.budget, **_given(settings.budget)),
         limits=replace(chosen.limits, **_given(settings.limits)),
@@ -250,10 +298,28 @@ def _refuse_unknown(file: _File, data: Any, kind: type[Struct], path: tuple[str,
         here = (*path, key)
         if key not in known:
             raise ConfigError(f"{file.place(here)}: unknown key {'.'.join(here)!r}; {_choices(key, known)}")
-        if _is_struct(known[key]):
-            _refuse_unknown(file, value, known[key], here)
+        kind_there = _bare(known[key])
+        if _is_struct(kind_there):
+            _refuse_unknown(file, value, kind_there, here)
+        elif _is_list_of_tables(kind_there) and isinstance(value, list):
+            for number, item in enumerate(value):
+                _refuse_unknown(file, item, get_args(kind_there)[0], (*here, str(number)))
     for name, bot in _table(data.get("bots")).items() if kind is Settings else ():
         _refuse_unknown(file, bot, BotSettings, ("bots", name))
+
+
+def _bare(kind: Any) -> Any:
+    """A type without the ways to say nothing: None, not set."""
+    arms = [arm for arm in _arms(kind) if arm not in (NoneType, UnsetType)]
+    return arms[0] if len(arms) == 1 else kind
+
+
+def _arms(kind: Any) -> Sequence[Any]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _is_list_of_tables(kind: Any) -> bool:
+    return get_origin(kind) is tuple and _is_struct(get_args(kind)[0])
 
 
 def _table(value: Any) -> Mapping[str, Any]:
@@ -286,30 +352,35 @@ def _split(error: msgspec.ValidationError) -> tuple[str, tuple[str, ...]]:
     match = _ERROR_PATH.search(said)
     if match is None:
         return said, ()
-    return said[: match.start()], tuple(part for part in re.split(r"\.|\[[^\]]*\]", match[1]) if part)
+    # A number counts tables of a list; `[...]` is a key of a table of any keys, which the message does not name.
+    return said[: match.start()], tuple(part for part in re.split(r"\.|\[(\d+)\]|\[\.\.\.\]", match[1]) if part)
 
 
 def _wanted(kind: Any, path: Sequence[str]) -> str:
     """What may stand there, in words, from the types above."""
     for name in path:
-        kind = {item.name: item.type for item in fields(kind)}[name]
+        kind = _bare(kind)
+        if not _is_struct(kind) and get_origin(kind) is not tuple:
+            break
+        kind = get_args(kind)[0] if name.isdigit() else {item.name: item.type for item in fields(kind)}[name]
+    kind = _bare(kind)
     if _is_struct(kind):
         return f"; write a table with {', '.join(item.name for item in fields(kind))}"
-    arms = [
-        arm
-        for arm in (get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,))
-        if arm not in (NoneType, UnsetType)
-    ]
+    arms = [arm for arm in _arms(kind) if arm not in (NoneType, UnsetType)]
     return f"; write {' or '.join(_words(arm) for arm in arms)}"
 
 
 def _words(arm: Any) -> str:
     if get_origin(arm) is Literal:
         return ", ".join(f'"{value}"' for value in get_args(arm))
+    if _is_list_of_tables(arm):
+        return "tables under a head in double brackets, [[like this]]"
     if get_origin(arm) is tuple:
         return 'a list of texts like ["one", "two"]'
     if get_origin(arm) is dict:
         held = get_args(arm)[1]
+        if held is Any:
+            return "a table"
         return f"a table of {'tables' if _is_struct(held) else 'numbers' if held == Weight else 'lists'}"
     base, *rules = get_args(arm) if get_origin(arm) is Annotated else (arm,)
     bounds = [_bounds(rule) for rule in rules]
@@ -322,21 +393,27 @@ _BASES = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def _bounds(rule: Meta) -> str:
     if rule.pattern is not None:
         return "that begins with http:// or https://"
+    if rule.min_length is not None:
+        return "that is not empty"
     low = f"from {rule.ge}" if rule.ge is not None else f"above {rule.gt}" if rule.gt is not None else ""
     high = f"to {rule.le}" if rule.le is not None else f"below {rule.lt}" if rule.lt is not None else ""
     return f"{low} {high}".strip()
 
 
-_HEADER = re.compile(r"\s*\[\[?([^\[\]]+)\]")
+_HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
 
 
 def _line_of(text: str, path: tuple[str, ...]) -> int | None:
     best, line = 0, None
     table: tuple[str, ...] = ()
+    counted: dict[tuple[str, ...], int] = {}
     for number, content in enumerate(text.splitlines(), start=1):
         if header := _HEADER.match(content):
-            here = table = _parts(header[1])
+            named = _parts(header[2])
+            if header[1] == "[[":
+                counted[named] = counted.get(named, -1) + 1
+            here = table = _numbered(named, counted)
         elif key := _KEY.match(content):
             here = (*table, *_parts(key[1]))
         else:
@@ -344,6 +421,16 @@ def _line_of(text: str, path: tuple[str, ...]) -> int | None:
         if len(here) > best and path[: len(here)] == here:
             best, line = len(here), number
     return line
+
+
+def _numbered(named: Sequence[str], counted: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
+    """A table's path with the place of each list's item in it: the last one so far, which is the one TOML means."""
+    path: list[str] = []
+    for length, name in enumerate(named, start=1):
+        path.append(name)
+        if (at := counted.get(tuple(named[:length]))) is not None:
+            path.append(str(at))
+    return tuple(path)
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
@@ -397,7 +484,8 @@ def _leaves(kind: type[Struct], path: tuple[str, ...]) -> Iterator[tuple[tuple[s
         here = (*path, item.name)
         if _is_struct(item.type):
             yield from _leaves(item.type, here)
-        elif get_origin(item.type) is not dict:  # a table of names has no name of its own in the environment
+        elif get_origin(_bare(item.type)) is not dict and not _is_list_of_tables(item.type):
+            # (Tables of names and lists of tables have no names of their own in the environment.)
             yield here, any(get_origin(part) is tuple for part in (item.type, *get_args(item.type)))
 
 
@@ -408,6 +496,33 @@ def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
 def _check_preset(name: str, place: str) -> None:
     if name not in PRESETS:
         raise ConfigError(f"{place}: no preset {name!r}; {_choices(name, PRESETS)}")
+
+
+_WRONG_KEY = re.compile(r"toolConfig(?:\.(\w+))?: (?:unknown key )?'([^']+)'")
+
+
+def _check_tool_config(file: _File, given: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` with the line of the key."""
+    try:
+        ToolConfig.of(given)
+    except ConfigError as error:
+        found = _WRONG_KEY.match(str(error))
+        where = ["tool_config"]
+        if found is not None:
+            where += [*([_spelled(found[1], given)] if found[1] else ()), found[2]]
+        raise ConfigError(f"{file.place(where)}: {error}") from error
+    for outer in given:
+        for key in _table(given[outer]):
+            if key in ("apiKey", "api_key"):
+                raise ConfigError(
+                    f"{file.place(('tool_config', outer, key))}: tool_config.{outer}.{key}: a key never stands in this file; "
+                    "put it into the provider's own environment variable"
+                )
+
+
+def _spelled(name: str, given: Mapping[str, Any]) -> str:
+    """`name` as the file writes it, in camelCase or in snake_case."""
+    return next((key for key in given if key.replace("_", "").lower() == name.lower()), name)
 
 
 def _given(overrides: Struct) -> dict[str, Any]:
@@ -423,8 +538,10 @@ _STARTER = f"""\
 # How tools are chosen and how long a run may go on: {", ".join(sorted(PRESETS))}.
 preset = "default"
 
-# The model asked when a request does not name one. Without a key of a provider the practice model answers, offline.
-# model = "gpt-5-mini"
+# The model asked when a request does not name one, with its provider: "anthropic:...", "gemini:...", "ollama:..."
+# (`toolcaddie plugins` lists them). Its key comes from the provider's own variable. Without a key of OpenAI's and without a
+# provider the practice model answers, offline.
+# model = "openai:gpt-5-mini"
 
 # Where tools come from: a sample or plugin by name, a .jsonl file of definitions, or python:module.
 catalogs = ["gym"]
@@ -437,9 +554,14 @@ catalogs = ["gym"]
 # port = 8321
 
 [upstream]
-# The provider's address, and the name of the environment variable that holds its key. Never the key itself.
+# Another address than the provider's own, and the environment variable that holds its key. Never the key itself.
+# provider = "openai"
 # url = "https://api.openai.com/v1"
 # key_env = "OPENAI_API_KEY"
+
+# Who is asked where that fails; several if you like.
+# [[fallback]]
+# model = "anthropic:claude-sonnet-5-5"
 
 [log]
 # level = "info"  # debug, info, warning, error
@@ -470,6 +592,11 @@ catalogs = ["gym"]
 # turns = 75  # executed tools
 # seconds = 300
 # tool_seconds = 30
+
+# That tools must be used, and what happens when they are not: docs/settings.md has all its keys.
+# [tool_config]
+# force_tool_use = true
+# on_tool_not_called = "retry"
 
 # What a bot may use, by its name.
 # [bots.front-desk]

@@ -18,7 +18,15 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.audit.trail import Trail
-from toolcaddie.doors.parts import PRACTICE, classifier_of, key_of, provider_of, runtime_of, sources_of
+from toolcaddie.doors.parts import (
+    PRACTICE,
+    attempts_of,
+    classifier_of,
+    has_own_key,
+    provider_of,
+    runtime_of,
+    sources_of,
+)
 from toolcaddie.errors import ToolcaddieError
 from toolcaddie.evaluation.datasets import read_requests
 from toolcaddie.evaluation.logs import entries_of
@@ -55,8 +63,13 @@ class Assembled:
 
 
 @asynccontextmanager
-async def assembled(settings: Settings, *, needs_catalog: bool = False) -> AsyncIterator[Assembled]:
+async def assembled(
+    settings: Settings, *, needs_catalog: bool = False, clients_retry: bool = False
+) -> AsyncIterator[Assembled]:
     """Everything, opened; on the way out what was recorded is on disk and the provider closed.
+
+    `clients_retry`: whoever asks tries again where a model fails. That is no help to a run of our own tools, of which some may
+    have run by then; so it counts only where there is no catalog.
 
     Raises `ConfigError` for whatever the operator got wrong, before anything is opened that is right.
     """
@@ -73,6 +86,7 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
             sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink(), *plugged_sinks()),
             documents=database.documents,
             classifier=classifier,
+            attempts=attempts_of(settings, clients_retry=clients_retry and not sources),
         )
         teaching: asyncio.Task[None] | None = None
         try:
@@ -88,7 +102,7 @@ async def assembled(settings: Settings, *, needs_catalog: bool = False) -> Async
                 documents=database.documents,
                 keys=database.keys,
                 registry=registry,
-                own_upstream_key=bool(key_of(settings)) or provider.name == PRACTICE,
+                own_upstream_key=has_own_key(settings),
             )
         finally:
             if teaching is not None:

@@ -9,12 +9,16 @@ import importlib
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import structlog
 
+from toolcaddie.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.catalog import Catalog
+from toolcaddie.doors.unasked import Unasked
 from toolcaddie.errors import ConfigError
 from toolcaddie.functions import FunctionSource
+from toolcaddie.model_side import KEYS, provider_named, provider_names
 from toolcaddie.plugins import EMBEDDERS, PROVIDERS, RANKERS, discover, load, load_catalog
 from toolcaddie.ports import (
     Classifier,
@@ -26,29 +30,38 @@ from toolcaddie.ports import (
     RemoteEmbedder,
     ToolSource,
 )
+from toolcaddie.providers.named import split_model
+from toolcaddie.providers.wrapping import Entry
 from toolcaddie.runtime import Bot, Runtime
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.selection.learned import Experience, LearningSettings
-from toolcaddie.settings import Settings, Upstream, effective_preset
+from toolcaddie.settings import FallbackSettings, Settings, effective_preset
 from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.storage.cache import DocumentCache
+from toolcaddie.suggest import close_names
+from toolcaddie.tool_config import ToolConfig
 
 log = structlog.get_logger(__name__)
 
 PRACTICE = "practice"
 
-_DEFAULT_KEY = Upstream().key_env
+OPENAI = "openai"
+
+ATTEMPTS = 3
+"""Requests to a model until it answers, where `upstream.attempts` says nothing."""
+
 _BUILT_IN_RANKERS = frozenset({"categories", "bm25"})
 """The selector brings these itself; only for others is it worth looking at what is installed."""
 
 
 def offline(settings: Settings) -> Runtime:
-    """A runtime that selects and explains: no model answers and no database is opened, but where an embedder is set. Then
-    vectors are asked of it, and kept in the database, for the next command."""
+    """A runtime that selects, explains and prices for the settings' model: nobody asks it, so that it needs no key, and no
+    database is opened, but where an embedder is set. Then vectors are asked of it, and kept there for the next command."""
     documents: Documents | None = None
     if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
         documents = importlib.import_module("toolcaddie.doors.vectors_kept").DocumentsOnDemand(settings.database_url)
     sources = sources_of(settings, needed=True)
-    return runtime_of(settings, sources, _load_provider(PRACTICE, settings), documents=documents)
+    return runtime_of(settings, sources, Unasked(asked_of(settings)[0]), documents=documents, asks=False)
 
 
 def catalog_of(settings: Settings) -> Catalog:
@@ -65,22 +78,91 @@ def sources_of(settings: Settings, *, needed: bool = False) -> Sequence[ToolSour
     return [load_catalog(spec, wrap_functions=FunctionSource) for spec in settings.catalogs]
 
 
+def asked_of(settings: Settings) -> tuple[str, str]:
+    """The provider's name and the model, as the settings name them; the model is empty where the provider is to choose.
+
+    With `upstream.provider` the model is that one's own, whatever colons are in its name (`mistral:7b` of Ollama); otherwise
+    a provider in front of the model counts. Where neither says anything it is openai, if there is an address or a key, else
+    the practice model. Raises `ConfigError` for a provider that there is not.
+    """
+    names, model = provider_names(), settings.model or ""
+    configured = settings.upstream.provider
+    prefix, rest = split_model(model, names)
+    if configured is not None:
+        if configured not in names:
+            raise ConfigError(f"upstream.provider: no provider {configured!r}; {_choices(configured, names)}")
+        return configured, rest if prefix == configured else model
+    if prefix is not None:
+        return prefix, rest
+    _refuse_slip(model, names)
+    named = settings.upstream.url is not None or os.environ.get(settings.upstream.key_env or KEYS[OPENAI])
+    return (OPENAI if named else PRACTICE), model
+
+
+def _refuse_slip(model: str, names: Sequence[str]) -> None:
+    """`anthropc:claude-...` would otherwise be taken for a model of openai's, or answered by the practice model."""
+    prefix, colon, _ = model.partition(":")
+    if colon and close_names(prefix, names, limit=1):
+        raise ConfigError(f"model {model!r}: no provider {prefix!r}; {_choices(prefix, names)}")
+
+
+def _choices(name: str, names: Sequence[str]) -> str:
+    close = close_names(name, names, limit=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}there are {', '.join(names)}"
+
+
 def provider_of(settings: Settings) -> Provider:
-    """The model's API that was named or for which there is a key; else the practice model."""
-    key = key_of(settings)
-    if key is None and settings.upstream.key_env != _DEFAULT_KEY:
+    """The model's API that the settings name. Raises `ConfigError` where it lacks a key or an address."""
+    name, model = asked_of(settings)
+    key, variable = key_of(settings), settings.upstream.key_env
+    if key is None and variable is not None:
         raise ConfigError(
-            f"the environment variable {settings.upstream.key_env} is not set; put the upstream's key into it, or leave "
+            f"the environment variable {variable} is not set; put the upstream's key into it, or leave "
             "--upstream-key-env (upstream.key_env) away"
         )
-    named = settings.upstream.url is not None or key is not None
-    return _load_provider("openai" if named else PRACTICE, settings)
+    return provider_named(f"{name}:{model}", api_key=key, base_url=settings.upstream.url).provider
 
 
-def _load_provider(name: str, settings: Settings) -> Provider:
-    make = load(PROVIDERS, name)
-    provider: Provider = make(base_url=settings.upstream.url, api_key=key_of(settings), model=settings.model)
-    return provider
+def fallbacks_of(settings: Settings) -> Sequence[Entry]:
+    """Who is asked where that one fails. Raises `ConfigError` saying which of them lacks what."""
+    found = []
+    for number, wanted in enumerate(settings.fallback, start=1):
+        try:
+            found.append(_fallback(wanted))
+        except ConfigError as error:
+            raise ConfigError(f"fallback {number}: {error}") from error
+    return found
+
+
+def _fallback(wanted: FallbackSettings) -> Entry:
+    key = None if wanted.key_env is None else os.environ.get(wanted.key_env)
+    if wanted.key_env is not None and not key:
+        raise ConfigError(
+            f"the environment variable {wanted.key_env} is not set; put the key of {wanted.model} into it"
+        )
+    return provider_named(wanted.model, api_key=key, base_url=wanted.url)
+
+
+def key_variable(settings: Settings) -> str | None:
+    """The environment variable of the upstream's key; None: it takes none that we know of. A provider of an entry point says by
+    an attribute `key_env` which is its own."""
+    if settings.upstream.key_env is not None:
+        return settings.upstream.key_env
+    name, _ = asked_of(settings)
+    return KEYS.get(name) or getattr(load(PROVIDERS, name), "key_env", None)
+
+
+def key_of(settings: Settings) -> str | None:
+    """The upstream's key, from the environment."""
+    variable = key_variable(settings)
+    return None if variable is None else os.environ.get(variable) or None
+
+
+def has_own_key(settings: Settings) -> bool:
+    """Whether the upstream is asked with a key of ours, so that no client's is passed on. A provider whose variable we do not
+    know sees to its key itself."""
+    return key_variable(settings) is None or key_of(settings) is not None
 
 
 def classifier_of(settings: Settings, provider: Provider) -> Classifier | None:
@@ -115,8 +197,10 @@ def _classifying_provider(settings: Settings) -> Provider:
             f"the environment variable {chosen.key_env} is not set; put the classifier's key into it, or leave "
             "classifier.key_env away"
         )
-    make = load(PROVIDERS, "openai")
-    url = chosen.url or settings.upstream.url
+    name, url = OPENAI, chosen.url
+    if url is None:  # another key at the address of the other model, whose API is spoken there
+        name, url = asked_of(settings)[0], settings.upstream.url
+    make = load(PROVIDERS, OPENAI if name == PRACTICE else name)
     provider: Provider = make(base_url=url, api_key=key, model=chosen.model, name="classifier")
     return provider
 
@@ -148,11 +232,6 @@ def embedder_of(settings: Settings) -> Embedder | RemoteEmbedder | None:
     return made
 
 
-def key_of(settings: Settings) -> str | None:
-    """The upstream's key, from the environment."""
-    return os.environ.get(settings.upstream.key_env) or None
-
-
 def runtime_of(
     settings: Settings,
     sources: Sequence[ToolSource],
@@ -162,14 +241,23 @@ def runtime_of(
     sinks: Sequence[EventSink] = (),
     documents: Documents | None = None,
     classifier: Classifier | None = None,
+    attempts: int = 1,
+    asks: bool = True,
 ) -> Runtime:
-    """A runtime over these parts with everything else as the settings say."""
+    """A runtime over these parts with everything else as the settings say. `attempts`: requests to a model until it answers.
+    `asks`: False where no model is asked, so that nobody who might be needs a key."""
     chosen = effective_preset(settings)
+    kept = DocumentCache(documents) if documents is not None and settings.cache.keep == "database" else None
     return Runtime(
         provider=provider,
         sources=sources,
         preset=chosen,
-        model=settings.model or (PRACTICE if provider.name == PRACTICE else ""),
+        model=asked_of(settings)[1] or (PRACTICE if provider.name == PRACTICE else ""),
+        fallbacks=fallbacks_of(settings) if asks else (),
+        attempts=attempts,
+        tool_config=_tool_config(settings, asks=asks),
+        capabilities=_capabilities(settings),
+        cache=kept,
         trail=trail,
         sinks=sinks,
         documents=documents,
@@ -183,6 +271,22 @@ def runtime_of(
             for name, bot in settings.bots.items()
         },
     )
+
+
+def attempts_of(settings: Settings, *, clients_retry: bool) -> int:
+    """Requests to a model until it answers. Whoever asks again by themselves is better told at once than waited for: their
+    tries would multiply with ours, and the time a provider asks for would be spent twice."""
+    return settings.upstream.attempts or (1 if clients_retry else ATTEMPTS)
+
+
+def _tool_config(settings: Settings, *, asks: bool) -> ToolConfig | None:
+    config = None if settings.tool_config is None else ToolConfig.of(settings.tool_config)
+    return config if config is None or asks else replace(config, fallback_provider=None)
+
+
+def _capabilities(settings: Settings) -> Sequence[Capabilities]:
+    rows = tuple(map(row_of, settings.capabilities))
+    return (*rows, *CAPABILITIES) if rows else CAPABILITIES
 
 
 def experience_of(settings: Settings) -> Experience | None:

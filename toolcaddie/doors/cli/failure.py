@@ -39,7 +39,7 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
     code = WRONG_USE if isinstance(error, ConfigError | RequestError) else FAILED
     said = [str(error), *getattr(error, "__notes__", ())]
     if isinstance(error, ProviderAuthError):
-        said.append("set OPENAI_API_KEY, or name another variable with --upstream-key-env")
+        said.append("set the provider's variable (OPENAI_API_KEY, ...), or name another with --upstream-key-env")
     return Failure(kind=kind, message="; ".join(said), exit_code=code)
 
 

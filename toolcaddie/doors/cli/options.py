@@ -49,9 +49,11 @@ _upstream = click.option("--upstream", metavar="URL", help="Base address of the 
 _upstream_key_env = click.option(
     "--upstream-key-env",
     metavar="NAME",
-    help="Environment variable that holds the upstream's key. [default: OPENAI_API_KEY]",
+    help="Environment variable that holds the upstream's key. [default: the provider's own]",
 )
-_model = click.option("--model", help="Model to ask.")
+model_option = click.option(
+    "--model", help="Model to ask, with its provider in front if that is not OpenAI (anthropic:...)."
+)
 
 
 def upstream_options(command: F) -> F:
@@ -61,7 +63,7 @@ def upstream_options(command: F) -> F:
 
 def run_options(command: F) -> F:
     """Everything a command needs that runs the model."""
-    return catalog_option(preset_option(_model(upstream_options(database_option(command)))))
+    return catalog_option(preset_option(model_option(upstream_options(database_option(command)))))
 
 
 def settings_of(

@@ -84,7 +84,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 async def _serve(
     settings: Settings, config: uvicorn.Config, listener: socket.socket, announce: Callable[..., None]
 ) -> None:
-    async with assembled(settings) as parts:
+    async with assembled(settings, clients_retry=True) as parts:
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
         config.app = _until_cut(create_app(parts))

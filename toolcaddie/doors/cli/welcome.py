@@ -11,9 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from toolcaddie.doors.assemble import Assembled
-from toolcaddie.settings import DEFAULT_DATABASE, Upstream
+from toolcaddie.doors.parts import OPENAI, key_variable
+from toolcaddie.settings import DEFAULT_DATABASE
 
-_OPENAI = "gpt-5-mini"
+_OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"
 
 
@@ -25,7 +26,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     catalogs = settings.catalogs or (_SAMPLE,)
     catalog = " ".join(f"--catalog {shlex.quote(spec)}" for spec in catalogs)
     database = _database(settings.database_url)
-    model = parts.runtime.model or (_OPENAI if _is_openai(settings.upstream.url) else "NAME")
+    model = parts.runtime.model or (_OPENAI_MODEL if _is_openai(parts) else "NAME")
     key = _key(parts, needs_key=needs_key)
     said = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
     wanted = "freeze John's membership" if _SAMPLE in catalogs else "what you want done"
@@ -51,10 +52,13 @@ def _who(parts: Assembled, *, needs_key: bool) -> str:
     if parts.practice:
         return "The practice model answers: rules, offline. For a real one: export OPENAI_API_KEY=... or --upstream URL"
     upstream = f"Answers come from {parts.settings.upstream.url or parts.provider.name}"
+    variable = key_variable(parts.settings)
+    if variable is None:
+        return upstream
     if parts.own_upstream_key:
-        return f"{upstream}, asked with the key of {parts.settings.upstream.key_env}"
+        return f"{upstream}, asked with the key of {variable}"
     if needs_key:
-        return f"{upstream}, asked without a key: {parts.settings.upstream.key_env} is not set"
+        return f"{upstream}, asked without a key: {variable} is not set"
     return f"{upstream}; there is no key of ours for it, so clients' own keys are passed on"
 
 
@@ -62,7 +66,7 @@ def _key(parts: Assembled, *, needs_key: bool) -> str:
     """What a client puts into its Authorization; empty: nothing."""
     if needs_key:
         return "tc_..."
-    return "" if parts.own_upstream_key else f"${parts.settings.upstream.key_env}"
+    return "" if parts.own_upstream_key else f"${key_variable(parts.settings)}"
 
 
 def _in_python(key: str) -> str:
@@ -79,12 +83,14 @@ def _upstream(parts: Assembled, model: str) -> str:
         return ""
     upstream = parts.settings.upstream
     url = "" if upstream.url is None else f" --upstream {shlex.quote(upstream.url)}"
-    variable = "" if upstream.key_env == Upstream().key_env else f" --upstream-key-env {shlex.quote(upstream.key_env)}"
-    return f"{url}{variable} --model {shlex.quote(model)}"
+    variable = "" if upstream.key_env is None else f" --upstream-key-env {shlex.quote(upstream.key_env)}"
+    named = model if parts.provider.name == OPENAI else f"{parts.provider.name}:{model}"
+    return f"{url}{variable} --model {shlex.quote(named)}"
 
 
-def _is_openai(url: str | None) -> bool:
-    return url is None or urlsplit(url).hostname == "api.openai.com"
+def _is_openai(parts: Assembled) -> bool:
+    url = parts.settings.upstream.url
+    return parts.provider.name == OPENAI and (url is None or urlsplit(url).hostname == "api.openai.com")
 
 
 def _database(url: str) -> str:
