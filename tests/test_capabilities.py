@@ -23,7 +23,7 @@ def test_rows_that_fit_are_laid_over_each_other_the_special_above_the_general() 
     known = capabilities_of("anthropic:claude-opus-5-5")
     assert known.required == known.named == "refused"
     assert known.json_schema == "with_tools"
-    assert known.deferral == "references"
+    assert known.deferral == "additions"
     assert known.cache == CacheRule(kind="breakpoints", minimum=512, lifetime=300, choice_breaks=True)
     assert known.prices == Prices(input=4, cached=0.20, written=5, output=20)
 

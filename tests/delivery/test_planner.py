@@ -199,7 +199,7 @@ async def test_every_delivery_says_what_was_weighed_and_what_it_expects_to_be_bi
     await talk.say(FREEZE)
     await talk.say(PAY)
     first, second = talk.deliveries
-    assert first.options[0].name == "the selection"
+    assert [option.name for option in first.options] == ["the best of the selection", "the selection"]
     assert first.bill is not None
     assert (first.bill.read, first.bill.plain) == (0, 0)
     assert [option.name for option in second.options] == ["added by text", "added by array"]

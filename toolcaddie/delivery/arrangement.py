@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from toolcaddie.delivery.costs import Outlook
 from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.ports import DeliveryPlan
-from toolcaddie.run import AddedBy, DeliveredTool, Delivery, DeliveryOption, Strategy
+from toolcaddie.run import DeliveredTool, Delivery, DeliveryOption, Strategy
 
-_MOST_ADDED = 5
-_NEAR = 0.5
+_FIRST = 8
+"""Tools that a conversation begins with where others can join cheaply; what the budget allows is the most, not the aim."""
+_MOST_ADDED = 3
+_NEAR = 0.8
 """What joins a conversation later is paid for in every call after it: the best few, and of these none whose score is below this
 share of the best. A model that needs another one asks for it."""
 
@@ -23,8 +25,8 @@ class Scene:
     plan: DeliveryPlan
     definitions: Definitions
     outlook: Outlook
-    later_by: AddedBy
-    """How tools will be made known that join after this request."""
+    behind: bool
+    """Tools that join later may be put behind the conversation."""
     kept: Sequence[DeliveredTool]
     """What was sent before and is still there to be sent."""
     chosen: Sequence[DeliveredTool]
@@ -42,7 +44,7 @@ class Scene:
         """What joins an array of so many tools of the view until the conversation ends."""
         if tools >= len(self.plan.view):
             return 0.0
-        return self.outlook.later(tokens / max(1, tools), behind=self.later_by != "array")
+        return self.outlook.later(tokens / max(1, tools), behind=self.behind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,14 @@ class Arrangement:
             expected=round(self.expected, 1),
             dollars=outlook.dollars(self.expected),
         )
+
+
+def first_few(plan: DeliveryPlan) -> frozenset[str]:
+    """The best of the selection, with core tools and what the caller names: enough to begin with."""
+    must = {one.tool.name for one in plan.selection.tools if one.core} | set(plan.pinned)
+    ranked = sorted(plan.selection.tools, key=lambda one: -one.score)
+    best = [one.tool.name for one in ranked if one.tool.name not in must][:_FIRST]
+    return frozenset((*must, *best))
 
 
 def best_new(plan: DeliveryPlan, known: frozenset[str]) -> list[DeliveredTool]:

@@ -43,9 +43,6 @@ def told(scene: Scene, way: AddedBy) -> Arrangement | None:
         return None  # the array changes anyway
     known = [DeliveredTool(name=name) for name in plan.known if plan.view.get(name) is not None]
     added = best_new(plan, names(kept) | frozenset(plan.known))
-    held_back = [sent.name for sent in known if sent.name in plan.referenced]
-    if way == "reference":
-        held_back += [sent.name for sent in added]
     if way == "reference" and added and plan.capabilities.deferral == "references":
         return None
     new_tokens = scene.tokens(added)
@@ -62,7 +59,7 @@ def told(scene: Scene, way: AddedBy) -> Arrangement | None:
             plan,
             kept,
             reused=True,
-            deferred=held_back,
+            added=[sent.name for sent in added] if way == "reference" else (),
             note=f"the array as it was; {len(added)} more tools {how}" if added else "the array as it was",
         )
         return replace(delivery, tokens=tokens, added=tuple(sent.name for sent in added), added_by=way)

@@ -27,6 +27,8 @@ _ROUND_TOKENS = 400.0
 """What a conversation grows by with a model call."""
 _MISS = 0.15
 """How often a topic needs a tool that the model has to ask for."""
+_WANTED_LATER = 0.03
+"""How often a tool is needed after all that was chosen, but not among the best."""
 _ASKING_TOKENS = 60.0
 """Output of a call that asks for tools."""
 
@@ -94,6 +96,11 @@ class Outlook:
         added = _ADDED_A_TOPIC * size * (self.terms.write + self.terms.read * self.rounds / 2)
         asked = _MISS * (self.terms.read * halfway + self.terms.output * _ASKING_TOKENS)
         return topics * (added + asked + (0.0 if behind else self.rebilled(halfway)))
+
+    def asked(self, left_out: int) -> float:
+        """What it costs that a model has to ask for tools that were chosen and not sent."""
+        size = self.terms.read * (self.history + _ROUND_TOKENS * self.rounds / 4) + self.terms.output * _ASKING_TOKENS
+        return left_out * _WANTED_LATER * size
 
     def dollars(self, expected: float) -> float | None:
         return None if self.terms.dollars is None else expected * self.terms.dollars

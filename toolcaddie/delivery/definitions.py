@@ -72,13 +72,18 @@ class Definitions:
         reused: bool,
         note: str,
         meta: Sequence[Tool] | None = None,
-        deferred: Sequence[str] = (),
+        added: Sequence[str] = (),
     ) -> Delivery:
-        """The delivery of meta tools (the plan's, if none are given), these tools, and, unseen until revealed, the deferred."""
+        """The delivery of meta tools (the plan's, if none are given), these tools, and, unseen until revealed, what messages
+        refer to: what they did before, and `added`."""
         meta = plan.meta if meta is None else meta
         first = [self.of(each) for each in meta if each.name != READ_RESULT]
         last = [self.of(each) for each in meta if each.name == READ_RESULT]  # joins late, and must not move the others
         made = [*first, *self._all(plan, tools), *last]
+        array = {sent.name for sent in tools}
+        deferred = [
+            name for name in (*plan.referenced, *added) if name not in array and plan.view.get(name) is not None
+        ]
         held_back = self._all(plan, [DeliveredTool(name=name) for name in deferred])
         return Delivery(
             strategy=strategy,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, names
+from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, first_few, names
 from toolcaddie.delivery.definitions import Definitions, fits
 from toolcaddie.errors import BudgetError
 from toolcaddie.ports import DeliveryPlan
@@ -50,7 +50,22 @@ def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
 
 def chosen_anew(scene: Scene) -> Arrangement:
     """The selection alone, and what was called lately: for a conversation of which nothing is cached."""
-    plan, chosen = scene.plan, scene.chosen
+    return _begun(scene, "the selection", scene.chosen)
+
+
+def few_at_first(scene: Scene) -> Arrangement | None:
+    """The best of the selection; None: that is all of it. What is left out must be asked for, now and then."""
+    first = first_few(scene.plan)
+    chosen = [sent for sent in scene.chosen if sent.name in first]
+    left_out = len(scene.chosen) - len(chosen)
+    if not left_out:
+        return None
+    found = _begun(scene, "the best of the selection", chosen)
+    return replace(found, expected=found.expected + scene.outlook.asked(left_out))
+
+
+def _begun(scene: Scene, name: str, chosen: Sequence[DeliveredTool]) -> Arrangement:
+    plan = scene.plan
     lately = [sent for sent in scene.kept if sent.name in plan.called and sent.name not in names(chosen)]
     tools = [*lately, *chosen]
     if not scene.fits(len(plan.meta) + len(tools), scene.meta_tokens + scene.tokens(tools)):
@@ -58,13 +73,14 @@ def chosen_anew(scene: Scene) -> Arrangement:
     tokens = scene.meta_tokens + scene.tokens(tools)
 
     def make() -> Delivery:
-        if not plan.delivered:
+        if not plan.delivered and len(chosen) == len(scene.chosen):
             return plan_direct(plan, scene.definitions)
-        note = f"nothing of this conversation is cached any more: {len(tools)} tools chosen anew"
-        return scene.definitions.delivery("direct", plan, tools, reused=False, note=note)
+        begun = "nothing of this conversation is cached any more" if plan.delivered else "a conversation begins"
+        note = f"{begun}: {len(tools)} tools, {name}"
+        return scene.definitions.delivery("direct", plan, tools, reused=not plan.delivered, note=note)
 
     return Arrangement(
-        name="the selection",
+        name=name,
         strategy="direct",
         tools=len(plan.meta) + len(tools),
         tokens=tokens,

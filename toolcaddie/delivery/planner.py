@@ -42,14 +42,19 @@ class DeliveryPlanner:
     def _weighed(self, plan: DeliveryPlan) -> Delivery:
         terms = Terms.of(plan.capabilities)
         outlook = Outlook.of(plan, terms)
-        later_by = behind.cheapest_way(behind.ways(plan), outlook.rebilled(plan.history + plan.fresh))
+        ways = behind.ways(plan)
+        later_by = behind.cheapest_way(ways, outlook.rebilled(plan.history + plan.fresh))
         scene = Scene(
             plan=plan,
             definitions=self._definitions,
             outlook=outlook,
-            later_by=later_by,
+            behind=any(way != "array" for way in ways),
             kept=[sent for sent in plan.delivered if plan.view.get(sent.name) is not None],
-            chosen=[DeliveredTool(name=one.tool.name, slim=one.slim) for one in plan.selection.tools],
+            chosen=[
+                DeliveredTool(name=one.tool.name, slim=one.slim)
+                for one in plan.selection.tools
+                if one.tool.name not in plan.referenced or one.tool.name in plan.pinned
+            ],
             meta_tokens=sum(self._definitions.of(tool).tokens for tool in plan.meta),
         )
         cold = not plan.delivered or not terms.lifetime or (plan.idle is not None and plan.idle >= terms.lifetime)
@@ -70,9 +75,10 @@ class DeliveryPlanner:
         if whole is not None and (self._mode == "masked" or began_whole):
             return [whole]  # begun whole, a conversation may have no meta tool to ask for more with
         found = [direct.chosen_anew(scene)]
-        if whole is not None and self._mode == "auto":
-            found.append(whole)
-        return found
+        if self._mode != "auto":
+            return found
+        few = direct.few_at_first(scene) if scene.plan.lasting and scene.behind else None
+        return [*found, *(one for one in (few, whole) if one is not None)]
 
     def _warm(self, scene: Scene) -> list[Arrangement]:
         """The array is cached, and the conversation behind it."""
@@ -93,7 +99,6 @@ class DeliveryPlanner:
             plan,
             plan.delivered,
             reused=True,
-            deferred=[name for name in known if name in plan.referenced],
             note=settled.note,
         )
         shown = self._definitions.tokens(plan, [DeliveredTool(name=name) for name in known])

@@ -17,7 +17,7 @@ from toolcaddie.run import AddedBy, DeliveredTool, RunState
 from toolcaddie.schema import wire_definition
 from toolcaddie.tool_types import Reveal, Tool, ToolCall, ToolResult
 
-MOST_REVEALED = 8
+MOST_REVEALED = 4
 """Tools of one answer to `request_more_tools`, where every call after it pays for them."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from toolcaddie.capabilities import capabilities_of
 from toolcaddie.errors import ConfigError, ProviderProtocolError
 from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.anthropic_replies import Gathering, reply_from_wire
@@ -30,8 +31,8 @@ class Anthropic:
 
     `api_key` None sends no key, for servers of one's own. `default_model` is asked where a request names none. `timeout`
     bounds a whole answer in seconds. `headers` go with every request (`anthropic-beta`, ...). `max_tokens` bounds an answer
-    where a request has no bound, because the API wants one. `mid_system`: the model takes system messages within the
-    conversation (Opus 4.8, Opus 5 and later do); otherwise they go into the user's turn, marked as notes. A `session` given
+    where a request has no bound, because the API wants one. `mid_system`: the models take system messages within the
+    conversation, otherwise they go into the user's turn, marked as notes; None: as the capability table says of a model. A `session` given
     is used and not closed; otherwise one is made at first use, inside the running loop, and made anew after `close`.
     `key_header` and `key_prefix` say how the key is sent.
 
@@ -49,7 +50,7 @@ class Anthropic:
         headers: Mapping[str, str] | None = None,
         session: aiohttp.ClientSession | None = None,
         max_tokens: int = _MAX_TOKENS,
-        mid_system: bool = False,
+        mid_system: bool | None = None,
         key_header: str = "x-api-key",
         key_prefix: str = "",
     ) -> None:
@@ -102,7 +103,7 @@ class Anthropic:
             author=self._author(model),
             tools=self._tools,
             max_tokens=self._max_tokens,
-            mid_system=self._mid_system,
+            mid_system=self._takes_system(model),
         )
         headers = {name.lower(): value for name, value in (request.headers or {}).items()}
         beta = ",".join(filter(None, (self._beta, headers.get(_BETA), *needed)))
@@ -113,6 +114,12 @@ class Anthropic:
         if not isinstance(listed, list) or not all(isinstance(model, dict) for model in listed):
             raise ProviderProtocolError(f"{self.name} answered without a list of models")
         return [_model(model) for model in listed]
+
+    def _takes_system(self, model: str) -> bool:
+        """Whether a system message may stand within the conversation: only then can it bring tools."""
+        if self._mid_system is not None:
+            return self._mid_system
+        return capabilities_of(f"anthropic:{model}").deferral == "additions"
 
     def _author(self, model: str) -> str:
         return f"{self.name}:{model}"
