@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Usage
+from toolcaddie.message import Attempt, Usage
 from toolcaddie.ports import EventSink
 from toolcaddie.run import Decision, Delivery, Principal, RunResult, RunState, SelectedTool, Selection
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink, configure_logging
@@ -194,6 +195,29 @@ async def test_a_meta_call_with_nonsense_for_arguments_still_has_its_line() -> N
         assert (line["tool"], line["added"], line["categories"]) == ("request_more_tools", 0, None)
 
 
+ATTEMPTS = (
+    Attempt(provider="openai", model="gpt", how="plain", outcome="not_called"),
+    Attempt(provider="openai", model="gpt", how="required", outcome="failed"),
+    Attempt(provider="anthropic", model="claude", how="named"),
+)
+
+
+def answered_by_another(run_id: str = "r") -> ModelAnswered:
+    """An answer that took three requests, the last to another provider."""
+    usage = Usage(input_tokens=100, output_tokens=30, cached_tokens=40, written_tokens=50, reasoning_tokens=20)
+    first = answered(run_id, round=1, text="", calls=())
+    return replace(first, model="claude", provider="anthropic", attempts=ATTEMPTS, usage=usage)
+
+
+@pytest.mark.anyio
+async def test_a_line_says_that_another_answered_after_how_many_attempts_and_that_a_result_was_kept() -> None:
+    kept = called("r", "get_member", ToolResult(content="John", cached=True))
+    (_, answer), (_, result) = await lines(answered_by_another(), kept)
+    assert (answer["provider"], answer["cached_tokens"]) == ("anthropic", 40)
+    assert answer["attempts"] == ["plain not_called", "required failed", "named answered"]
+    assert result["cached"] is True
+
+
 @pytest.fixture
 def logging_kept() -> Iterator[None]:
     """Logging is the process's; what a test sets up is taken back."""
@@ -338,6 +362,40 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 
 
 @pytest.mark.anyio
+async def test_attempts_kept_results_and_written_tokens_are_counted() -> None:
+    registry = CollectorRegistry()
+    kept = called("r", "get_member", ToolResult(content="John", cached=True))
+    await tell(PrometheusSink(registry), *events()[:4], answered_by_another(), kept, called("r", "get_member"))
+
+    def value(name: str, **labels: str) -> float | None:
+        return registry.get_sample_value(f"toolcaddie_{name}_total", labels)
+
+    assert value("model_attempts", provider="openai", how="plain", outcome="not_called") == 1
+    assert value("model_attempts", provider="openai", how="required", outcome="failed") == 1
+    assert value("model_attempts", provider="anthropic", how="named", outcome="answered") == 1
+    assert value("model_calls", provider="anthropic", model="claude") == 1
+    assert value("tool_results_cached", tool="get_member") == 1
+    assert value("tool_calls", tool="get_member", outcome="ok") == 2
+    counted = {kind: value("tokens", kind=kind) for kind in ("input", "output", "cached", "written", "reasoning")}
+    assert counted == {"input": 100, "output": 30, "cached": 40, "written": 50, "reasoning": 20}
+
+
+@pytest.mark.anyio
+async def test_the_span_of_an_answer_names_who_gave_it_and_holds_the_attempts(
+    exporter: InMemorySpanExporter, provider: TracerProvider
+) -> None:
+    kept = called("r", "get_member", ToolResult(content="John", cached=True))
+    await tell(OpenTelemetrySink(provider), *events()[:4], answered_by_another(), kept)
+    answer, tool = exporter.get_finished_spans()
+    assert attributes(answer)["gen_ai.provider.name"] == "anthropic"
+    assert attributes(answer)["gen_ai.usage.cache_creation.input_tokens"] == 50
+    told = [dict(event.attributes or {}) for event in answer.events]
+    assert [each["toolcaddie.attempt.outcome"] for each in told] == ["not_called", "failed", "answered"]
+    assert [each["gen_ai.provider.name"] for each in told] == ["openai", "openai", "anthropic"]
+    assert attributes(tool)["toolcaddie.result.cached"] is True
+
+
+@pytest.mark.anyio
 async def test_a_run_is_a_span_with_its_rounds_and_calls_inside(
     exporter: InMemorySpanExporter, provider: TracerProvider
 ) -> None:
@@ -362,6 +420,7 @@ async def test_a_run_is_a_span_with_its_rounds_and_calls_inside(
         "gen_ai.usage.input_tokens": 300,
         "gen_ai.usage.output_tokens": 20,
         "gen_ai.usage.cache_read.input_tokens": 200,
+        "gen_ai.usage.cache_creation.input_tokens": 0,
         "toolcaddie.run.id": "r",
         "toolcaddie.preset": "keyword",
         "toolcaddie.tools.catalog": 137,

@@ -31,14 +31,16 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import CallDelta, Message, Usage
+from toolcaddie.message import Attempt, CallDelta, Message, Usage
 from toolcaddie.ports import EventRecord
 from toolcaddie.run import (
     Classification,
     Decision,
     DeliveredTool,
     Delivery,
+    DeliveryOption,
     DroppedTool,
+    ExpectedBill,
     PendingCall,
     Principal,
     RunResult,
@@ -192,15 +194,107 @@ async def test_rows_hold_what_a_person_asks_for_afterwards(database: Database) -
     assert rows["tools_delivered"]["slim"] == ["freeze_membership"]
     assert rows["tools_delivered"]["meta"] == ["request_more_tools"]
     assert rows["model_answered"]["calls"][0]["name"] == "freeze_membership"
-    assert rows["model_answered"]["usage"] == {"input": 100, "output": 0, "cached": 0}
+    assert rows["model_answered"]["usage"] == {
+        "input": 100,
+        "output": 0,
+        "cached": 0,
+        "written": 0,
+        "reasoning": 0,
+    }
+    assert not {"provider", "attempts"} & rows["model_answered"].keys()
+    assert not {"options", "bill", "added", "allowed", "deferred"} & rows["tools_delivered"].keys()
     assert rows["meta_called"]["added"] == ["refund"]
     assert rows["call_decided"]["verdict"] == "allow"
     assert msgspec.json.decode(rows["call_intended"]["arguments"]) == {"member": "John", "days": 30}
     assert rows["call_finished"]["content"] == "frozen"
-    assert "error" not in rows["call_finished"]
+    assert not {"error", "cached"} & rows["call_finished"].keys()
     ended = rows["run_finished"]
     assert (ended["status"], ended["text"], ended["rounds"], ended["turns"]) == ("completed", "Done.", 2, 1)
-    assert ended["usage"] == {"input": 100, "output": 7, "cached": 0}
+    assert ended["usage"] == {"input": 100, "output": 7, "cached": 0, "written": 0, "reasoning": 0}
+
+
+@pytest.mark.anyio
+async def test_what_was_weighed_and_what_it_is_expected_to_cost_is_recorded(database: Database) -> None:
+    delivery = Delivery(
+        strategy="native",
+        definitions=(),
+        meta=(),
+        tools=(DeliveredTool(name="a"),),
+        prefix_digest="d",
+        tokens=300,
+        tokens_all=900,
+        note="the array as it was; 1 more tools made known by the provider's own means",
+        deferred=frozenset({"c", "b"}),
+        allowed=("a",),
+        added=("b",),
+        added_by="reference",
+        later_by="reference",
+        options=(
+            DeliveryOption(name="added by reference", strategy="native", tools=2, tokens=300, expected=81.25),
+            DeliveryOption(
+                name="added by array",
+                strategy="direct",
+                tools=2,
+                tokens=300,
+                rebilled=4_000,
+                expected=4_681.0,
+                dollars=0.01,
+            ),
+        ),
+        bill=ExpectedBill(read=4_300, written=120, plain=30, dollars=0.002),
+    )
+    (row,) = await recorded(database, ToolsDelivered(run_id="r", round=1, delivery=delivery))
+    told = row.data
+    assert (told["strategy"], told["deferred"], told["allowed"]) == ("native", ["b", "c"], ["a"])
+    assert (told["added"], told["added_by"], told["later_by"]) == (["b"], "reference", "reference")
+    assert told["bill"] == {"read": 4_300, "written": 120, "plain": 30, "dollars": 0.002}
+    assert [
+        (option["name"], option["rebilled"], option["expected"], option["dollars"]) for option in told["options"]
+    ] == [
+        ("added by reference", 0, 81.25, None),
+        ("added by array", 4_000, 4_681.0, 0.01),
+    ]
+
+
+@pytest.mark.anyio
+async def test_every_request_behind_an_answer_is_recorded_with_who_was_asked_and_how_it_went(
+    database: Database,
+) -> None:
+    attempts = (
+        Attempt(provider="openai", model="gpt", outcome="failed", detail=f"429 for {SECRET}", seconds=0.2),
+        Attempt(provider="anthropic", model="claude", how="named", usage=Usage(input_tokens=9, written_tokens=5)),
+    )
+    event = ModelAnswered(
+        run_id="r",
+        round=1,
+        text="ok",
+        calls=(),
+        finish_reason="stop",
+        usage=Usage(input_tokens=9, output_tokens=4, written_tokens=5, reasoning_tokens=3),
+        model="claude",
+        seconds=0.4,
+        provider="anthropic",
+        attempts=attempts,
+    )
+    (row,) = await recorded(database, event)
+    assert row.data["provider"] == "anthropic"
+    assert row.data["usage"] == {"input": 9, "output": 4, "cached": 0, "written": 5, "reasoning": 3}
+    first, second = row.data["attempts"]
+    assert (first["provider"], first["how"], first["outcome"], first["seconds"]) == ("openai", "plain", "failed", 0.2)
+    assert SECRET not in first["detail"]
+    assert (second["model"], second["how"], second["outcome"], second["usage"]["written"]) == (
+        "claude",
+        "named",
+        "answered",
+        5,
+    )
+
+
+@pytest.mark.anyio
+async def test_a_result_that_was_not_run_for_its_call_says_so(database: Database) -> None:
+    kept = ToolResult(content="frozen", cached=True)
+    (row,) = await recorded(database, CallFinished(run_id="r", call=CALL, result=kept, source="gym", seconds=0, turn=1))
+    assert row.data["cached"] is True
 
 
 @pytest.mark.anyio

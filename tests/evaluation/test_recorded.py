@@ -57,6 +57,23 @@ async def test_rows_that_cannot_be_understood_are_counted_and_left_out():
     assert seen == [(3, 3)]
 
 
+@pytest.mark.anyio
+async def test_tools_made_known_behind_the_array_count_as_sent_from_then_on():
+    rows = [
+        ("run_started", {"message": "hello"}),
+        ("tools_selected", {"tools": [{"name": "a"}]}),
+        ("tools_delivered", {"tools": ["a"], "added": ["b"], "later_by": "text", "tokens": {"sent": 7}}),
+        ("model_asked", {"tools": 1}),
+        ("meta_called", {"name": "request_more_tools", "added": ["c"]}),
+        ("model_asked", {"tools": 1}),
+    ]
+    async with Database("sqlite:///:memory:") as database:
+        for seq, (kind, data) in enumerate(rows, start=1):
+            database.events.append(EventRecord(run_id="r", seq=seq, at=float(seq), kind=kind, data=data))
+        (run,) = (await read_log(database.events)).runs
+    assert [(sent.tools, sent.tokens) for sent in run.sent] == [(("a", "b"), 7), (("a", "b", "c"), 7)]
+
+
 def test_runs_of_one_conversation_have_one_group():
     runs = grouped(
         [

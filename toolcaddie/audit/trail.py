@@ -31,9 +31,9 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Message, Usage
+from toolcaddie.message import Attempt, Message, Usage
 from toolcaddie.ports import EventLog, EventRecord
-from toolcaddie.run import DroppedTool, PendingCall, RunState, SelectedTool
+from toolcaddie.run import DeliveryOption, DroppedTool, ExpectedBill, PendingCall, RunState, SelectedTool
 from toolcaddie.tool_types import ToolCall, ToolResult
 
 TEXT_LIMIT = 4_000
@@ -47,6 +47,7 @@ DROPPED_LIMIT = 50
 
 _REASONS = 5
 _NAMES = 200
+_ATTEMPTS = 50
 _REMEMBERED_RUNS = 10_000
 _MARGIN = 2_000
 
@@ -156,7 +157,29 @@ def _tools_delivered(event: ToolsDelivered) -> Data:
         "prefix_digest": delivery.prefix_digest,
         "tokens": {"all": delivery.tokens_all, "sent": delivery.tokens},
         "note": delivery.note,
+        "later_by": delivery.later_by,
+        **({"deferred": sorted(delivery.deferred)[:_NAMES]} if delivery.deferred else {}),
+        **({} if delivery.allowed is None else {"allowed": delivery.allowed[:_NAMES]}),
+        **({"added": delivery.added, "added_by": delivery.added_by} if delivery.added else {}),
+        **({"options": [_option(option) for option in delivery.options]} if delivery.options else {}),
+        **({} if delivery.bill is None else {"bill": _bill(delivery.bill)}),
     }
+
+
+def _option(option: DeliveryOption) -> Data:
+    return {
+        "name": option.name,
+        "strategy": option.strategy,
+        "tools": option.tools,
+        "tokens": option.tokens,
+        "rebilled": option.rebilled,
+        "expected": _round(option.expected),
+        "dollars": option.dollars,
+    }
+
+
+def _bill(bill: ExpectedBill) -> Data:
+    return {"read": bill.read, "written": bill.written, "plain": bill.plain, "dollars": bill.dollars}
 
 
 def _model_asked(event: ModelAsked) -> Data:
@@ -172,6 +195,20 @@ def _model_answered(event: ModelAnswered) -> Data:
         "usage": _usage(event.usage),
         "model": event.model,
         "seconds": _round(event.seconds),
+        **({"provider": event.provider} if event.provider else {}),
+        **({"attempts": [_attempt(one) for one in event.attempts[:_ATTEMPTS]]} if event.attempts else {}),
+    }
+
+
+def _attempt(attempt: Attempt) -> Data:
+    return {
+        "provider": attempt.provider,
+        "model": attempt.model,
+        "how": attempt.how,
+        "outcome": attempt.outcome,
+        "detail": _text(attempt.detail),
+        "usage": _usage(attempt.usage),
+        "seconds": _round(attempt.seconds),
     }
 
 
@@ -287,6 +324,8 @@ def _call(call: ToolCall) -> Data:
 
 def _result(result: ToolResult) -> Data:
     kept: Data = {"content": _json_or_text(result.content), "bytes": len(result.content)}
+    if result.cached:
+        kept["cached"] = True
     if result.is_error:
         kept["error"] = result.error or "failed"
     return kept
@@ -310,7 +349,13 @@ def _state(state: RunState) -> Data:
 
 
 def _usage(usage: Usage) -> Data:
-    return {"input": usage.input_tokens, "output": usage.output_tokens, "cached": usage.cached_tokens}
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "cached": usage.cached_tokens,
+        "written": usage.written_tokens,
+        "reasoning": usage.reasoning_tokens,
+    }
 
 
 def _json_or_text(text: str) -> str:

@@ -211,6 +211,9 @@ class _Selected(msgspec.Struct):
 
 class _Delivered(msgspec.Struct):
     tools: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    deferred: tuple[str, ...] = ()
+    later_by: str = "array"
     tokens: _Tokens = msgspec.field(default_factory=_Tokens)
 
 
@@ -250,12 +253,17 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
     """
     rows: dict[str, list[Any]] = defaultdict(list)
     sent: list[Sent] = []
-    delivery = Sent(tools=(), tokens=0)
+    delivery, behind, later_by = Sent(tools=(), tokens=0), list[str](), "array"
     for event in events:
         rows[event.kind].append(event.data)
         if event.kind == "tools_delivered":
             told = _read(event.data, _Delivered)
-            delivery = Sent(tools=told.tools, tokens=told.tokens.sent)
+            later_by = told.later_by
+            behind += (*told.deferred, *told.added)
+            delivery = Sent(tools=tuple(dict.fromkeys((*told.tools, *behind))), tokens=told.tokens.sent)
+        elif event.kind == "meta_called" and later_by != "array":  # made known behind the array, which stays as it was
+            behind += _read(event.data, _Meta).added
+            delivery = replace(delivery, tools=tuple(dict.fromkeys((*delivery.tools, *behind))))
         elif event.kind == "model_asked" and _read(event.data, _Asked).tools:
             sent.append(delivery)
     if not rows["run_started"] or not rows["tools_selected"]:

@@ -201,6 +201,8 @@ class StructlogSink:
             tokens=delivery.tokens,
             tokens_all=delivery.tokens_all,
             reused=delivery.reused,
+            added=list(delivery.added),
+            note=delivery.note,
         )
 
     def _answered(self, event: ModelAnswered) -> None:
@@ -212,7 +214,10 @@ class StructlogSink:
             calls=[call.name for call in event.calls],
             input_tokens=event.usage.input_tokens,
             output_tokens=event.usage.output_tokens,
+            cached_tokens=event.usage.cached_tokens,
             ms=_ms(event.seconds),
+            **({"provider": event.provider} if event.provider else {}),
+            **({"attempts": [f"{one.how} {one.outcome}" for one in event.attempts]} if event.attempts else {}),
         )
 
     def _meta(self, event: MetaCalled) -> None:
@@ -249,6 +254,7 @@ class StructlogSink:
             turn=event.turn,
             outcome=event.result.error or "ok",
             ms=_ms(event.seconds),
+            **({"cached": True} if event.result.cached else {}),
         )
 
     def _limit(self, event: LimitReached) -> None:

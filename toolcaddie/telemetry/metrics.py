@@ -68,9 +68,13 @@ class PrometheusSink:
         self.rounds = histogram("run_rounds", "Model calls with tools in a run.", _COUNTS)
         self.turns = histogram("run_turns", "Tools executed in a run.", _COUNTS)
         self.model_calls = counter("model_calls", "Answers of models.", "provider", "model")
+        self.model_attempts = counter(
+            "model_attempts", "Requests behind answers that took several.", "provider", "how", "outcome"
+        )
         self.model_seconds = histogram("model_seconds", "Duration of a model call.", _SECONDS, "model")
         self.tool_calls = counter("tool_calls", "Calls of tools.", "tool", "outcome")
         self.tool_seconds = histogram("tool_seconds", "Duration of a tool call.", _SECONDS)
+        self.cached_results = counter("tool_results_cached", "Calls answered from the result of an equal one.", "tool")
         self.decisions = counter("decisions", "What policy said of calls.", "verdict")
         self.meta_calls = counter("meta_calls", "Calls of meta tools.", "tool")
         self.tools_added = counter("tools_added", "Tools added by meta tools.")
@@ -84,7 +88,11 @@ class PrometheusSink:
         self.no_match = counter("selections_without_match", "Selections where nothing fitted the request.")
         self.tools_sent = histogram("tools_sent", "Tool definitions in a request to a model.", _TOOLS)
         self.tokens_saved = counter("tool_tokens_saved", "Tokens of definitions not sent, by estimate.")
-        self.tokens = counter("tokens", "Tokens as providers count them.", "kind")
+        self.tokens = counter(
+            "tokens",
+            "Tokens as providers count them; cached and written are of the input, reasoning of the output.",
+            "kind",
+        )
         self.limits = counter("limits_reached", "Runs that reached a limit.", "limit")
 
     async def emit(self, event: RunEvent) -> None:
@@ -122,7 +130,9 @@ class PrometheusSink:
     def _answered(self, event: ModelAnswered) -> None:
         numbers = self._runs.get(event.run_id)
         model = self._models.of(event.model)
-        provider = self._providers.of(numbers.provider if numbers else "")
+        provider = self._providers.of(event.provider or (numbers.provider if numbers else ""))
+        for attempt in event.attempts:
+            self.model_attempts.labels(self._providers.of(attempt.provider), attempt.how, attempt.outcome).inc()
         self.model_calls.labels(provider, model).inc()
         self.model_seconds.labels(model).observe(event.seconds)
         self._used(event.usage)
@@ -131,6 +141,8 @@ class PrometheusSink:
         self.tokens.labels("input").inc(usage.input_tokens)
         self.tokens.labels("output").inc(usage.output_tokens)
         self.tokens.labels("cached").inc(usage.cached_tokens)
+        self.tokens.labels("written").inc(usage.written_tokens)
+        self.tokens.labels("reasoning").inc(usage.reasoning_tokens)
 
     def _meta(self, event: MetaCalled) -> None:
         self.meta_calls.labels(event.call.name).inc()
@@ -143,7 +155,10 @@ class PrometheusSink:
         self.decisions.labels(event.decision.verdict).inc()
 
     def _called(self, event: CallFinished) -> None:
-        self.tool_calls.labels(self._tools.of(event.call.name), event.result.error or "ok").inc()
+        tool = self._tools.of(event.call.name)
+        self.tool_calls.labels(tool, event.result.error or "ok").inc()
+        if event.result.cached:
+            self.cached_results.labels(tool).inc()
         self.tool_seconds.observe(event.seconds)
 
     def _limit(self, event: LimitReached) -> None:

@@ -35,6 +35,7 @@ GEN_AI_FINISH_REASONS = "gen_ai.response.finish_reasons"
 GEN_AI_INPUT_TOKENS = "gen_ai.usage.input_tokens"
 GEN_AI_OUTPUT_TOKENS = "gen_ai.usage.output_tokens"
 GEN_AI_CACHED_TOKENS = "gen_ai.usage.cache_read.input_tokens"
+GEN_AI_WRITTEN_TOKENS = "gen_ai.usage.cache_creation.input_tokens"
 GEN_AI_TOOL_NAME = "gen_ai.tool.name"
 GEN_AI_TOOL_CALL_ID = "gen_ai.tool.call.id"
 GEN_AI_TOOL_TYPE = "gen_ai.tool.type"
@@ -50,6 +51,9 @@ CATALOG_TOOLS = "toolcaddie.tools.catalog"
 SELECTED_TOOLS = "toolcaddie.tools.selected"
 SENT_TOOLS = "toolcaddie.tools.sent"
 ADDED_TOOLS = "toolcaddie.tools.added"
+CACHED_RESULT = "toolcaddie.result.cached"
+ATTEMPT_HOW = "toolcaddie.attempt.how"
+ATTEMPT_OUTCOME = "toolcaddie.attempt.outcome"
 
 
 class OpenTelemetrySink:
@@ -116,8 +120,14 @@ class OpenTelemetrySink:
                 GEN_AI_INPUT_TOKENS: event.usage.input_tokens,
                 GEN_AI_OUTPUT_TOKENS: event.usage.output_tokens,
                 GEN_AI_CACHED_TOKENS: event.usage.cached_tokens,
+                GEN_AI_WRITTEN_TOKENS: event.usage.written_tokens,
             }
         )
+        if event.provider:
+            span.set_attribute(GEN_AI_PROVIDER, event.provider)
+        for attempt in event.attempts:
+            told = {GEN_AI_PROVIDER: attempt.provider, ATTEMPT_HOW: attempt.how, ATTEMPT_OUTCOME: attempt.outcome}
+            span.add_event("attempt", told)
         span.end()
         run.asked = None
 
@@ -145,6 +155,8 @@ class OpenTelemetrySink:
                 TURN: event.turn,
             },
         )
+        if event.result.cached:
+            span.set_attribute(CACHED_RESULT, True)
         if event.result.is_error:
             _mark_failed(span, event.result.error or "failed")
         span.end(now)
@@ -165,6 +177,7 @@ class OpenTelemetrySink:
                 GEN_AI_INPUT_TOKENS: usage.input_tokens,
                 GEN_AI_OUTPUT_TOKENS: usage.output_tokens,
                 GEN_AI_CACHED_TOKENS: usage.cached_tokens,
+                GEN_AI_WRITTEN_TOKENS: usage.written_tokens,
             }
         )
         self._ended(event.run_id, event.result.status)
