@@ -24,6 +24,7 @@ PLANNED = "planned"
 STRATEGIES: Mapping[str, str] = {
     "all": "every tool of the catalog in every request",
     "fresh": "a selection made anew for every turn",
+    "few": "the same, of the best eight",
     "compact": "five meta tools that stand for all",
     "native": "later tools behind the cached prefix, by the provider's own means",
     PLANNED: "the planner's choice, the conversation remembered",

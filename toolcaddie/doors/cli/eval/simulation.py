@@ -149,6 +149,8 @@ async def _played(piece: _Work) -> _Found:
 
 # --- runtimes ---------------------------------------------------------------------------------------------------------
 
+_FEW = 8
+"""Where nothing is cached, or little is kept, few tools are cheap; a planner has to hold out against that too."""
 _UNLIMITED = Budget(max_tools=None, provider_cap=None, policy="ranked", reserve_tools=0, reserve_tokens=0.0)
 _UNCAPPED = (Capabilities(pattern="*", tool_cap=None),)
 """Of the strategies that no provider's limit shall hold back: some would refuse so many tools."""
@@ -174,6 +176,8 @@ def _preset(strategy: str) -> Preset:
             return replace(default, name="all", exposure="all", budget=_UNLIMITED, meta=())
         case "fresh":
             return replace(default, name="fresh", delivery="direct")
+        case "few":
+            return replace(default, name="few", delivery="direct", budget=replace(default.budget, max_tools=_FEW))
         case "native":
             return replace(default, name="native", delivery="native")
         case "compact":
