@@ -1,0 +1,400 @@
+"""The goals that source 003 sets itself: more successful tool calls, less waiting, less cost. Measured on whole runs.
+
+python -m benchmarks.source003 [--quick]
+
+An agent with `tool_config` and one without, each a `Runtime` before a scripted model behind a real HTTP server. In full:
+
+- **Forcing.** The model answers a request in words with probability p, each time anew, and calls the right tool otherwise;
+  servers are those of `benchmarks.ladder`. A chat succeeds when the tool ran. The fallback is a second server of the same kind,
+  p = 0.2. Where few chats fail, no forcing can gain 80 %; `most` says what perfect forcing would.
+- **Cache.** The model takes 20 ms an answer and the tool 100 ms; of the chats a share repeats a question asked before. What is
+  saved depends on those three alone, so the share is varied; put in your own times, and it is arithmetic.
+- **Retries.** The agent has a system prompt and four tools, some 500 tokens. The model ignores them with probability p, on a
+  server that ignores choices and has JSON schemas; the tool fails with probability q. Without `tool_config` somebody asks again,
+  in a new chat, at most five times in all; with it, attempts, the ladder and the tool's own retries do that inside one chat, and
+  whoever still has no answer asks again likewise. Tokens are counted by size, as the server is sent them. Cost is what all chats
+  cost, over the answers there were in the end.
+
+Nothing but the milliseconds depends on timing: what a model does is drawn from the seed, the chat's number and the attempt's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+import structlog
+import uvloop
+
+from benchmarks import ladder
+from toolcaddie import Message, RunRequest, Runtime, tool
+from toolcaddie.capabilities import capabilities_from
+from toolcaddie.message import Usage
+from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.schema import estimate_tokens
+from toolcaddie.testing import Reply, ScriptedUpstream, call, say
+
+REQUESTS, QUICK = 1_000, 150
+SEED = 20_261_121
+FALLBACK_P = 0.2
+MOST_TRIES = 5
+AT_ONCE = 20
+TOOL_SECONDS, MODEL_SECONDS = 0.1, 0.02
+CALL_GOAL, LATENCY_GOAL, COST_GOAL = 0.8, 0.4, 0.3
+
+_NOT_FOUND = say("The search failed, so I cannot tell.")
+_CONFIG = {"forceToolUse": True, "maxRetries": 3}
+_PROMPT = "You help the visitors of a public library. Be short, and say where a book stands. " * 12
+_FOUND = say("There are two books on that, and both can be borrowed.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forcing:
+    kind: str
+    p: float
+    alone: float
+    """Share of chats whose tool ran, without `tool_config`."""
+    forced: float
+    with_fallback: float
+
+    @property
+    def gain(self) -> float:
+        """Successful calls by forcing, over those without, less 1."""
+        return self.forced / self.alone - 1
+
+    @property
+    def most(self) -> float:
+        """The gain if every chat succeeded."""
+        return 1 / self.alone - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caching:
+    repeated: float
+    """Share of chats that ask what was asked before."""
+    hits: float
+    """The share it was in the end."""
+    without_ms: float
+    """Of a chat, the median."""
+    miss_ms: float
+    """Median of the chats whose tool ran."""
+    hit_ms: float
+    """Median of those whose result was kept."""
+
+    @property
+    def with_ms(self) -> float:
+        """Both medians by their shares: a plain average would show every pause of the machine."""
+        return self.hits * self.hit_ms + (1 - self.hits) * self.miss_ms
+
+    @property
+    def saved(self) -> float:
+        return 1 - self.with_ms / self.without_ms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """Of an answer."""
+
+    tokens: float
+    calls: float
+    answered: float
+    """Share of the questions that were answered in the end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrying:
+    p: float
+    q: float
+    without: Cost
+    retried: Cost
+
+    @property
+    def saved(self) -> float:
+        """Of the tokens."""
+        return 1 - self.retried.tokens / self.without.tokens
+
+
+Row = Forcing | Caching | Retrying
+
+
+class Library:
+    """A tool that fails as often as it is told to, and counts the times it ran by what was looked for."""
+
+    def __init__(self, *, fails: float = 0.0, seconds: float = 0.0) -> None:
+        self.runs: Counter[str] = Counter()
+        self._fails = fails
+        self._seconds = seconds
+
+    def source(self) -> Callable[..., Any]:
+        @tool(read_only=True)
+        async def search_books(words: str) -> list[str]:
+            """Find books by words of their titles."""
+            self.runs[words] += 1
+            if self._seconds:
+                await asyncio.sleep(self._seconds)
+            if _drawn("tool", words, self.runs[words]) < self._fails:
+                raise OSError("the catalog is being written to")
+            return ["The Hive", "Keeping Bees"]
+
+        return search_books
+
+    def others(self) -> list[Callable[..., Any]]:
+        """Tools that the right one stands beside."""
+        return [_beside(name) for name in ladder.NAMES[1:]]
+
+
+def _beside(name: str) -> Callable[..., Any]:
+    @tool(name=name, read_only=True)
+    def other(words: str, branch: str = "main", limit: int = 10) -> list[str]:
+        """Find entries of the library by words, in one of its branches, the best ones first."""
+        return []
+
+    return other
+
+
+class Model:
+    """As that of `benchmarks.ladder` until its tool has run; then it says what was found, or that nothing was.
+
+    Questions are "number: words", and it looks for the number: each chat has a tool call of its own.
+    """
+
+    def __init__(self, kind: ladder.Kind, p: float, *, name: str = "first") -> None:
+        self._picks = ladder.Model(name, kind, p, stubborn=0.0, seed=SEED)
+        self.calls = 0
+
+    def __call__(self, body: Any) -> Reply:
+        self.calls += 1
+        said = [message for message in body["messages"] if message["role"] != "system"]
+        if said[-1]["role"] == "tool":
+            return counted(_FOUND if "Bees" in said[-1]["content"] else _NOT_FOUND, body)
+        return counted(_about(self._picks({**body, "messages": said}), _number(said)), body)
+
+
+def _number(said: Sequence[Any]) -> str:
+    return str(said[0]["content"].partition(":")[0])
+
+
+def _about(reply: Reply, number: str) -> Reply:
+    """The answer of the ladder's model, looking for what this chat asks."""
+    calls = tuple(replace(each, arguments=each.arguments.replace("bees", number)) for each in reply.calls)
+    text = reply.text
+    return replace(reply, calls=calls, text=text.replace("bees", number) if text and text.startswith("{") else text)
+
+
+def counted(reply: Reply, body: Any) -> Reply:
+    """The answer with the tokens of what was sent and said."""
+    said = estimate_tokens(msgspec.json.encode([reply.text, [each.arguments for each in reply.calls]]))
+    return replace(reply, usage=Usage(input_tokens=estimate_tokens(msgspec.json.encode(body)), output_tokens=said))
+
+
+# ---------------------------------------------------------------- forcing
+
+
+async def forcing(requests: int, kind: ladder.Kind, p: float) -> Forcing:
+    alone = await _success(requests, kind, p, None)
+    forced = await _success(requests, kind, p, _CONFIG)
+    async with ScriptedUpstream(Model(kind, FALLBACK_P, name="second")) as second:
+        other = {"provider": "openai", "model": "m", "apiKey": "test-key", "baseUrl": second.base_url}
+        with_fallback = await _success(requests, kind, p, {**_CONFIG, "fallbackProvider": other})
+    return Forcing(kind=kind.name, p=p, alone=alone, forced=forced, with_fallback=with_fallback)
+
+
+async def _success(requests: int, kind: ladder.Kind, p: float, config: Mapping[str, Any] | None) -> float:
+    library = Library()
+    async with _agent(Model(kind, p), library, config, kind) as runtime:
+        await _each(requests, lambda number: runtime.run(_chat(number)))
+    return len(library.runs) / requests
+
+
+# ---------------------------------------------------------------- the cache
+
+
+async def caching(
+    requests: int, repeated: float, *, tool_seconds: float = TOOL_SECONDS, model_seconds: float = MODEL_SECONDS
+) -> Caching:
+    async def model(body: Any) -> Reply:
+        await asyncio.sleep(model_seconds)
+        said = [message for message in body["messages"] if message["role"] != "system"]
+        return _FOUND if said[-1]["role"] == "tool" else call("search_books", {"words": _number(said)})
+
+    asked = _questions(requests, repeated)
+    hits = [number in asked[:place] for place, number in enumerate(asked)]
+    without = await _milliseconds(model, asked, tool_seconds, _CONFIG)
+    kept = await _milliseconds(model, asked, tool_seconds, {**_CONFIG, "cacheResults": {"maxSize": requests}})
+    return Caching(
+        repeated=repeated,
+        hits=statistics.fmean(hits),
+        without_ms=statistics.median(without),
+        miss_ms=statistics.median(ms for ms, hit in zip(kept, hits, strict=True) if not hit),
+        hit_ms=statistics.median(ms for ms, hit in zip(kept, hits, strict=True) if hit),
+    )
+
+
+def _questions(requests: int, repeated: float) -> list[int]:
+    """Numbers of questions; such a share of them was there before, the first one never."""
+    chance, asked = random.Random(SEED), [0]
+    while len(asked) < requests:
+        again = chance.random() < repeated
+        asked.append(chance.choice(asked) if again else len(asked))
+    return asked
+
+
+async def _milliseconds(
+    model: Any, asked: Sequence[int], tool_seconds: float, config: Mapping[str, Any]
+) -> list[float]:
+    """Of each chat, one after another."""
+    found: list[float] = []
+    async with _agent(model, Library(seconds=tool_seconds), config, ladder.KINDS[0]) as runtime:
+        for number in asked:
+            started = time.perf_counter()
+            await runtime.run(_chat(number))
+            found.append((time.perf_counter() - started) * 1000)
+    return found
+
+
+# ---------------------------------------------------------------- retries
+
+
+async def retrying(requests: int, p: float, q: float) -> Retrying:
+    kind = ladder.KINDS[1]
+    return Retrying(
+        p=p,
+        q=q,
+        without=await _cost(requests, kind, p, q, None),
+        retried=await _cost(requests, kind, p, q, _CONFIG),
+    )
+
+
+async def _cost(requests: int, kind: ladder.Kind, p: float, q: float, config: Mapping[str, Any] | None) -> Cost:
+    model, tokens, answered = Model(kind, p), 0, 0
+    async with _agent(model, Library(fails=q), config, kind) as runtime:
+
+        async def asked(number: int) -> None:
+            nonlocal tokens, answered
+            for attempt in range(MOST_TRIES):
+                result = await runtime.run(_chat(number, attempt))
+                tokens += result.usage.input_tokens + result.usage.output_tokens
+                if result.text == _FOUND.text:
+                    answered += 1
+                    return
+
+        await _each(requests, asked)
+    return Cost(tokens=tokens / answered, calls=model.calls / answered, answered=answered / requests)
+
+
+# ---------------------------------------------------------------- what they share
+
+
+def _chat(number: int, attempt: int = 0) -> RunRequest:
+    """Its number first: each chat of a question has one of its own."""
+    asked = f"{number}.{attempt}: is there any book on keeping bees?"
+    return RunRequest(messages=(Message(role="system", content=_PROMPT), Message(role="user", content=asked)))
+
+
+def _drawn(*what: object) -> float:
+    return random.Random(f"{SEED}/{what}").random()
+
+
+async def _each(requests: int, ask: Callable[[int], Any]) -> None:
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(number: int) -> None:
+        async with places:
+            await ask(number)
+
+    async with asyncio.TaskGroup() as tasks:
+        for number in range(requests):
+            tasks.create_task(one(number))
+
+
+@asynccontextmanager
+async def _agent(
+    model: Any, library: Library, config: Mapping[str, Any] | None, kind: ladder.Kind
+) -> AsyncIterator[Runtime]:
+    async with ScriptedUpstream(model) as upstream:
+        runtime = Runtime(
+            provider=OpenAIChat(upstream.base_url, "test-key"),
+            model="m",
+            sources=[library.source(), *library.others()],
+            tool_config=config,
+            capabilities=(capabilities_from({"pattern": "*", **kind.row}),),
+        )
+        try:
+            yield runtime
+        finally:
+            await runtime.close()
+
+
+async def measured(requests: int) -> tuple[Forcing, Caching, Retrying]:
+    """One of each for many failures and repetitions, with a model that takes no time and a fast tool."""
+    return (
+        await forcing(requests, ladder.KINDS[1], 0.5),
+        await caching(requests // 2, 0.75, tool_seconds=0.05, model_seconds=0.0),
+        await retrying(requests, 0.9, 0.3),
+    )
+
+
+async def _rows(requests: int) -> list[Row]:
+    rows: list[Row] = [await forcing(requests, kind, p) for kind in ladder.KINDS for p in (0.2, 0.5, 0.9)]
+    rows += [await caching(max(40, requests // 10), repeated) for repeated in (0.25, 0.5, 0.75, 0.9)]
+    return rows + [await retrying(requests, p, q) for p, q in ((0.2, 0.1), (0.5, 0.1), (0.5, 0.3), (0.9, 0.3))]
+
+
+def run(requests: int = REQUESTS) -> list[Row]:
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        return uvloop.run(_rows(requests))
+    finally:
+        structlog.reset_defaults()
+
+
+def main(arguments: Sequence[str] = ()) -> list[Row]:
+    rows = run(QUICK if "--quick" in arguments else REQUESTS)
+    print(_head("a tool was called", "p", "alone", "forced", "fallback", "gain", "most", goal=CALL_GOAL))
+    for row in rows:
+        if isinstance(row, Forcing):
+            shares = [f"{share:.1%}" for share in (row.alone, row.forced, row.with_fallback)]
+            print(_line(row.kind, row.p, *shares, f"{row.gain:+.0%}", f"{row.most:+.0%}", _met(row.gain, CALL_GOAL)))
+    print(_head("ms a chat, by share repeated", "without", "cache", "miss", "hit", "saved", goal=LATENCY_GOAL))
+    for row in rows:
+        if isinstance(row, Caching):
+            times = [f"{ms:.0f}" for ms in (row.without_ms, row.with_ms, row.miss_ms, row.hit_ms)]
+            print(_line(f"{row.repeated:.0%}", *times, f"{row.saved:.0%}", _met(row.saved, LATENCY_GOAL)))
+    print(_head("an answer costs", "p", "q", "tokens", "calls", "answered", "saved", goal=COST_GOAL))
+    for row in rows:
+        if isinstance(row, Retrying):
+            print(_line("  asked again by hand", row.p, row.q, *_figures(row.without)))
+            print(
+                _line("  tool_config", "", "", *_figures(row.retried), f"{row.saved:.0%}", _met(row.saved, COST_GOAL))
+            )
+    return rows
+
+
+def _figures(cost: Cost) -> tuple[str, str, str]:
+    return f"{cost.tokens:,.0f}", f"{cost.calls:.2f}", f"{cost.answered:.1%}"
+
+
+def _head(*words: str, goal: float) -> str:
+    return f"\n{_line(*words)}   goal {goal:.0%}"
+
+
+def _line(first: str, *rest: object) -> str:
+    return f"{first:<32}" + "".join(f"{word!s:>9}" for word in rest)
+
+
+def _met(found: float, goal: float) -> str:
+    return "   met" if found >= goal else "   MISSED"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
