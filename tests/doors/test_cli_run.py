@@ -33,6 +33,12 @@ def key(monkeypatch: pytest.MonkeyPatch) -> str:
     return KEY
 
 
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that fails is not asked again: the pauses are for tests of their own."""
+    monkeypatch.setenv("TOOLCADDIE_UPSTREAM_ATTEMPTS", "1")
+
+
 def _at(upstream: ScriptedUpstream) -> tuple[str, ...]:
     return ("--upstream", upstream.base_url, "--upstream-key-env", KEY, "--model", "gpt-test")
 
@@ -87,7 +93,9 @@ def test_without_a_catalog_run_is_plain_talk(toolcaddie: CommandLine, key: str) 
     assert "tools" not in upstream.bodies[0]
 
 
-def test_a_failure_of_the_provider_is_exit_code_1_one_line_and_a_failed_run(toolcaddie: CommandLine, key: str) -> None:
+def test_a_failure_of_the_provider_is_exit_code_1_one_line_and_a_failed_run(
+    toolcaddie: CommandLine, key: str, once: None
+) -> None:
     with ScriptedUpstream([refuse(500, "the model fell over")] * 5) as upstream:
         done = toolcaddie("run", "hello", "--catalog", "gym", *_at(upstream), "--json")
     error = json.loads(done.stderr)["error"]

@@ -94,7 +94,20 @@ def run_json(result: RunResult, seen: Seen) -> dict[str, Any]:
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "cached_tokens": usage.cached_tokens,
+            "written_tokens": usage.written_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
         },
+        "attempts": [
+            {
+                "provider": attempt.provider,
+                "model": attempt.model,
+                "how": attempt.how,
+                "outcome": attempt.outcome,
+                "detail": attempt.detail,
+                "seconds": round(attempt.seconds, 6),
+            }
+            for attempt in seen.attempts
+        ],
         "selection": {
             "categories": selection.categories if selection else (),
             "counts": {

@@ -28,6 +28,7 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
+from toolcaddie.message import Attempt
 from toolcaddie.run import Classification, Delivery, RunResult, Selection
 from toolcaddie.tool_types import ToolCall
 
@@ -44,6 +45,8 @@ class Seen:
     delivery: Delivery | None = None
     """The first tool array."""
     calls: list[CallFinished] = field(default_factory=list)
+    attempts: list[Attempt] = field(default_factory=list)
+    """The requests behind those answers that took several."""
     result: RunResult | None = None
     pending: bool = False
 
@@ -55,6 +58,8 @@ class Seen:
                 self.selection = event.selection
             case ToolsDelivered() if self.delivery is None:
                 self.delivery = event.delivery
+            case ModelAnswered():
+                self.attempts += event.attempts
             case CallFinished():
                 self.calls.append(event)
             case RunPaused():
@@ -101,7 +106,11 @@ class Steps:
                 self._work()
                 click.echo(event.text, nl=False)
                 self._shown += event.text
-            case ModelAnswered() if event.calls:
+            case ModelAnswered():
+                if event.attempts or event.provider:
+                    self._say(answered_line(event))
+                if not event.calls:
+                    return
                 self._break_line()
                 self._wait(f"running {', '.join(call.name for call in event.calls)}")
             case MetaCalled():
@@ -148,6 +157,22 @@ def classified_line(said: Classification) -> str:
     return f"categories: {named} ({'as before' if said.how == 'kept' else said.model or 'classifier'})"
 
 
+def answered_line(event: ModelAnswered) -> str:
+    """Who answered where that was not the one who was asked, and what was tried before."""
+    tried = [attempt_text(one.provider, one.model, one.how, one.outcome, one.detail) for one in event.attempts]
+    return "; ".join(tried) or f"{event.provider}:{event.model} answered"
+
+
+_OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "failed"}
+
+
+def attempt_text(provider: str, model: str, how: str, outcome: str, detail: str) -> str:
+    """One request on the way to an answer: `openai:gpt-5-mini (required) called no tool`."""
+    rung = "" if how == "plain" else f" ({how})"
+    why = f": {shortened(detail, _RESULT_SHOWN)}" if detail and outcome == "failed" else ""
+    return f"{provider}:{model}".rstrip(":") + f"{rung} {_OUTCOMES.get(outcome, outcome)}{why}"
+
+
 def selected_line(selection: Selection) -> str:
     names = f" ({', '.join(selection.categories)})" if selection.categories else ""
     none = "; nothing fitted the message" if selection.no_match else ""
@@ -157,6 +182,8 @@ def selected_line(selection: Selection) -> str:
 def call_line(event: CallFinished) -> str:
     """One line: what was called, how it went, how long it took."""
     outcome = "ok" if event.result.success else f"{event.result.error}: {event.result.content}"
+    if event.result.cached:
+        outcome += ", kept from an equal call"
     return f"{_call_text(event.call)} {shortened(outcome, _RESULT_SHOWN)} ({event.seconds * 1000:.0f} ms)"
 
 
@@ -169,6 +196,7 @@ def call_json(event: CallFinished) -> dict[str, Any]:
         "success": result.success,
         "content": result.content,
         "seconds": round(event.seconds, 6),
+        "cached": result.cached,
     }
     return value if result.success else {**value, "error": result.error}
 

@@ -12,6 +12,7 @@ from toolcaddie.doors.assemble import opened
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.doors.cli.steps import attempt_text
 from toolcaddie.errors import RunNotFoundError
 from toolcaddie.ports import EventLog, EventRecord, RunSummary
 from toolcaddie.settings import Settings
@@ -121,7 +122,8 @@ def _selected(data: Data) -> str:
 def _delivered(data: Data) -> str:
     tokens = data["tokens"]
     meta = f", with {', '.join(data['meta'])}" if data["meta"] else ""
-    return f"{data['strategy']}: {len(data['tools'])} tools{meta}; {tokens['sent']} of {tokens['all']} tokens"
+    behind = f"; {_names(data['added'])} by {data['added_by']}" if data.get("added") else ""
+    return f"{data['strategy']}: {len(data['tools'])} tools{meta}{behind}; {tokens['sent']} of {tokens['all']} tokens"
 
 
 def _asked(data: Data) -> str:
@@ -130,7 +132,13 @@ def _asked(data: Data) -> str:
 
 def _answered(data: Data) -> str:
     calls = ", ".join(call["name"] for call in data["calls"])
-    return f"calls {calls}" if calls else str(data["text"])
+    said = f"calls {calls}" if calls else str(data["text"])
+    tried = "; ".join(
+        attempt_text(one["provider"], one["model"], one["how"], one["outcome"], one["detail"])
+        for one in data.get("attempts", ())
+    )
+    by = tried or (f"{data['provider']}:{data['model']} answered" if data.get("provider") else "")
+    return f"{by}: {said}" if by else said
 
 
 def _meta(data: Data) -> str:
@@ -149,7 +157,8 @@ def _intended(data: Data) -> str:
 
 def _finished_call(data: Data) -> str:
     failed = f"{data['error']}: " if data.get("error") else ""
-    return f"{data['name']} in {data['seconds'] * 1000:.0f} ms: {failed}{data['content']}"
+    kept = ", kept from an equal call" if data.get("cached") else ""
+    return f"{data['name']} in {data['seconds'] * 1000:.0f} ms{kept}: {failed}{data['content']}"
 
 
 def _limit(data: Data) -> str:

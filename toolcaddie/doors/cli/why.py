@@ -1,4 +1,4 @@
-"""`toolcaddie why`: what brought a tool in, or the stage and the number that lost."""
+"""`toolcaddie why`: what brought a tool in, or the stage and the number that lost; with `--delivery` see `delivery`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import Any
 
 import click
 
+from toolcaddie.doors.cli import delivery as shown
 from toolcaddie.doors.cli.history import history_option, read_history
-from toolcaddie.doors.cli.options import Match, catalog_option, database_option, preset_option, settings_of
+from toolcaddie.doors.cli.options import (
+    Match,
+    catalog_option,
+    database_option,
+    model_option,
+    preset_option,
+    settings_of,
+)
 from toolcaddie.doors.cli.output import json_option, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, max_tools_option
@@ -32,11 +40,14 @@ _NOT_LISTED = "not listed"
     epilog="\b\nExamples:\n"
     '  toolcaddie why freeze_membership "freeze John\'s membership" --catalog gym\n'
     "  toolcaddie why --run last\n"
-    "  toolcaddie why create_diet --run run_0123 --json",
+    "  toolcaddie why create_diet --run run_0123 --json\n"
+    '  toolcaddie why --delivery "who came today" --model openai:gpt-5-mini',
 )
 @click.argument("tool", required=False)
 @click.argument("message", required=False)
 @click.option("--run", "run_id", metavar="RUN_ID", help="Look at a recorded run instead of a message; or 'last'.")
+@click.option("--delivery", is_flag=True, help="How the tools are sent: what was weighed, and what it costs.")
+@model_option
 @catalog_option
 @preset_option
 @match_option
@@ -50,6 +61,8 @@ def command(
     tool: str | None,
     message: str | None,
     run_id: str | None,
+    delivery: bool,
+    model: str | None,
     catalogs: tuple[str, ...],
     preset: str | None,
     match: Match | None,
@@ -58,15 +71,27 @@ def command(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Say why TOOL is in or out for MESSAGE, or for a recorded run."""
+    """Say why TOOL is in or out for MESSAGE, or for a recorded run.
+
+    With --delivery MESSAGE stands alone: why its tools are sent as they are.
+    """
     if run_id is not None:
-        if message is not None:
+        if message is not None or (delivery and tool is not None):
             raise click.UsageError("give a message or --run, not both")
-        _of_run(settings_of(common, catalogs=catalogs, database_url=database_url), run_id, tool, as_json=as_json)
+        settings = settings_of(common, catalogs=catalogs, database_url=database_url)
+        if delivery:
+            shown.of_run(settings, run_id, as_json=as_json)
+        else:
+            _of_run(settings, run_id, tool, as_json=as_json)
+        return
+    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, model=model)
+    if delivery:
+        if tool is None or message is not None:
+            raise click.UsageError("--delivery takes a message alone, or --run RUN_ID")
+        shown.of_message(settings, (*read_history(history), Message(role="user", content=tool)), as_json=as_json)
         return
     if tool is None or message is None:
         raise click.UsageError("give a tool and a message, or --run RUN_ID")
-    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools)
     found = _explain(settings, tool, (*read_history(history), Message(role="user", content=message)))
     print_json(found) if as_json else print_explanation(found)
 

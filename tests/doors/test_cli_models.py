@@ -1,0 +1,185 @@
+"""Whom the command line asks: providers by name, fallbacks, forced use, retries, and what of it a person is shown."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.doors.commandline import CommandLine
+from toolcaddie.testing import ScriptedUpstream, call, refuse, say
+from toolcaddie.testing.anthropic import AnthropicWire
+from toolcaddie.testing.gemini import GeminiWire
+
+FREEZE = "freeze John's membership"
+
+TOOLS = """
+from toolcaddie import tool
+
+@tool(category="members", read_only=True)
+def find_member(name: str) -> str:
+    "Find a member by name."
+    return f"{name} is member 7"
+"""
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TEST_KEY", "test-key")
+    monkeypatch.setenv("TOOLCADDIE_UPSTREAM_ATTEMPTS", "1")
+
+
+def _settings(toolcaddie: CommandLine, text: str) -> None:
+    (toolcaddie.home / "toolcaddie.toml").write_text(text)
+
+
+@pytest.mark.parametrize(("name", "wire"), [("anthropic", AnthropicWire), ("gemini", GeminiWire)])
+def test_a_provider_in_front_of_the_model_is_asked_over_its_own_api_with_its_own_key(
+    name: str, wire: type, toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"{name.upper()}_API_KEY", "test-key")
+    script = [call("get_attendance_today"), say("Fourteen people came.")]
+    with ScriptedUpstream(script, wire=wire()) as upstream:
+        at = ("--model", f"{name}:some-model", "--upstream", upstream.base_url)
+        done = toolcaddie("run", "who came today", "--catalog", "gym", *at)
+    assert (done.stdout, done.exit_code) == ("Fourteen people came.\n", 0), done.stderr
+    assert upstream.refusals == []
+    asked = toolcaddie.json("trail", "last")["events"]
+    assert {event["data"]["provider"] for event in asked if event["kind"] == "model_asked"} == {name}
+    assert {event["data"]["model"] for event in asked if event["kind"] == "model_asked"} == {"some-model"}
+
+
+def test_with_a_provider_set_the_models_name_is_taken_as_it_stands(toolcaddie: CommandLine) -> None:
+    with ScriptedUpstream([say("Hello."), say("Hello.")], api_key=None) as upstream:
+        _settings(toolcaddie, f"[upstream]\nprovider = 'ollama'\nurl = '{upstream.base_url}'")
+        toolcaddie.ok("run", "hello", "--model", "mistral:7b")
+        toolcaddie.ok("run", "hello", "--model", "ollama:qwen3:8b")
+    assert [body["model"] for body in upstream.bodies] == ["mistral:7b", "qwen3:8b"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "model", "told"),
+    [
+        ("", "anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY"),
+        ("", "groq:gpt-oss", "GROQ_API_KEY"),
+        ("", "anthropc:claude-sonnet-5-5", "no provider 'anthropc'; did you mean 'anthropic'?"),
+        ("[upstream]\nprovider = 'olama'", "m", "upstream.provider: no provider 'olama'; did you mean 'ollama'?"),
+        ("[[fallback]]\nmodel = 'gemini:pro'", "practice:", "fallback 1: the provider 'gemini' needs a key"),
+        ("[[fallback]]\nmodel = 'pro'", "practice:", "fallback 1: 'pro' names no provider"),
+        (
+            "[[fallback]]\nmodel = 'gemini:pro'\nkey_env = 'NO_SUCH'",
+            "practice:",
+            "fallback 1: the environment variable NO_SUCH",
+        ),
+        (
+            "[tool_config]\nfallback_provider = {provider = 'gemini', model = 'pro'}",
+            "practice:",
+            "the provider 'gemini' needs a key; put it into the environment variable GEMINI_API_KEY",
+        ),
+    ],
+)
+def test_who_cannot_be_asked_is_said_at_start_with_what_is_missing(
+    settings: str, model: str, told: str, toolcaddie: CommandLine
+) -> None:
+    _settings(toolcaddie, settings)
+    assert told in toolcaddie.refused("run", "hello", "--model", model)
+
+
+@pytest.mark.proves("X-30")
+def test_a_fallback_answers_where_the_model_fails_and_everybody_is_told(toolcaddie: CommandLine) -> None:
+    with (
+        ScriptedUpstream([refuse(503, "overloaded"), refuse(503, "overloaded")]) as first,
+        ScriptedUpstream([say("Hello."), say("Hello.")], wire=AnthropicWire()) as second,
+    ):
+        _settings(
+            toolcaddie,
+            f"model = 'gpt-test'\n[upstream]\nurl = '{first.base_url}'\nkey_env = 'TEST_KEY'\n"
+            f"[[fallback]]\nmodel = 'anthropic:claude-test'\nurl = '{second.base_url}'\nkey_env = 'TEST_KEY'\n",
+        )
+        done = toolcaddie("run", "hello")
+        told = toolcaddie.json("run", "hello")
+    assert done.stdout == "Hello.\n"
+    (line,) = [line for line in done.stderr.splitlines() if "answered" in line]
+    assert line.startswith("openai:gpt-test failed: ")
+    assert line.endswith("; anthropic:claude-test answered")
+    assert told["provider"] == "anthropic"
+    assert [(one["provider"], one["outcome"]) for one in told["attempts"]] == [
+        ("openai", "failed"),
+        ("anthropic", "answered"),
+    ]
+    assert "openai:gpt-test failed" in toolcaddie.ok("trail", "last")
+
+
+def test_forced_use_shows_each_rung_that_was_climbed(toolcaddie: CommandLine) -> None:
+    (toolcaddie.home / "forced_tools.py").write_text(TOOLS)
+    script = [say("I think it is member 3."), call("find_member", {"name": "John"}), say("Member 7.")]
+    with ScriptedUpstream(script) as upstream:
+        _settings(
+            toolcaddie,
+            f"model = 'gpt-test'\n[upstream]\nurl = '{upstream.base_url}'\nkey_env = 'TEST_KEY'\n"
+            "[tool_config]\nforceToolUse = true\nonToolNotCalled = 'retry'\n",
+        )
+        done = toolcaddie("run", "which member is John?", "--catalog", "python:forced_tools")
+    assert done.stdout == "Member 7.\n", done.stderr
+    assert "openai:gpt-test called no tool; openai:gpt-test (" in done.stderr
+
+
+def test_a_kept_result_is_marked_in_steps_json_and_trail(toolcaddie: CommandLine) -> None:
+    (toolcaddie.home / "kept_tools.py").write_text(TOOLS)
+    once = [call("find_member", {"name": "John"}), say("Member 7.")]
+    with ScriptedUpstream([*once, *once, *once]) as upstream:
+        _settings(
+            toolcaddie,
+            f"model = 'gpt-test'\n[upstream]\nurl = '{upstream.base_url}'\nkey_env = 'TEST_KEY'\n"
+            "[cache]\nmode = 'everything'\nkeep = 'database'\n",
+        )
+        ask = ("run", "which member is John?", "--catalog", "python:kept_tools")
+        first, second, third = toolcaddie.json(*ask), toolcaddie(*ask), toolcaddie.json(*ask)
+    assert [each["cached"] for each in first["tool_calls"]] == [False]
+    assert [each["cached"] for each in third["tool_calls"]] == [True]
+    assert first["tool_calls"][0]["content"] == third["tool_calls"][0]["content"] == "John is member 7"
+    assert "→ ok, kept from an equal call (" in second.stderr
+    assert "ms, kept from an equal call: John is member 7" in toolcaddie.ok("trail", "last")
+
+
+def test_what_one_process_kept_in_memory_is_not_there_for_the_next(toolcaddie: CommandLine) -> None:
+    (toolcaddie.home / "unkept_tools.py").write_text(TOOLS)
+    once = [call("find_member", {"name": "John"}), say("Member 7.")]
+    with ScriptedUpstream([*once, *once]) as upstream:
+        _settings(
+            toolcaddie,
+            f"model = 'gpt-test'\n[upstream]\nurl = '{upstream.base_url}'\nkey_env = 'TEST_KEY'\n"
+            "[cache]\nmode = 'everything'\n",
+        )
+        ask = ("run", "which member is John?", "--catalog", "python:unkept_tools")
+        told = [toolcaddie.json(*ask), toolcaddie.json(*ask)]
+    assert [each["tool_calls"][0]["cached"] for each in told] == [False, False]
+
+
+def test_an_error_that_may_pass_is_tried_again_and_shown(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two attempts cost half a second; three are the default."""
+    monkeypatch.setenv("TOOLCADDIE_UPSTREAM_ATTEMPTS", "2")
+    with ScriptedUpstream([refuse(503, "overloaded"), say("Hello.")]) as upstream:
+        at = ("--upstream", upstream.base_url, "--upstream-key-env", "TEST_KEY", "--model", "gpt-test")
+        done = toolcaddie("run", "hello", *at)
+    assert done.stdout == "Hello.\n"
+    assert "openai:gpt-test failed: " in done.stderr
+    assert done.stderr.count("answered") == 1
+
+
+def test_plugins_lists_the_providers(toolcaddie: CommandLine) -> None:
+    found = toolcaddie.json("plugins")["plugins"]
+    names = {plugin["name"] for plugin in found if plugin["group"] == "toolcaddie.providers" and not plugin["error"]}
+    assert {"anthropic", "azure", "gemini", "groq", "ollama", "openai", "openai-responses", "practice"} <= names
+
+
+def test_a_key_of_another_provider_is_never_sent(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai-alone-0123")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "test-key")
+    with ScriptedUpstream([say("Hello.")], wire=AnthropicWire()) as upstream:
+        toolcaddie.ok("run", "hello", "--model", "anthropic:m", "--upstream", upstream.base_url)
+    assert "sk-of-openai-alone" not in json.dumps(dict(upstream.requests[0].headers))

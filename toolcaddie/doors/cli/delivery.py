@@ -1,0 +1,178 @@
+"""`toolcaddie why --delivery`: the ways to send the tools that were weighed, what was chosen, and what it is expected to cost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+from toolcaddie.doors.cli.output import print_json, print_table
+from toolcaddie.doors.cli.trail import events_of
+from toolcaddie.doors.parts import offline
+from toolcaddie.errors import RequestError
+from toolcaddie.message import Message
+from toolcaddie.ports import EventRecord
+from toolcaddie.run import RunRequest
+from toolcaddie.settings import Settings
+
+Told = Mapping[str, Any]
+"""What `--json` prints; of a message and of a recorded run alike, as far as the trail goes."""
+
+_LATER = {
+    "array": "tools that join later go into the array; what stands behind them is billed anew",
+    "text": "tools that join later are shown behind the conversation, as text, and called through execute_tool",
+    "reference": "tools that join later are made known behind the conversation, by the provider's own means",
+}
+_EXPECTED = "expected: what the tools cost until the conversation ends, in tokens of fresh input"
+
+
+def of_message(settings: Settings, messages: Sequence[Message], *, as_json: bool) -> None:
+    """What the first request of a conversation with `messages` would carry, and why so."""
+    runtime = offline(settings)
+    # A name, because a conversation that goes on is what is worth planning for.
+    request = RunRequest(messages=messages, conversation="preview")
+    selection, delivery = runtime.preview(request)
+    told = {
+        "message": messages[-1].text,
+        "provider": runtime.provider.name,
+        "model": runtime.model,
+        "preset": runtime.preset.name,
+        "counts": {
+            "catalog": selection.catalog_size,
+            "selected": len(selection.tools),
+            "sent": len(delivery.definitions),
+        },
+        "tokens": {"all": delivery.tokens_all, "sent": delivery.tokens},
+        "strategy": delivery.strategy,
+        "note": delivery.note,
+        "later_by": delivery.later_by,
+        "added": delivery.added,
+        "options": [msgspec.to_builtins(option) for option in delivery.options],
+        "bill": None if delivery.bill is None else msgspec.to_builtins(delivery.bill),
+    }
+    print_json(told) if as_json else _print(told)
+
+
+def of_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
+    """The same of a recorded run, and what the provider then billed."""
+    events = asyncio.run(events_of(settings, run_id))
+    told = _recorded(events)
+    if as_json:
+        print_json(told)
+        return
+    _print(told)
+    for each in told["later"]:
+        note = f": {each['note']}" if each["note"] else ""
+        click.echo(f"round {each['round']}: {each['strategy']}, {each['tools']} tools{note}")
+
+
+def _recorded(events: Sequence[EventRecord]) -> dict[str, Any]:
+    run_id = events[0].run_id
+    rows: dict[str, list[Any]] = {}
+    for event in events:
+        rows.setdefault(event.kind, []).append(event.data)
+    if "tools_delivered" not in rows:
+        raise RequestError(f"run {run_id} sent no tools; `toolcaddie trail {run_id}` shows what it did")
+    first, *later = rows["tools_delivered"]
+    started, selected = _first(rows, "run_started"), _first(rows, "tools_selected")
+    asked, answered = _first(rows, "model_asked"), _first(rows, "model_answered")
+    return {
+        "run_id": run_id,
+        "message": started.get("message", ""),
+        "provider": asked.get("provider", ""),
+        "model": asked.get("model", ""),
+        "preset": started.get("preset", ""),
+        "counts": {**selected.get("counts", {}), "sent": asked.get("tools", len(first["tools"]) + len(first["meta"]))},
+        "tokens": first["tokens"],
+        "strategy": first["strategy"],
+        "note": first["note"],
+        "later_by": first.get("later_by", "array"),
+        "added": first.get("added", []),
+        "options": first.get("options", []),
+        "bill": first.get("bill"),
+        "billed": _billed(answered),
+        "later": [
+            {
+                "round": row["round"],
+                "strategy": row["strategy"],
+                "tools": len(row["tools"]) + len(row["meta"]),
+                "note": row["note"],
+            }
+            for row in later
+        ],
+    }
+
+
+def _first(rows: Mapping[str, Sequence[Told]], kind: str) -> Told:
+    return rows.get(kind, ({},))[0]
+
+
+def _billed(answered: Told) -> dict[str, int] | None:
+    """What the provider counted for the first answer; None: there is none, or it took several requests."""
+    usage = answered.get("usage")
+    if usage is None or answered.get("attempts"):
+        return None
+    read, written = usage["cached"], usage.get("written", 0)
+    return {"read": read, "written": written, "plain": max(0, usage["input"] - read - written)}
+
+
+# --- for a person ---------------------------------------------------------------------------------------------------------
+
+
+def _print(told: Told) -> None:
+    counts, tokens = told["counts"], told["tokens"]
+    model = f"{told['provider']}:{told['model']}".rstrip(":") or "the model"
+    click.echo(
+        f"{model}, preset {told['preset']}: {counts.get('selected', 0)} of {counts.get('catalog', 0)} tools selected, "
+        f"{counts['sent']} definitions sent with {tokens['sent']:,} of {tokens['all']:,} tokens"
+    )
+    if told["options"]:
+        click.echo()
+        _print_options(told["options"])
+        click.echo(_EXPECTED)
+    else:
+        click.echo(f"nothing was weighed: the preset sends its tools one way, {told['strategy']}")
+    if told["note"]:
+        click.echo(f"chosen: {told['note']}")
+    if told["added"]:
+        click.echo(f"added behind the conversation: {', '.join(told['added'])}")
+    if told["options"]:
+        click.echo(_LATER.get(told["later_by"], told["later_by"]))
+    if told["bill"] is not None:
+        click.echo(f"the next request is expected to bill {_bill(told['bill'])}")
+    if told.get("billed") is not None:
+        click.echo(f"the provider counted {_bill(told['billed'])}")
+
+
+def _print_options(options: Sequence[Told]) -> None:
+    rows = [
+        (
+            option["name"] + (" (chosen)" if number == 0 else ""),
+            option["strategy"],
+            option["tools"],
+            f"{option['tokens']:,}",
+            f"{option['rebilled']:,}",
+            f"{option['expected']:,.0f}",
+            _dollars(option["dollars"]),
+        )
+        for number, option in enumerate(options)
+    ]
+    numbers = ("tools", "tokens", "billed anew", "expected", "dollars")
+    print_table(("way", "strategy", *numbers), rows, right=numbers, spare=("strategy",))
+
+
+def _bill(bill: Told) -> str:
+    total = bill["read"] + bill["written"] + bill["plain"]
+    known = bill.get("dollars")
+    return (
+        f"{total:,} input tokens: {bill['read']:,} read from the cache, {bill['written']:,} written to it, "
+        f"{bill['plain']:,} at the full price" + ("" if known is None else f"; ${_dollars(known)}")
+    )
+
+
+def _dollars(amount: float | None) -> str:
+    """Four places: what a request costs is mostly less than a cent."""
+    return "" if amount is None else f"{amount:.4f}"
