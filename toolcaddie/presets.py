@@ -80,7 +80,6 @@ PRESETS: dict[str, Preset] = {
     for preset in (
         Preset(
             name="default",
-            budget=Budget(provider_cap=None),  # the provider's own
             delivery="auto",
             meta=(REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL),
         ),

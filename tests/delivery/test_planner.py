@@ -13,7 +13,7 @@ from toolcaddie.capabilities import CacheRule, Capabilities, Prices
 from toolcaddie.events import ToolsDelivered
 from toolcaddie.message import ModelRequest
 from toolcaddie.presets import preset
-from toolcaddie.run import Delivery
+from toolcaddie.run import Budget, Delivery
 from toolcaddie.samples import gym
 from toolcaddie.testing import ScriptedProvider, call, say
 
@@ -46,7 +46,11 @@ class Conversation:
         self.runtime = Runtime(
             provider=self.provider,
             sources=[gym.source()],
-            preset=replace(preset("default"), delivery=self.mode),  # type: ignore[arg-type]
+            preset=replace(
+                preset("default"),
+                delivery=self.mode,  # type: ignore[arg-type]
+                budget=Budget(provider_cap=None),
+            ),
             capabilities=[self.capabilities],
             clock=lambda: self.now,
         )

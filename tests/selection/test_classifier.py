@@ -362,7 +362,7 @@ async def test_the_trail_says_what_the_first_stage_said(upstream: Any, tmp_path:
         rows = await database.events.events(result.run_id)
     (row,) = [row.data for row in rows if row.kind == "request_classified"]
     assert (row["how"], list(row["categories"]), row["detail"]) == ("asked", ["github"], "1 unknown names dropped")
-    assert row["usage"] == {"input": 100, "output": 10, "cached": 0}
+    assert (row["usage"]["input"], row["usage"]["output"], row["usage"]["cached"]) == (100, 10, 0)
 
 
 async def test_settings_name_the_model_its_address_and_its_key(

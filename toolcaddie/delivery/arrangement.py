@@ -10,10 +10,10 @@ from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.ports import DeliveryPlan
 from toolcaddie.run import DeliveredTool, Delivery, DeliveryOption, Strategy
 
-_FIRST = 8
+_FIRST = 12
 """Tools that a conversation begins with where others can join cheaply; what the budget allows is the most, not the aim."""
 _MOST_ADDED = 3
-_NEAR = 0.8
+_NEAR = 0.85
 """What joins a conversation later is paid for in every call after it: the best few, and of these none whose score is below this
 share of the best. A model that needs another one asks for it."""
 

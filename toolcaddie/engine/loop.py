@@ -432,8 +432,8 @@ class _Run:
         return replace(result, content=f"{result.content}\n{schemas(tools)}")
 
     def scene(self, state: RunState) -> MetaScene:
-        budget, behind = self.preset.budget, state.later_by != "array" and state.allowed is None
-        if behind:
+        budget, sparing = self.preset.budget, self.preset.delivery != "direct" and state.allowed is None
+        if sparing:
             most = MOST_REVEALED if budget.max_tools is None else min(budget.max_tools, MOST_REVEALED)
             budget = replace(budget, max_tools=most)
         return MetaScene(
@@ -446,6 +446,7 @@ class _Run:
             fixed_meta=len(state.meta),
             meta_tokens=definition_tokens(self.engine.meta_tool(name) for name in state.meta),
             pinned=forced_names(self.context.tool_choice),
+            sparing=sparing,
             exact_categories=self.preset.expand_by == "categories",
         )
 

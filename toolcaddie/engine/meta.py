@@ -30,6 +30,7 @@ from toolcaddie.suggest import Names
 from toolcaddie.tool_types import Finish, Reveal, Tool, ToolResult, failed
 
 _MAX_HITS = 50
+_NEAR = 0.8
 _QUERY_LOOKED_AT = 500
 """Characters of a search: a model may write a megabyte."""
 _CATALOGS = 8
@@ -54,6 +55,8 @@ class MetaScene:
     """Of these tokens, the meta tools': what is sent even when everything else is taken anew."""
     pinned: Sequence[str]
     """Tools that the caller's choice names: they stay when everything else is taken anew."""
+    sparing: bool
+    """What is revealed is paid for in every call after it: only what is nearly as good as the best."""
     exact_categories: bool
     """`request_more_tools` as in source 000: by categories, the same selection again, new names appended."""
 
@@ -114,6 +117,9 @@ def _reveal_new(text: str | None, categories: Sequence[str], scene: MetaScene) -
     )
     selection = scene.selector.select(scene.view, query, scene.budget)
     new = _new_tools(selection, query.exclude)
+    if new and scene.sparing:
+        least = _NEAR * max(chosen.score for chosen in new)
+        new = [chosen for chosen in new if chosen.score >= least]
     if new or not any(drop.stage in ("provider_cap", "max_tokens") for drop in selection.dropped):
         return _reveal(new)
     fresh = SelectionQuery(

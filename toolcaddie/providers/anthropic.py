@@ -27,14 +27,13 @@ _MAX_TOKENS = 16_000
 
 
 class Anthropic:
-    """A provider at `base_url` (with or without `/v1`). Implements `ports.Provider`.
-
-    `api_key` None sends no key, for servers of one's own. `default_model` is asked where a request names none. `timeout`
-    bounds a whole answer in seconds. `headers` go with every request (`anthropic-beta`, ...). `max_tokens` bounds an answer
-    where a request has no bound, because the API wants one. `mid_system`: the models take system messages within the
-    conversation, otherwise they go into the user's turn, marked as notes; None: as the capability table says of a model. A `session` given
-    is used and not closed; otherwise one is made at first use, inside the running loop, and made anew after `close`.
-    `key_header` and `key_prefix` say how the key is sent.
+    """A provider at `base_url` (with or without `/v1`). Implements `ports.Provider`. `api_key` None sends no key, for
+    servers of one's own. `default_model` is asked where a request names none. `timeout` bounds a whole answer in
+    seconds. `headers` go with every request (`anthropic-beta`, ...). `max_tokens` bounds an answer where a request has
+    no bound, because the API wants one. `mid_system`: the models take system messages within the conversation,
+    otherwise they go into the user's turn, marked as notes; None: as the capability table says of a model. A `session`
+    given is used and not closed; otherwise one is made at first use, inside the running loop, and made anew after
+    `close`. `key_header` and `key_prefix` say how the key is sent.
 
     Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what the API has no word for.
     """

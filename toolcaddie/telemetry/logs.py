@@ -201,7 +201,7 @@ class StructlogSink:
             tokens=delivery.tokens,
             tokens_all=delivery.tokens_all,
             reused=delivery.reused,
-            added=list(delivery.added),
+            told=list(delivery.added),
             note=delivery.note,
         )
 

@@ -60,7 +60,7 @@ class _List(click.ParamType[tuple[Any, ...]]):
     name="costs",
     epilog="\b\nExamples:\n"
     "  toolcaddie eval costs --sizes 40,500 --scripts 10\n"
-    "  toolcaddie eval costs --catalog tools.jsonl --rules anthropic:claude-opus-5-5\n"
+    "  toolcaddie eval costs --catalog tools.jsonl --rules openai:gpt-5.4\n"
     "  toolcaddie eval costs --strategies compact,planned --json",
 )
 @catalog_option
