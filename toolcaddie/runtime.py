@@ -47,7 +47,7 @@ from toolcaddie.events import (
 from toolcaddie.functions import FunctionSource
 from toolcaddie.message import Message, message_tokens
 from toolcaddie.meta import EXECUTE_TOOL, READ_RESULT, REQUEST_MORE_TOOLS, offered_meta_tools
-from toolcaddie.middleware.cache import DEFAULT_TTL, Cache
+from toolcaddie.middleware.cache import DEFAULT_TTL, Cache, CacheStatistics
 from toolcaddie.middleware.held import HeldResults
 from toolcaddie.middleware.result_check import ResultCheck
 from toolcaddie.middleware.retry import Retry as RetryCall
@@ -221,6 +221,7 @@ class Runtime:
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
+        self._warn_of_timeouts()
         self._assembly_of(RunRequest(messages=()))  # a preset that cannot work fails here, not in the first request
 
     # --- asking ------------------------------------------------------------------------------------------------------
@@ -312,6 +313,11 @@ class Runtime:
             return await self.call(name, arguments, principal=principal, injected=injected, **options)
 
         return execute
+
+    @property
+    def cache_statistics(self) -> Sequence[CacheStatistics]:
+        """What the caches of results did since the runtime was made: one for each way of keeping them that was needed."""
+        return [cache.statistics for cache in self._caches.values()]
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -687,6 +693,15 @@ class Runtime:
             held=self._held,
         )
         return _Assembly(preset=chosen, selector=selector, engine=engine, executor=self._executor, meta={})
+
+    def _warn_of_timeouts(self) -> None:
+        """An agent's `toolTimeout` bounds every tool; one that was given more time by its author will miss it."""
+        most = None if self.tool_config is None else self.tool_config.tool_timeout
+        if most is None:
+            return
+        longer = [tool.name for tool in self.source.snapshot() if tool.timeout is not None and tool.timeout > most]
+        if longer:
+            log.warning("tool_timeout_is_shorter", tools=longer[:20], count=len(longer), tool_timeout=most)
 
     def _executor(self, approver: Approver | None, chosen: Preset) -> Executor:
         """The layers around a call, outermost first.
