@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from toolcaddie.doors.assemble import assembled
-from toolcaddie.settings import Settings
+from toolcaddie.errors import ProviderError
+from toolcaddie.settings import Settings, Upstream
+from toolcaddie.testing import ScriptedUpstream, refuse
 
 pytestmark = pytest.mark.anyio
 
@@ -43,3 +46,26 @@ async def test_a_plugins_sink_sees_every_event_and_one_that_fails_is_left_out_an
     assert {"RunStarted", "ToolsSelected", "CallFinished", "RunFinished"} <= set(sys.modules["stranger_sinks"].seen)
     (warning,) = [line for line in lines if line["event"] == "sink_left_out"]
     assert (warning["plugin"], warning["error"]) == ("broken", "no address is set")
+
+
+@pytest.mark.parametrize(
+    ("catalogs", "clients_retry", "requests"),
+    [((), True, 1), (("gym",), True, 2), ((), False, 2)],
+    ids=["a gateway without a catalog", "a gateway with one", "a command"],
+)
+async def test_a_model_is_asked_again_unless_the_client_does_that_and_nothing_can_have_run(
+    catalogs: tuple[str, ...], clients_retry: bool, requests: int, tmp_path: Path
+) -> None:
+    settings = Settings(
+        database_url=f"sqlite:///{tmp_path / 'db.sqlite'}",
+        catalogs=catalogs,
+        model="ollama:test",
+    )
+    # The fault is one that asks for another try at once; a refusal ends it, so that nobody waits for the third.
+    script = [refuse(503, "overloaded", headers={"retry-after": "0"}), refuse(400, "no")]
+    async with ScriptedUpstream(script, api_key=None) as upstream:
+        settings = replace(settings, upstream=Upstream(url=upstream.base_url))
+        async with assembled(settings, clients_retry=clients_retry) as parts:
+            with pytest.raises(ProviderError):
+                await parts.runtime.run("hello")
+        assert len(upstream.requests) == requests

@@ -52,16 +52,17 @@ def problem(
 def problem_of(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
     """What a client is told.
 
-    What the provider said of the request goes through as it is. What it said of a key goes through only when that key
-    is the client's own. A run that acted is not to be sent again by a client's automatic retry: `x-should-retry: false`.
+    What the provider said of the request goes through as it is, completed where it speaks another API. What it said of a key
+    goes through only when that key is the client's own. A run that acted is not to be sent again by a client's automatic
+    retry: `x-should-retry: false`.
     """
     match error:
         case ProviderAuthError() if own_upstream_key:
             return problem(
                 502, "the upstream provider refused the gateway's key", kind="upstream_error", code="upstream_auth"
             )
-        case ProviderAuthError() | ProviderRejectedError() if error.status and _is_json(error.body):
-            return Problem(status=error.status, body=error.body, headers=_NO_RETRY)
+        case ProviderAuthError() | ProviderRejectedError() if error.status and (said := _said(error)):
+            return Problem(status=error.status, body=said, headers=_NO_RETRY)
         case ProviderRateLimitError():
             return _rate_limited(error)
         case ProviderUnavailableError() if error.status is None:
@@ -91,15 +92,25 @@ def error_event(body: bytes) -> bytes:
 
 def _rate_limited(error: ProviderError) -> Problem:
     headers = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
-    if _is_json(error.body):
-        return Problem(status=429, body=error.body, headers=headers)
+    if said := _said(error, kind="rate_limit_error"):
+        return Problem(status=429, body=said, headers=headers)
     told = problem(429, str(error), kind="rate_limit_error", code="rate_limit_exceeded")
     return Problem(status=429, body=told.body, headers=headers)
 
 
-def _is_json(body: bytes) -> bool:
+def _said(error: ProviderError, *, kind: str = "invalid_request_error") -> bytes:
+    """The provider's own body; empty: it is no JSON object. Other APIs have an `error` too, with other things in it or around
+    it, where a client of OpenAI's looks for `type`, `param` and `code`: these join, and nothing is taken away."""
     try:
-        decoded: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeError):
-        return False
-    return isinstance(decoded, dict)
+        said: Any = msgspec.json.decode(error.body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return b""
+    if not isinstance(said, dict):
+        return b""
+    inner = said.get("error")
+    if not isinstance(inner, dict) or ("type" in inner and "type" not in said):
+        return error.body
+    code, status = inner.get("code"), inner.get("status")
+    named = code if isinstance(code, str) else status if isinstance(status, str) else None
+    completed = {"message": str(error), "type": kind, "param": None, **inner, "code": named}
+    return msgspec.json.encode({**said, "error": completed})
