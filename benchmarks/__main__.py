@@ -12,13 +12,15 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import costs, embedders, gateway, loop, provider, selection
+from benchmarks import costs, embedders, gateway, ladder, loop, provider, selection, source003
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "selection": selection.main,
     "embedders": embedders.main,
     "loop": loop.main,
     "provider": provider.main,
+    "ladder": ladder.main,
+    "source003": source003.main,
     "gateway": gateway.main,
     "costs": costs.main,
 }
@@ -30,7 +32,7 @@ def main() -> None:
         "names", nargs="*", metavar="NAME", help=f"one of {', '.join(BENCHMARKS)}; all if none is named"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="fewer repetitions: three minutes instead of twenty, and more noise"
+        "--quick", action="store_true", help="fewer repetitions: some minutes instead of half an hour, and more noise"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
     given = parser.parse_args()
