@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
-import structlog
 
 from toolcaddie.approval.decided import Decided
 from toolcaddie.audit.redact import redact_text
@@ -45,6 +44,7 @@ from toolcaddie.events import (
     ToolsSelected,
 )
 from toolcaddie.functions import FunctionSource
+from toolcaddie.logger import Logger
 from toolcaddie.message import Message, message_tokens
 from toolcaddie.meta import EXECUTE_TOOL, READ_RESULT, REQUEST_MORE_TOOLS, offered_meta_tools
 from toolcaddie.middleware.cache import DEFAULT_TTL, Cache, CacheStatistics
@@ -101,7 +101,7 @@ from toolcaddie.storage.runs import StoredRun, StoredRuns
 from toolcaddie.tool_config import ToolConfig
 from toolcaddie.tool_types import ToolCall, ToolResult
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 T = TypeVar("T")
 

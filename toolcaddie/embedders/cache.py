@@ -8,9 +8,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-import structlog
+from toolcaddie.logger import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 
 def cache_folder() -> Path:

@@ -10,15 +10,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import structlog
-
 from toolcaddie.catalog import Catalog, CatalogChange
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
 from toolcaddie.errors import ConfigError, ProviderError
+from toolcaddie.logger import Logger
 from toolcaddie.ports import Ranker, RankerFactory
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 ToolTexts = Callable[[Tool, Catalog], Sequence[str]]
 """What of a tool is embedded, a vector each."""

@@ -7,12 +7,11 @@ import importlib
 from functools import partial
 from typing import Any, Literal, get_args
 
-import structlog
-
 from toolcaddie.errors import ConfigError
+from toolcaddie.logger import Logger
 from toolcaddie.ports import Embedder
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 Runtime = Literal["auto", "numpy", "onnx"]
 

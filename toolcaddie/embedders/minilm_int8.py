@@ -6,12 +6,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
-import structlog
-
 from toolcaddie.embedders.cache import cached, keep
 from toolcaddie.embedders.minilm import NAME, MiniLM, tokenizer, weights_file
 from toolcaddie.embedders.session import Session
 from toolcaddie.errors import ConfigError
+from toolcaddie.logger import Logger
 
 INT8_NAME = f"{NAME}-int8"
 """Another name than the exact model's: near-duplicates would change places if vectors of both were compared."""
@@ -19,7 +18,7 @@ INT8_NAME = f"{NAME}-int8"
 _GRAPH_VERSION = 1
 """To be raised whenever `bert_int8` would make another graph: kept ones of other versions are not used."""
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 
 def minilm_int8(make_graph: Callable[[], bytes]) -> MiniLM:

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import structlog
 
 from toolcaddie.embedders.bert import Floats, unit
 from toolcaddie.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
+from toolcaddie.logger import Logger
 from toolcaddie.ports import Documents, Embedder, RemoteEmbedder
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 PATIENCE = 1.0
 """Seconds that a request waits for vectors, at most."""

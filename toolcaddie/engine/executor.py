@@ -16,18 +16,18 @@ from functools import partial
 from typing import Any
 
 import msgspec
-import structlog
 
 from toolcaddie.catalog import View
 from toolcaddie.engine.meta import is_meta, unknown_tool
 from toolcaddie.events import CallDecided, CallFinished, CallIntended, RunEvent
+from toolcaddie.logger import Logger
 from toolcaddie.meta import EXECUTE_TOOL, execute_tool
 from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
 from toolcaddie.run import Limits, PendingCall, RunContext
 from toolcaddie.schema import argument_errors, canonical_json
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 Emit = Callable[[RunEvent], Awaitable[None]]
 

@@ -16,10 +16,11 @@ from pydantic import ValidationError
 from toolcaddie.functions.results import to_result
 from toolcaddie.functions.signature import Definition, Parameter
 from toolcaddie.functions.threads import Threads, TooManyHangingError
+from toolcaddie.logger import Logger
 from toolcaddie.run import RunContext
 from toolcaddie.tool_types import ErrorKind, ToolResult, failed
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 _SHOWN_ERRORS = 3
 _SHOWN_MESSAGE = 2_000

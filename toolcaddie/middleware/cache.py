@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
-import structlog
 
 from toolcaddie.errors import ConfigError, StorageError
+from toolcaddie.logger import Logger
 from toolcaddie.ports import CacheLevel, CacheStore, CallNext, Invocation
 from toolcaddie.schema import canonical_json, digest
 from toolcaddie.tool_types import Tool, ToolResult
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 DEFAULT_TTL = 300.0
 """Seconds, for tools that do not say themselves how long their results are good."""
@@ -167,7 +168,7 @@ class Cache:
             _log.warning("cache cannot be read", tool=invocation.tool.name, error=str(error))
             found = None
         self._count(invocation, "misses" if found is None else "hits")
-        if structlog.is_configured():  # as it comes, it prints everything, and nobody asked for a line a call
+        if _log.is_enabled_for(logging.DEBUG):  # nobody may have asked for a line a call
             _log.debug("cache miss" if found is None else "cache hit", tool=invocation.tool.name, key=key)
         return None if found is None else replace(found, cached=True)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import structlog
 
+from toolcaddie.logger import Logger
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.schema import argument_errors
 from toolcaddie.tool_types import Tool, ToolResult, failed
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class ResultCheck:

@@ -8,13 +8,12 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-import structlog
-
 from toolcaddie.errors import ConfigError
+from toolcaddie.logger import Logger
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.tool_types import ToolResult
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 """Seconds before the second try and at most; doubled from try to try."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-import structlog
-
 from toolcaddie.errors import ConfigError
 from toolcaddie.guards.processes import commands_ended
+from toolcaddie.logger import Logger
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.tool_types import ToolResult, failed
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 GRACE_SECONDS = 1.0
 """For a cancelled call to clean up after itself; then it is left behind."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import msgspec
-import structlog
 
 from toolcaddie.errors import StorageError
+from toolcaddie.logger import Logger
 from toolcaddie.meta import READ_RESULT
 from toolcaddie.middleware.held import HeldResults
 from toolcaddie.middleware.text import utf8_size, valid_text
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.tool_types import ToolResult
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 class Truncate:

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
-import structlog
 
 from toolcaddie.capabilities import Capabilities
 from toolcaddie.errors import ProviderError, ProviderRejectedError, RequestError
+from toolcaddie.logger import Logger
 from toolcaddie.message import Attempt, CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.constrained import call_of, offer
 from toolcaddie.providers.ladder import Ladder, Rung
 from toolcaddie.providers.wrapping import Entry, Outcome, closing, of_answer, of_failure, told, tool_name, with_attempts
 from toolcaddie.tool_types import JsonObject
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 NOTE = (
     "\n\nAnswer this by calling one of the tools you were given. Do not answer from general knowledge, and do not only say "

@@ -6,10 +6,9 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
-import structlog
-
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.errors import ConfigError, ProviderError, RequestError
+from toolcaddie.logger import Logger
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.wrapping import (
     Entry,
@@ -23,7 +22,7 @@ from toolcaddie.providers.wrapping import (
 )
 from toolcaddie.tool_types import JsonObject
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 _SUITED = ("native", "text")
 """Who is asked when tools are needed, in this order; `none` never."""

@@ -11,10 +11,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-import structlog
-
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.errors import ConfigError, ProviderError, RequestError, ToolNotCalledError
+from toolcaddie.logger import Logger
 from toolcaddie.message import Force, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.providers.climber import Climber, Record, nameable
@@ -23,7 +22,7 @@ from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.wrapping import Entry, closing, first_request, other_request, told, with_attempts
 from toolcaddie.tool_types import JsonObject
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 OnNotCalled = Literal["retry", "error", "warn", "allow"]
 

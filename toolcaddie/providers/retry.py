@@ -7,15 +7,14 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
-import structlog
-
 from toolcaddie.errors import ConfigError, ProviderError
+from toolcaddie.logger import Logger
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.providers.wrapping import Entry, closing, of_answer, of_failure, told, with_attempts
 from toolcaddie.tool_types import JsonObject
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 _JITTER = 0.3
 

@@ -13,16 +13,15 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import structlog
-
 from toolcaddie.catalog import View
 from toolcaddie.errors import ConfigError, ProviderError, ProviderRejectedError
+from toolcaddie.logger import Logger
 from toolcaddie.message import Message, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider, Selector
 from toolcaddie.run import Classification
 from toolcaddie.selection.query import content_words
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 ANSWER_READ = 4_000
 """Characters of an answer that are looked at: the names of a few categories are shorter than that."""

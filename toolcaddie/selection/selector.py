@@ -11,14 +11,14 @@ import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
-import structlog
 
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.errors import ConfigError
+from toolcaddie.logger import Logger
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
 from toolcaddie.presets import LEXICAL, SIGNALS, SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
@@ -33,6 +33,8 @@ from toolcaddie.selection.postings import postings_of
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.room import pins_that_fit, room_for
 from toolcaddie.selection.scores import Said, Scored, scored, signals_of
+
+_log = Logger(__name__)
 
 _SETTLED = 16
 """Selections kept of a catalog that goes through whole."""
@@ -585,7 +587,7 @@ def _all_it_depends_on(view: View, query: SelectionQuery, budget: Budget) -> Has
 
 def _log_selection(selection: Selection, plan: _Plan, budget: Budget) -> None:
     if (plan.allotment.outcome == OUTCOMES.index("provider_cap")).any():
-        _logger().warning(
+        _log.warning(
             "tools cut to the provider's cap",
             catalog=selection.catalog_size,
             selected=len(selection.tools),
@@ -597,28 +599,14 @@ def _log_selection(selection: Selection, plan: _Plan, budget: Budget) -> None:
 
 
 def _log_selected(selection: Selection) -> None:
-    if not structlog.is_configured() and not _standard.isEnabledFor(logging.INFO):
+    if not _log.is_enabled_for(logging.INFO):
         return  # the usual case of a program that only wanted a selection; found out the long way it costs 3 % of one
-    _logger().info(
+    _log.info(
         "tools selected",
         selected=len(selection.tools),
         total=selection.catalog_size,
         categories=sorted(selection.categories),
     )
-
-
-_standard = logging.getLogger(__name__)
-_unconfigured = structlog.wrap_logger(
-    _standard,
-    processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
-    wrapper_class=structlog.stdlib.BoundLogger,
-)
-
-
-def _logger() -> Any:
-    """structlog as the application set it up; where it did not, the standard library's, because structlog's own default
-    prints to the standard output of a program that only wanted a selection."""
-    return structlog.get_logger(__name__) if structlog.is_configured() else _unconfigured
 
 
 def _visible(view: View, index: CatalogIndex) -> Mask:

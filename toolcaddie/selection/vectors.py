@@ -8,9 +8,9 @@ from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
-import structlog
 
 from toolcaddie.catalog import Mask
+from toolcaddie.logger import Logger
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -26,7 +26,7 @@ as all are."""
 _LEAST_VISIBLE = 0.25
 """Part of the rows below which looking through a graph for visible ones takes longer than comparing all."""
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 
 class Nearest(Protocol):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import structlog
-
 from toolcaddie.catalog import View
+from toolcaddie.logger import Logger
 from toolcaddie.run import DroppedTool, SelectedTool, Selection
 from toolcaddie.schema import definition_tokens
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 
 def everything(view: View, cap: int | None) -> Selection:

@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from toolcaddie.catalog import Catalog, Category, check_tool
 from toolcaddie.errors import CatalogError, ConfigError, DuplicateToolError
+from toolcaddie.logger import Logger
 from toolcaddie.meta import META_TOOLS
 from toolcaddie.ports import ToolSource
 from toolcaddie.run import RunContext
 from toolcaddie.tool_types import Tool, ToolResult, failed
 
-_log = structlog.get_logger(__name__)
+_log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
-
 from toolcaddie.events import CallFinished, RunEvent, RunFailed, RunFinished, RunPaused, RunStarted, ToolsSelected
+from toolcaddie.logger import Logger
 from toolcaddie.message import Message, Role
 from toolcaddie.ports import EventLog, EventRecord, QueryWords, SelectionQuery
 from toolcaddie.run import Principal
@@ -19,7 +18,7 @@ from toolcaddie.selection.learned.experience import Experience
 from toolcaddie.selection.query import query_words
 from toolcaddie.tool_types import Tool, ToolCall
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 _RUNS = 4_096
 """Runs under way that are followed; of more, the oldest teach nothing."""

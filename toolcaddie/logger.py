@@ -1,0 +1,46 @@
+"""Log lines of a library: through structlog as the application set it up, and where it did not, through the standard library.
+
+structlog's own default prints every line to the standard output of a program that never asked for one.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import structlog
+
+
+class Logger:
+    """`structlog.get_logger(name)`, decided anew with every line."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._standard = logging.getLogger(name)
+        self._unconfigured = structlog.wrap_logger(
+            self._standard,
+            processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+            wrapper_class=structlog.stdlib.BoundLogger,
+        )
+
+    def is_enabled_for(self, level: int) -> bool:
+        """False: a line of this level would go nowhere. Asked where making the line costs more than a call."""
+        return structlog.is_configured() or self._standard.isEnabledFor(level)
+
+    def debug(self, event: str, **values: Any) -> None:
+        self._logger().debug(event, **values)
+
+    def info(self, event: str, **values: Any) -> None:
+        self._logger().info(event, **values)
+
+    def warning(self, event: str, **values: Any) -> None:
+        self._logger().warning(event, **values)
+
+    def error(self, event: str, **values: Any) -> None:
+        self._logger().error(event, **values)
+
+    def exception(self, event: str, **values: Any) -> None:
+        self._logger().exception(event, **values)
+
+    def _logger(self) -> Any:
+        return structlog.get_logger(self._name) if structlog.is_configured() else self._unconfigured
