@@ -108,7 +108,7 @@ def test_a_recorded_run_shows_what_was_weighed_then_and_what_the_provider_counte
     assert told["later"] == []
     text = toolcaddie.ok("why", "--run", "last", "--delivery")
     assert "(chosen)" in text
-    assert "the next request is expected to bill " in text
+    assert "the first request was expected to bill " in text
     assert "the provider counted 100 input tokens" in text
 
 

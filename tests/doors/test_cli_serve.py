@@ -192,6 +192,15 @@ def test_serve_says_whose_key_the_upstream_is_asked_with(tmp_path: Path) -> None
         assert "hidden" not in told
 
 
+def test_serve_before_a_provider_of_another_api_names_its_key_and_its_model(tmp_path: Path) -> None:
+    words = ("--model", "anthropic:claude-test", "--upstream", "http://127.0.0.1:9")
+    with _greeted(tmp_path, *words, ANTHROPIC_API_KEY="hidden") as (_, told):
+        assert "asked with the key of ANTHROPIC_API_KEY" in told
+        assert '"model": "claude-test"' in told, "a client names the model alone"
+        assert "chat --catalog gym --upstream http://127.0.0.1:9 --model anthropic:claude-test" in told
+        assert "hidden" not in told
+
+
 @contextlib.contextmanager
 def _listening() -> Iterator[tuple[int, Any]]:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -142,7 +142,8 @@ def _print(told: Told) -> None:
     if told["options"]:
         click.echo(_LATER.get(told["later_by"], told["later_by"]))
     if told["bill"] is not None:
-        click.echo(f"the next request is expected to bill {_bill(told['bill'])}")
+        expected = "first request was" if "run_id" in told else "next request is"
+        click.echo(f"the {expected} expected to bill {_bill(told['bill'])}")
     if told.get("billed") is not None:
         click.echo(f"the provider counted {_bill(told['billed'])}")
 

@@ -19,7 +19,14 @@ import uvicorn
 
 from toolcaddie.doors.assemble import Assembled, assembled
 from toolcaddie.doors.cli.failure import CommandFailed
-from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of, upstream_options
+from toolcaddie.doors.cli.options import (
+    catalog_option,
+    database_option,
+    model_option,
+    preset_option,
+    settings_of,
+    upstream_options,
+)
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
@@ -44,10 +51,12 @@ _BACKLOG = 2048
     epilog="\b\nExamples:\n"
     "  toolcaddie serve --catalog gym\n"
     "  toolcaddie serve --upstream https://api.openai.com/v1 --upstream-key-env KEY\n"
+    "  toolcaddie serve --model anthropic:claude-sonnet-5-5\n"
     "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools",
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for any free one. [default: 8321]")
+@model_option
 @upstream_options
 @catalog_option
 @preset_option

@@ -143,7 +143,8 @@ def _finder(
 ) -> tuple[PresetFinder, Runtime]:
     """With what was taught and nothing else: what the trail teaches may be what is asked here."""
     learning = replace(chosen.settings.learning, enabled=learns)
-    runtime = runtime_of(replace(chosen.settings, learning=learning), (), _nobody(), documents=documents)
+    settings = replace(chosen.settings, learning=learning)
+    runtime = runtime_of(settings, (), _nobody(), documents=documents, asks=False)
     view = View(catalog=catalog)
     selector, preset, query = runtime.finds_by(view)
     return PresetFinder(name=chosen.name, view=view, selector=selector, preset=preset, query=query), runtime
