@@ -412,6 +412,16 @@ async def test_what_is_probably_not_meant_is_warned_about_at_start() -> None:
     assert ["maxRetries is 11" in warnings[0], "toolTimeout is 500 ms" in warnings[1]] == [True, True]
 
 
+@pytest.mark.proves("X-28")
+async def test_a_tool_whose_own_timeout_is_longer_is_warned_about_at_start() -> None:
+    slow = Library().search(timeout=120.0)
+    with capture_logs() as logs:
+        async with agent([], {"toolTimeout": 5000}, sources=[slow]):
+            pass
+    (line,) = [line for line in logs if line["log_level"] == "warning"]
+    assert (line["tools"], line["tool_timeout"]) == (["search_books"], 5.0)
+
+
 @pytest.mark.proves("R003-10", "R003-28")
 async def test_the_log_tells_the_whole_story() -> None:
     structlog.reset_defaults()
