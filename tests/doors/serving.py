@@ -66,6 +66,7 @@ async def gateway(
     *,
     sources: Sequence[Any] = (),
     own_upstream_key: bool = True,
+    forwards: bool = True,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
     """`upstream` is a base address or a provider. The database in `folder` outlives the gateway: open it twice to see a
@@ -86,7 +87,7 @@ async def gateway(
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
-        async with served(create_app(parts)) as address:
+        async with served(create_app(parts, forwards=forwards)) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
             try:
                 yield Gateway(base_url=address, client=client, database=database, runtime=made)

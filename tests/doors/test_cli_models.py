@@ -59,6 +59,12 @@ def test_with_a_provider_set_the_models_name_is_taken_as_it_stands(toolcaddie: C
     assert [body["model"] for body in upstream.bodies] == ["mistral:7b", "qwen3:8b"]
 
 
+def test_a_server_of_ones_own_may_have_models_named_nearly_like_providers(toolcaddie: CommandLine) -> None:
+    with ScriptedUpstream([say("Hello.")], api_key=None) as upstream:
+        toolcaddie.ok("run", "hello", "--model", "llama:7b", "--upstream", upstream.base_url)
+    assert upstream.bodies[0]["model"] == "llama:7b"
+
+
 @pytest.mark.parametrize(
     ("settings", "model", "told"),
     [

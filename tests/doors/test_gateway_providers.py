@@ -302,3 +302,19 @@ async def test_a_fallback_of_another_api_answers_in_the_same_words(tmp_path: Pat
     assert [name for _, name, _ in answer["calls"]] == ["get_weather"]
     (told,) = [event.data for event in events if event.kind == "model_answered"]
     assert (told["provider"], [one["outcome"] for one in told["attempts"]]) == ("anthropic", ["failed", "answered"])
+
+
+@both
+async def test_where_there_are_fallbacks_they_answer_requests_without_tools_too(stream: bool, tmp_path: Path) -> None:
+    async with (
+        ScriptedUpstream([refuse(503, "overloaded")]) as first,
+        ScriptedUpstream([say("Wet.")], wire=AnthropicWire()) as second,
+        gateway(
+            tmp_path,
+            first.base_url,
+            forwards=False,
+            fallbacks=[Anthropic(second.base_url, "test-key", default_model="c")],
+        ) as served,
+    ):
+        answer = await asked(served.client, stream=stream, messages=SAID)
+    assert (answer["text"], answer["finish"]) == ("Wet.", "stop")

@@ -94,7 +94,8 @@ def asked_of(settings: Settings) -> tuple[str, str]:
         return configured, rest if prefix == configured else model
     if prefix is not None:
         return prefix, rest
-    _refuse_slip(model, names)
+    if settings.upstream.url is None:  # a server of one's own may have any names: llama:7b
+        _refuse_slip(model, names)
     named = settings.upstream.url is not None or os.environ.get(settings.upstream.key_env or KEYS[OPENAI])
     return (OPENAI if named else PRACTICE), model
 

@@ -96,7 +96,7 @@ async def _serve(
     async with assembled(settings, clients_retry=True) as parts:
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
-        config.app = _until_cut(create_app(parts))
+        config.app = _until_cut(create_app(parts, forwards=not settings.fallback))
         # What was loaded stays: looking through it for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()

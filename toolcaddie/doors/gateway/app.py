@@ -51,11 +51,15 @@ class Parts(Protocol):
         ...
 
 
-def create_app(parts: Parts) -> App:
-    """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path."""
+def create_app(parts: Parts, *, forwards: bool = True) -> App:
+    """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path.
+
+    `forwards`: what has no tools goes to the upstream byte for byte, if that speaks chat completions. False: it is read and
+    asked like everything else, so that others may answer where the upstream fails.
+    """
     access = Access(parts.keys)
     onward = Onward(own_key=parts.own_upstream_key)
-    chat = Chat(parts.runtime, parts.documents, onward=onward, registry=parts.registry)
+    chat = Chat(parts.runtime, parts.documents, onward=onward, registry=parts.registry, forwards=forwards)
     pages = _pages(parts, access, onward)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

@@ -32,12 +32,20 @@ _UPSTREAM_PATH = "/chat/completions"
 class Chat:
     """Handles chat requests. Holds what is worth keeping between them: read tool lists and hidden parts."""
 
-    def __init__(self, runtime: Runtime, documents: Documents, *, onward: Onward, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        documents: Documents,
+        *,
+        onward: Onward,
+        registry: CollectorRegistry,
+        forwards: bool = True,
+    ) -> None:
         self._runtime = runtime
         self._hidden = HiddenParts(documents)
         self._lists = ToolLists()
         self._onward = onward
-        self._forwarder = runtime.provider if isinstance(runtime.provider, Forwarder) else None
+        self._forwarder = runtime.provider if forwards and isinstance(runtime.provider, Forwarder) else None
         ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
         self._forwarded, self._ran = ways.labels("forwarded"), ways.labels("run")
 
