@@ -478,7 +478,7 @@ async def test_the_json_becomes_a_call_that_nobodys_blocks_hold(stream: bool) ->
     assert (made.name, made.arguments) == ("search_books", '{"title":"bees"}')
     assert made.id.startswith("call_")
     assert made.id != again.id
-    assert reply.message == Message(role="assistant", tool_calls=(made,))
+    assert reply.message == Message(role="assistant", tool_calls=(made,), author="openai:m")
     assert reply.finish_reason == "tool_calls"
     assert reply.raw is None
     if stream:

@@ -187,7 +187,7 @@ class Climber:
         call = call_of(reply.message.text, frozenset(self.names))
         if call is None:
             return reply, held
-        message = Message(role="assistant", tool_calls=(call,))
+        message = Message(role="assistant", tool_calls=(call,), author=reply.message.author)
         piece = CallDelta(index=0, id=call.id, name=call.name, arguments=call.arguments)
         return replace(reply, message=message, finish_reason="tool_calls", raw=None), [ModelDelta(calls=(piece,))]
 

@@ -14,7 +14,7 @@ from typing import Literal
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.errors import ConfigError, ProviderError, RequestError, ToolNotCalledError
 from toolcaddie.logger import Logger
-from toolcaddie.message import Force, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.message import Force, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.providers.climber import Climber, Record, nameable
 from toolcaddie.providers.ladder import Begin, Ladder, quiet_params, thinks
@@ -41,6 +41,7 @@ class Forced:
 
     A streamed attempt is held back until it calls a tool that counts; then it goes out, and from there on an error ends it.
     Of a reply, `attempts` and `usage` are those of all requests, and `provider` names who answered if it was the fallback.
+    What the fallback began it ends: until the user speaks again it gets the requests that follow, forced or not.
     `observed` is shared by all that force in a process, so that what one of them learns of a server the others know.
     """
 
@@ -70,7 +71,7 @@ class Forced:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         if request.force is None or not _applies(request, request.force):
-            return await self._provider.complete(request)
+            return await self._plainly(request)
         async with closing(self._climbed(request, request.force, live=False)) as items:
             async for item in items:
                 if isinstance(item, ModelReply):
@@ -79,7 +80,7 @@ class Forced:
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
         if request.force is None or not _applies(request, request.force):
-            return self._provider.stream(request)
+            return self._streamed_plainly(request)
         return self._climbed(request, request.force, live=True)
 
     async def models(self) -> Sequence[JsonObject]:
@@ -89,6 +90,26 @@ class Forced:
         await self._provider.close()
         if self._fallback is not None:
             await self._fallback.provider.close()
+
+    async def _plainly(self, request: ModelRequest) -> ModelReply:
+        if (entry := self._carries_on(request)) is None:
+            return await self._provider.complete(request)
+        return _by(entry, await entry.provider.complete(self._asked_of(entry, request)))
+
+    def _streamed_plainly(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        if (entry := self._carries_on(request)) is None:
+            return self._provider.stream(request)
+        return _streamed_by(entry, self._asked_of(entry, request))
+
+    def _carries_on(self, request: ModelRequest) -> Entry | None:
+        """The fallback, if it has answered since the user last spoke."""
+        entry = self._fallback
+        if entry is None or entry.label == f"{self._provider.name}:{request.model}":
+            return None
+        return entry if any(_is_by(entry, author) for author in _authors(request.messages)) else None
+
+    def _asked_of(self, entry: Entry, request: ModelRequest) -> ModelRequest:
+        return other_request(entry, request, capabilities_of(entry.label, self._capabilities))
 
     async def _climbed(
         self, request: ModelRequest, force: Force, *, live: bool
@@ -113,12 +134,13 @@ class Forced:
             yield item
 
     def _climbers(self, request: ModelRequest, force: Force, live: bool) -> Iterator[Climber]:
-        first = Entry(provider=self._provider, model=request.model, attempts=self._attempts)
-        row = capabilities_of(first.label, self._capabilities)
-        yield self._climber(first, row, first_request(first, request), force, live, is_fallback=False)
+        if self._carries_on(request) is None:
+            first = Entry(provider=self._provider, model=request.model, attempts=self._attempts)
+            row = capabilities_of(first.label, self._capabilities)
+            yield self._climber(first, row, first_request(first, request), force, live, is_fallback=False)
         if self._fallback is not None:
             row = capabilities_of(self._fallback.label, self._capabilities)
-            asked = other_request(self._fallback, request, row)
+            asked = self._asked_of(self._fallback, request)
             yield self._climber(self._fallback, row, asked, force, live, is_fallback=True)
 
     def _climber(
@@ -167,3 +189,25 @@ class Forced:
 def _applies(request: ModelRequest, force: Force) -> bool:
     """Nothing is forced where no real tool is offered, or the caller said none."""
     return bool(request.tools) and bool(set(force.candidates) - force.ignored) and request.tool_choice != "none"
+
+
+def _authors(messages: Sequence[Message]) -> Iterator[str]:
+    """Of the answers since the user last spoke."""
+    for message in reversed(messages):
+        if message.role == "user":
+            return
+        yield message.author
+
+
+def _is_by(entry: Entry, author: str) -> bool:
+    return author == entry.label if entry.model else author.startswith(f"{entry.provider.name}:")
+
+
+def _by(entry: Entry, reply: ModelReply) -> ModelReply:
+    return replace(reply, provider=reply.provider or entry.provider.name)
+
+
+async def _streamed_by(entry: Entry, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+    async with closing(entry.provider.stream(request)) as items:
+        async for item in items:
+            yield _by(entry, item) if isinstance(item, ModelReply) else item
