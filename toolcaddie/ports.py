@@ -221,6 +221,8 @@ class DeliveryPlan:
     """Tools called lately in the conversation."""
     settled: Delivery | None = None
     """What an earlier round of the run chose: strategy and way stay, and only the state's own tools are sent."""
+    under_way: bool = False
+    """A round of a run that goes on, also where what an earlier one chose was not kept (the run was put away)."""
     history: int = 0
     """Tokens behind the array that the provider may have cached: system prompt and earlier messages."""
     fresh: int = 0

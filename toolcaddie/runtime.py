@@ -623,7 +623,10 @@ class Runtime:
                 view=view,
                 selection=chosen.selection,
                 delivered=before.delivered if before else (),
-                meta=(*engine.meta.values(), *((engine.reader,) if before and before.reads else ())),
+                meta=(
+                    *engine.meta.values(),
+                    *((engine.reader,) if before and before.reads and view.get(READ_RESULT) is None else ()),
+                ),
                 budget=assembly.preset.budget,
                 capabilities=engine.capabilities,
                 known=known_from(messages),

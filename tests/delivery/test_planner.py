@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from toolcaddie import Message, RunRequest, Runtime
+from toolcaddie import Message, RunRequest, Runtime, Tool, tool
 from toolcaddie.capabilities import CacheRule, Capabilities, Prices
 from toolcaddie.events import ToolsDelivered
 from toolcaddie.message import ModelRequest
 from toolcaddie.presets import preset
-from toolcaddie.run import Budget, Delivery
+from toolcaddie.run import Budget, Delivery, Limits
 from toolcaddie.samples import gym
 from toolcaddie.testing import ScriptedProvider, call, say
 
@@ -227,3 +227,71 @@ async def test_the_presets_of_other_systems_grow_their_array_as_those_systems_do
     assert after.tools[: len(before.tools)] == before.tools
     assert len(after.tools) > len(before.tools)
     assert not after.deferred
+
+
+async def test_what_one_provider_was_referred_to_stands_openly_before_another_that_cannot_refer() -> None:
+    talk = Conversation(NATIVE, [say(LONG), say("nobody")])
+    await talk.say(FREEZE)
+    await talk.say(PAY)
+    other = Conversation(PLAIN, [call("get_pending_salaries", {}), say("so")], messages=talk.messages)
+    assert await other.say("and now?") == "so"
+    assert not other.provider.requests[0].deferred
+    assert "get_pending_salaries" in other.tools(0)
+
+
+SMALL = replace(preset("default"), delivery="masked", budget=Budget(max_tools=8, provider_cap=64))
+
+
+def bills(count: int) -> list[Tool]:
+    return [Tool(name=f"list_bills_{n}", description="list each bill", source="client") for n in range(count)]
+
+
+async def test_a_catalog_that_outgrows_its_mask_is_chosen_from_and_stays_under_the_cap() -> None:
+    provider = ScriptedProvider([say("one"), say("two")])
+    runtime = Runtime(provider=provider, preset=SMALL, capabilities=[MASKED])
+    first = await runtime.run("list bills", client_tools=bills(58), conversation="c1")
+    messages = (*first.state.messages, Message(role="user", content="tame the zebras"))
+    zebras = [Tool(name=f"tame_zebra_{n}", description="tame zebras", source="client") for n in range(9)]
+    await runtime.run(RunRequest(messages=messages, client_tools=[*bills(58), *zebras], conversation="c1"))
+    before, after = provider.requests
+    assert len(before.tools) == 62
+    assert len(after.tools) <= 64
+    assert "tame_zebra_0" in [tool["function"]["name"] for tool in after.tools]
+
+
+async def test_a_mask_leaves_a_place_for_reading_on() -> None:
+    provider = ScriptedProvider([say("one")])
+    await Runtime(provider=provider, preset=SMALL, capabilities=[MASKED]).run("list bills", client_tools=bills(60))
+    assert len(provider.requests[0].tools) < 64
+
+
+@pytest.mark.parametrize("name", ["default", "multibot"])
+async def test_a_tool_called_read_result_is_not_joined_by_ours(name: str) -> None:
+    @tool(read_only=True)
+    def read_result() -> str:
+        """Read the result of an exam."""
+        return "long " * 50_000
+
+    provider = ScriptedProvider([call("read_result"), call("read_result"), say("one"), say("two")])
+    runtime = Runtime(provider=provider, sources=[read_result], preset=name)
+    first = await runtime.run("read the exam's result", conversation="c1")
+    await runtime.run(
+        RunRequest(messages=(*first.state.messages, Message(role="user", content="so?")), conversation="c1")
+    )
+    for asked in provider.requests:
+        assert [each["function"]["name"] for each in asked.tools] == ["read_result"]
+    assert first.tool_calls == ("read_result", "read_result")
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "named"),
+    [(NATIVE, "salar"), (PLAIN, "execute_tool"), (UNCACHED, "salar")],
+)
+async def test_a_forced_choice_names_what_the_model_has_just_asked_for(capabilities: Capabilities, named: str) -> None:
+    provider = ScriptedProvider([call("request_more_tools", {"query": "pending salaries"}), *[say("no")] * 5])
+    forced = replace(preset("default"), force=True, limits=Limits(forced_attempts=5), budget=Budget(provider_cap=None))
+    runtime = Runtime(provider=provider, sources=[gym.source()], preset=forced, capabilities=[capabilities])
+    said = (Message(role="user", content=FREEZE), Message(role="assistant", content=LONG))
+    await runtime.run(RunRequest(messages=(*said, Message(role="user", content=FREEZE)), conversation="c1"))
+    choices = [asked.tool_choice for asked in provider.requests if isinstance(asked.tool_choice, dict)]
+    assert [named in choice["function"]["name"] for choice in choices] == [True]

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from toolcaddie.capabilities import CacheRule, Capabilities
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.errors import AuditError, ProviderError, ProviderUnavailableError, RequestError, RunNotFoundError
 from toolcaddie.events import CallFinished, RunEvent
 from toolcaddie.functions import tool
+from toolcaddie.presets import preset
 from toolcaddie.run import Decision, Principal, RunContext, RunResult
 from toolcaddie.runtime import Runtime
+from toolcaddie.samples import gym
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 from toolcaddie.tool_types import Tool, ToolCall
 
@@ -143,3 +147,22 @@ async def test_when_the_record_of_one_call_fails_those_under_way_come_to_their_e
     with pytest.raises(AuditError):
         await Runtime(provider=provider, sources=[write], trail=FailsAtTheFirst()).run("write")
     assert sorted(ended) == sorted(began) == [1, 2]
+
+
+@pytest.mark.parametrize("delivery", ["auto", "direct", "masked", "native"])
+@pytest.mark.parametrize("cache", [CacheRule(), CacheRule(kind="automatic", lifetime=300.0)])
+async def test_a_run_that_goes_on_offers_the_tools_it_offered_before(delivery: Any, cache: CacheRule) -> None:
+    pay, _ = payments()
+    provider = ScriptedProvider([call("pay", {"to": "ann"}, call_id="c1"), say("done")])
+    runtime = Runtime(
+        provider=provider,
+        sources=[pay, gym.source()],
+        policy=AsksAlways(),
+        preset=replace(preset("default"), delivery=delivery),
+        capabilities=[Capabilities(cache=cache)],
+    )
+    waiting = await runtime.run("pay ann")
+    await runtime.resume(waiting.run_id, approvals={"c1": True})
+    before, after = provider.requests
+    assert len(before.tools) > 4
+    assert (after.tools, after.allowed, after.deferred) == (before.tools, before.allowed, before.deferred)

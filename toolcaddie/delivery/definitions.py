@@ -85,6 +85,8 @@ class Definitions:
             name for name in (*plan.referenced, *added) if name not in array and plan.view.get(name) is not None
         ]
         held_back = self._all(plan, [DeliveredTool(name=name) for name in deferred])
+        if not plan.capabilities.deferral:  # referred to before another provider was asked, which knows no such means
+            made, held_back, deferred = [*made, *held_back[: _room(plan, len(made))]], [], []
         return Delivery(
             strategy=strategy,
             definitions=tuple([one.wire for one in (*made, *held_back)]),
@@ -97,6 +99,12 @@ class Definitions:
             note=note,
             deferred=frozenset(deferred),
         )
+
+
+def _room(plan: DeliveryPlan, tools: int) -> int | None:
+    """Definitions that the cap allows beside so many; None: any number."""
+    cap = plan.budget.provider_cap
+    return None if cap is None else max(0, cap - tools)
 
 
 def fits(delivery: Delivery, budget: Budget) -> bool:

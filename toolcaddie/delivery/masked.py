@@ -14,12 +14,12 @@ from toolcaddie.run import DeliveredTool, Delivery
 
 
 def whole(scene: Scene) -> Arrangement | None:
-    """Everything the caller may see; None: nothing is to be sent, or it does not fit."""
+    """Everything the caller may see; None: nothing is to be sent, or it does not fit, with a place for `read_result`."""
     plan = scene.plan
     masks = bool(plan.capabilities.mask) and bool(plan.meta)
     tools = len(plan.view) + (len(plan.meta) if masks else 0)
     tokens = plan.selection.tokens_all + (scene.meta_tokens if masks else 0)
-    if not plan.selection.tools or not scene.fits(tools, tokens):
+    if not plan.selection.tools or not scene.fits(tools + 1, tokens):
         return None
 
     def make() -> Delivery:

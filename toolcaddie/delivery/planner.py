@@ -35,8 +35,8 @@ class DeliveryPlanner:
             return plan_compact(plan, self._definitions)
         if self._mode == "direct":
             return direct.plan_direct(plan, self._definitions)
-        if plan.settled is not None:
-            return self._carried_on(plan, plan.settled)
+        if plan.under_way:
+            return self._carried_on(plan)
         return self._weighed(plan)
 
     def _weighed(self, plan: DeliveryPlan) -> Delivery:
@@ -53,7 +53,9 @@ class DeliveryPlanner:
             chosen=[
                 DeliveredTool(name=one.tool.name, slim=one.slim)
                 for one in plan.selection.tools
-                if one.tool.name not in plan.referenced or one.tool.name in plan.pinned
+                if not plan.capabilities.deferral
+                or one.tool.name not in plan.referenced
+                or one.tool.name in plan.pinned
             ],
             meta_tokens=sum(self._definitions.of(tool).tokens for tool in plan.meta),
         )
@@ -84,31 +86,34 @@ class DeliveryPlanner:
         """The array is cached, and the conversation behind it."""
         plan = scene.plan
         if plan.allowed is not None:
-            return [masked.widened(scene, plan.allowed)]
+            same = masked.widened(scene, plan.allowed)
+            return [same if scene.fits(same.tools, same.tokens) else direct.chosen_anew(scene)]
         told = [behind.told(scene, way) for way in behind.ways(plan) if way != "array"]
         found = [one for one in told if one is not None]
         if self._mode == "native" and found and found[0].strategy == "native":
             return found[:1]
         return [*found, direct.appended(scene)]
 
-    def _carried_on(self, plan: DeliveryPlan, settled: Delivery) -> Delivery:
-        """A later round: what the state holds, in the way that was chosen."""
+    def _carried_on(self, plan: DeliveryPlan) -> Delivery:
+        """A later round: what the state holds, in the way that was chosen. Of a run that was put away only the state is left,
+        and nothing is weighed anew: without a cache that would be to begin with nothing."""
+        settled = plan.settled
         known = [name for name in plan.known if plan.view.get(name) is not None]
         delivery = self._definitions.delivery(
-            settled.strategy,
+            "direct" if settled is None else settled.strategy,
             plan,
             plan.delivered,
             reused=True,
-            note=settled.note,
+            note="as before the run was put away" if settled is None else settled.note,
         )
         shown = self._definitions.tokens(plan, [DeliveredTool(name=name) for name in known])
         allowed = None if plan.allowed is None else (*delivery.meta, *plan.allowed)
         return replace(
             delivery,
             tokens=delivery.tokens + shown,
-            later_by=settled.later_by,
+            later_by=delivery.later_by if settled is None else settled.later_by,
             allowed=allowed,
-            tokens_all=settled.tokens_all,
+            tokens_all=delivery.tokens_all if settled is None else settled.tokens_all,
         )
 
 

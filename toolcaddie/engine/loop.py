@@ -143,6 +143,7 @@ class _Run:
         self.last_prefix = ""
         self.last_delivery = delivery
         self.last_sent: tuple[Any, ...] = ()
+        self.asked_for: tuple[str, ...] = ()
 
     async def drive(self, state: RunState) -> RunResult:
         before = state.seconds
@@ -234,6 +235,7 @@ class _Run:
                 referenced=state.referenced,
                 allowed=state.allowed,
                 settled=last,
+                under_way=True,
             )
         )
         self.last_sent = sent
@@ -332,14 +334,19 @@ class _Run:
         return Force(candidates=self.likeliest(state, delivery), ignored=ignored)
 
     def likeliest(self, state: RunState, delivery: Delivery) -> tuple[str, ...]:
-        """What was delivered, the best match of the request first. Where nothing was selected, a search says what that is."""
+        """What may be called, the best match of the request first. Where nothing was selected, a search says what that is.
+        Before them stands what the model has just asked for, and last what messages refer to."""
         scores = {chosen.tool.name: chosen.score for chosen in self.selection.tools}
         if not any(scores.values()):
             text = next((message.text for message in reversed(state.messages) if message.role == "user"), "")
             found = self.engine.selector.search(self.context.view, text, _LIKELIEST)
             scores = {hit.tool.name: hit.score for hit in found}
         names = [tool.name for tool in delivery.tools if delivery.allowed is None or tool.name in delivery.allowed]
-        return tuple(sorted(names, key=lambda name: -scores.get(name, 0.0)))
+        referenced = [name for name in state.referenced if name in delivery.deferred]
+        asked = [name for name in self.asked_for if name in names or name in referenced]
+        if self.asked_for and not asked and EXECUTE_TOOL in delivery.meta:
+            asked = [EXECUTE_TOOL]  # they are shown as text
+        return tuple(dict.fromkeys((*asked, *sorted(names, key=lambda name: -scores.get(name, 0.0)), *referenced)))
 
     async def count_attempts(self, state: RunState, reply: ModelReply, force: Force) -> RunState:
         """The forced attempts in which nothing was called, one event each; an answer that only looks for tools is one."""
@@ -387,7 +394,7 @@ class _Run:
             await self.checkpoint(replace(state, pending=tuple(outcomes)))
             await self.emit(LimitReached(run_id=state.run_id, limit="turns", detail=f"{self.limits.turns} turns"))
             raise LimitExceededError(f"the request asked for more than {self.limits.turns} tool calls", limit="turns")
-        if self.engine.held is not None and any(item.result and item.result.held for item in outcomes):
+        if self.reads_on() and any(item.result and item.result.held for item in outcomes):
             state = replace(state, meta=tuple(dict.fromkeys((*state.meta, READ_RESULT))))
         state, warned = self.watch_repeats(state, admitted, outcomes)
         state = apply(state, warned)
@@ -395,6 +402,10 @@ class _Run:
         if state.status == "completed" and self.live:  # a meta tool gave the answer: nobody has streamed it yet
             await self.emit(TextDelta(run_id=state.run_id, text=state.text))
         return state
+
+    def reads_on(self) -> bool:
+        """Whether the model may be given `read_result`: a tool of the catalog or the caller with that name comes first."""
+        return self.engine.held is not None and self.context.view.get(READ_RESULT) is None
 
     async def answer_meta_calls(self, state: RunState) -> tuple[RunState, list[PendingCall]]:
         outcomes = list(state.pending)
@@ -405,6 +416,7 @@ class _Run:
             result = self.shown(await self.answered(call, state), state)
             state = with_effect(state, result)
             added = result.effect.names if isinstance(result.effect, Reveal) else ()
+            self.asked_for = added or self.asked_for
             await self.emit(MetaCalled(run_id=state.run_id, call=call, result=result, added=added))
             outcomes[index] = replace(pending, result=result)
         return state, outcomes
