@@ -7,7 +7,7 @@ import gc
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -713,6 +713,19 @@ async def test_the_key_shows_in_no_error(stream: bool, step: Any) -> None:
         error = raised.value
         assert KEY not in f"{error!s} {error!r} {error.body!r} {provider!r}"
         assert b"***" in error.body
+
+
+@both_ways
+async def test_neither_a_callers_key_nor_one_in_a_header_of_ours_shows_in_an_error(stream: bool) -> None:
+    told = refuse(401, "no: portal-key-123456, Bearer sk-of-the-caller-99, team-of-nine")
+    async with ScriptedUpstream([told], api_key=None) as upstream:
+        ours = {"X-Portal-Key": "portal-key-123456", "X-Team": "team-of-nine"}
+        provider = OpenAIChat(upstream.base_url, None, headers=ours)
+        with pytest.raises(ProviderError) as raised:
+            await asked(provider, stream, replace(HELLO, headers={"Authorization": "Bearer sk-of-the-caller-99"}))
+        await provider.close()
+    assert "no: ***, Bearer ***, team-of-nine" in str(raised.value)
+    assert b"99" not in raised.value.body
 
 
 # ---------------------------------------------------------------- raw

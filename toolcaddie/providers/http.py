@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -65,6 +66,7 @@ _DRAIN_BYTES = 4096
 _LONGEST_WAIT = 86_400.0
 _MIN_SECRET = 8
 """Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
+_SECRET_NAME = re.compile(r"auth|key|secret|token")
 _MOST_TOKENS = 2**53
 _QUOTED = 300
 """So much of an answer we cannot read is shown in the error."""
@@ -110,11 +112,11 @@ class HttpServer:
     ) -> None:
         self.name = name
         self._base = _base(base_url)
-        self._secret = api_key or ""
         self._clock = _clock(timeout)
         self._headers = _headers(headers)
         if api_key:
             self._headers[key_header] = key_prefix + _sendable(api_key)
+        self._secrets = _secrets(self._headers, api_key)
         self._session = session
         self._owns_session = session is None
         self._urls: dict[str, URL] = {}
@@ -134,7 +136,7 @@ class HttpServer:
         timeout: float | None = None,
     ) -> T:
         """What `read` makes of the body of a whole JSON answer with status 200. Raises `ProviderError`."""
-        with self._keyless():
+        with self._keyless(headers):
             response = await self._request(method, path, body, headers, timeout)
             try:
                 await self._check(response, "json")
@@ -154,7 +156,7 @@ class HttpServer:
         timeout: float | None = None,
     ) -> AsyncIterator[ModelDelta | ModelReply]:
         """Deltas of a streamed answer as they come, then the reply. Closing the iterator closes the connection."""
-        with self._keyless():
+        with self._keyless(headers):
             response = await self._request("POST", path, body, headers, timeout)
             try:
                 await self._check(response, "text/event-stream")
@@ -186,7 +188,7 @@ class HttpServer:
         `path` begins with a slash and comes behind the base URL. Our key and headers stand above the caller's; the body comes
         uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` where there is no answer at all.
         """
-        with self._keyless():
+        with self._keyless(headers):
             return await self._request(method, path, body, headers, timeout)
 
     async def close(self) -> None:
@@ -287,14 +289,14 @@ class HttpServer:
         return ProviderUnavailableError(f"{self.name} did not answer in time at {self._base.origin()}")
 
     @contextmanager
-    def _keyless(self) -> Iterator[None]:
-        """Some servers repeat the key they were sent; no error hands that on."""
+    def _keyless(self, theirs: Mapping[str, str] | None) -> Iterator[None]:
+        """Some servers repeat the key they were sent, ours or the caller's; no error hands that on."""
         try:
             yield
         except ProviderError as error:
-            if len(self._secret) >= _MIN_SECRET:
-                error.args = tuple(str(arg).replace(self._secret, "***") for arg in error.args)
-                error.body = error.body.replace(self._secret.encode(), b"***")
+            for secret in (*self._secrets, *_secrets(theirs or {})):
+                error.args = tuple(str(arg).replace(secret, "***") for arg in error.args)
+                error.body = error.body.replace(secret.encode(), b"***")
             raise
 
 
@@ -365,6 +367,12 @@ def _headers(more: Mapping[str, str] | None) -> dict[str, str]:
     headers = {"content-type": "application/json", "accept-encoding": "identity"}
     headers.update((name.lower(), value) for name, value in (more or {}).items())
     return headers
+
+
+def _secrets(headers: Mapping[str, str], api_key: str | None = None) -> tuple[str, ...]:
+    """The key, and what headers hold whose names speak of one, the longest first: one may be a part of another."""
+    told = [value.removeprefix("Bearer ") for name, value in headers.items() if _SECRET_NAME.search(name.lower())]
+    return tuple(sorted({each for each in (api_key or "", *told) if len(each) >= _MIN_SECRET}, key=len, reverse=True))
 
 
 def _sendable(api_key: str) -> str:
