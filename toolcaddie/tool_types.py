@@ -55,6 +55,8 @@ class Tool:
     """Seconds; None: the run's general timeout."""
     cache_ttl: float | None = None
     """Seconds a result may be reused; None: not cacheable."""
+    personal: bool = False
+    """It looks at who asks, so that a result may be reused for that one alone."""
     definition: JsonObject | None = None
     """The wire definition exactly as a client sent it; None: made from the fields above."""
 

@@ -477,3 +477,15 @@ async def test_tools_without_end_are_counted_together(invocation: Make) -> None:
         await kept(invocation(tool=Tool(name=f"t{number}", cache_ttl=60)), Counting())
     found = kept.statistics
     assert (len(found.tools), found.tools[OTHERS].misses, found.misses) == (1_001, 5, 1_005)
+
+
+async def test_a_tool_that_takes_the_context_of_the_run_tells_one_person_nothing_of_another() -> None:
+    @tool(read_only=True, cache_ttl=60)
+    def my_orders(context: RunContext) -> str:
+        """The orders of whoever asks."""
+        return f"orders of {context.principal.id}"
+
+    runtime = Runtime(provider=ScriptedProvider([]), sources=[my_orders])
+    answers = [await runtime.call("my_orders", {}, principal=Principal(id=who)) for who in ("ann", "bob", "ann")]
+    assert [answer.content for answer in answers] == ["orders of ann", "orders of bob", "orders of ann"]
+    assert [answer.cached for answer in answers] == [False, False, True]

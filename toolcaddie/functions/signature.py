@@ -16,7 +16,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import ConfigDict, TypeAdapter
@@ -81,7 +81,8 @@ def define(function: Callable[..., Any], *, source: str) -> Definition:
     parameters = tuple(_parameters(signature, hints, described, fixed=underlying(function)[1], place=place))
     arguments, input_schema = _arguments(name, parameters, place)
     output_schema, wrap = _output_schema(options, hints.get("return", Any), place)
-    tool = _tool(name, source, options, summary, input_schema, output_schema)
+    personal = any(parameter.role == "context" for parameter in parameters)
+    tool = replace(_tool(name, source, options, summary, input_schema, output_schema), personal=personal)
     try:
         check_tool(tool)
     except CatalogError as error:

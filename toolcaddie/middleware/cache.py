@@ -69,8 +69,9 @@ class Cache:
     Cache(store, key=lambda name, params: f"{name}:{params['id']}")
     ```
     Calls are equal when tenant, definition of the tool, injected arguments and `key(name, arguments)` are. A tool that is
-    not for everybody is kept apart by bot and role too, and one whose author did not call it cacheable by the person asking:
-    nobody has said that its results are the same for all. What another `key` leaves out is never one of these.
+    not for everybody is kept apart by bot and role too, and one that looks at who asks (`personal`), or whose author did not
+    call it cacheable, by the person asking: nobody has said that its results are the same for all. What another `key` leaves
+    out is never one of these.
 
     Only successful results without an effect are kept. Equal calls at the same time run the tool once. If that run fails,
     the others get the same failure rather than all running after it, and the next call runs anew; if it is cancelled, one of
@@ -146,7 +147,7 @@ class Cache:
         tool, context = invocation.tool, invocation.context
         who = context.principal
         scope: list[str | None] = [who.tenant]
-        if tool.cache_ttl is None:
+        if tool.cache_ttl is None or tool.personal:
             scope += [who.bot, who.role, who.id]
         elif tool.scope != "all" or tool.roles or context.injected:
             scope += [who.bot, who.role]
