@@ -97,10 +97,11 @@ class ProviderError(ToolcaddieError):
     """A provider failed.
 
     `status` is the HTTP status or None, `retry_after` seconds or None, `body` what the provider said, so that a gateway
-    can hand it on unchanged.
+    can hand it on unchanged. `acted`: tools of the run had run by then, so that sending the whole of it again runs them again.
     """
 
     retryable = False
+    acted = False
 
     def __init__(
         self,

@@ -811,3 +811,15 @@ async def test_a_host_that_only_looks_like_this_machine_is_refused(tmp_path: Pat
         async with session.post(f"{served.base_url}/v1/models", json={}) as answer:
             assert answer.status == 405
             assert (await answer.json())["error"]["message"]
+
+
+async def test_an_upstream_that_fails_after_a_tool_ran_is_not_asked_again_by_the_client(tmp_path: Path) -> None:
+    steps = [call("get_gym_info", {}), refuse(500, "gone")]
+    async with (
+        ScriptedUpstream(steps) as upstream,
+        gateway(tmp_path, upstream.base_url, sources=[gym.source()]) as served,
+    ):
+        with pytest.raises(openai.InternalServerError) as raised:
+            await served.client.chat.completions.create(model="gpt-test", messages=said("tell me of the gym"))
+    assert raised.value.response.headers["x-should-retry"] == "false"
+    assert len(upstream.bodies) == 2

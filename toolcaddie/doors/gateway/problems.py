@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -50,9 +50,14 @@ def problem(
 
 
 def problem_of(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
-    """What a client is told.
+    """What a client is told of an error, and whether it may send its request again."""
+    found = _told(error, own_upstream_key=own_upstream_key)
+    acted = isinstance(error, ProviderError) and error.acted
+    return replace(found, headers={**found.headers, **_NO_RETRY}) if acted else found
 
-    What the provider said of the request goes through as it is, completed where it speaks another API. What it said of a key
+
+def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
+    """What the provider said of the request goes through as it is, completed where it speaks another API. What it said of a key
     goes through only when that key is the client's own. A run that acted is not to be sent again by a client's automatic
     retry: `x-should-retry: false`.
     """
