@@ -45,7 +45,8 @@ def provider_named(
     base_url: str | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Entry:
-    """The provider and model that `provider:model` names; its key from `api_key` or its own variable.
+    """The provider and model that `provider:model` names; its key from `api_key` or its own variable. A key goes to the address
+    it was given for: where a `base_url` is named, only `api_key` goes there.
 
     Raises `ConfigError` where no such provider is installed, or it lacks a key or an address.
     """
@@ -59,7 +60,7 @@ def provider_named(
                 f"{text!r} names no provider; write provider:model, such as openai:gpt-5-mini. There are {', '.join(names)}"
             )
     environ = os.environ if environ is None else environ
-    key = api_key or (environ.get(KEYS[name]) or None if name in KEYS else None)
+    key = api_key or (environ.get(KEYS[name]) or None if name in KEYS and base_url is None else None)
     if name in KEYS and key is None and base_url is None:
         raise ConfigError(f"the provider {name!r} needs a key; put it into the environment variable {KEYS[name]}")
     provider: Provider = load(PROVIDERS, name)(base_url=base_url, api_key=key, model=model or None)

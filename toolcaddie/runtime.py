@@ -108,6 +108,7 @@ T = TypeVar("T")
 _CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
 _EMBEDDING = "embedding"
+_PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
 _HELD_BYTES = 128 * 1024 * 1024
 _LATELY = 12
 """Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
@@ -383,7 +384,7 @@ class Runtime:
         key = _conversation_key(request if conversation is None else replace(request, conversation=conversation))
         kept = self._unwritten[key] = _Conversation(
             delivered=state.delivered,
-            meta=bool(state.meta),
+            meta=any(name != READ_RESULT for name in state.meta),
             categories=state.categories,
             allowed=state.allowed,
             reads=READ_RESULT in state.meta,
@@ -488,7 +489,8 @@ class Runtime:
     async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, resumed: bool) -> RunResult:
         if result.status == "pending" or (result.status == "client_calls" and request.remember):
             names = self.view(request).category_names()
-            await self._runs.put_away(StoredRun(request=request, state=result.state, meta_categories=names))
+            stored = StoredRun(request=_keyless(request), state=result.state, meta_categories=names)
+            await self._runs.put_away(stored)
         elif resumed:
             self._later(self._runs.forget(result.run_id))
         if result.status == "pending":
@@ -1005,6 +1007,12 @@ def _called_lately(messages: Sequence[Message]) -> tuple[str, ...]:
     return (*(call.name for call in calls), *(found[1] for found in inner if found))
 
 
+def _keyless(request: RunRequest) -> RunRequest:
+    """The request as it may lie in a database for weeks: without the headers that prove who somebody is."""
+    kept = {name: value for name, value in request.headers.items() if name.lower() not in _PROOFS}
+    return replace(request, headers=kept)
+
+
 def _cache_key(request: RunRequest) -> str:
     """What a provider routes a conversation by. A caller's own key is among the parameters and stays."""
     if "prompt_cache_key" in request.params or not (request.cache_key or request.conversation):
@@ -1017,7 +1025,7 @@ def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping
     if item.waiting == "client" and item.call.id in results:
         return replace(item, result=ToolResult(content=results[item.call.id]), waiting="")
     if item.waiting == "approval" and item.call.id in approvals:
-        return replace(item, waiting="")
+        return replace(item, waiting="", decision=None)  # decided anew: policy may have changed meanwhile
     return item
 
 

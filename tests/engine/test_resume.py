@@ -18,6 +18,7 @@ from toolcaddie.presets import preset
 from toolcaddie.run import Decision, Principal, RunContext, RunResult
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
+from toolcaddie.storage.memory import MemoryDocuments
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 from toolcaddie.tool_types import Tool, ToolCall
 
@@ -166,3 +167,32 @@ async def test_a_run_that_goes_on_offers_the_tools_it_offered_before(delivery: A
     before, after = provider.requests
     assert len(before.tools) > 4
     assert (after.tools, after.allowed, after.deferred) == (before.tools, before.allowed, before.deferred)
+
+
+async def test_what_policy_denies_by_now_is_not_run_because_it_was_asked_about_before() -> None:
+    class Changing(AsksAlways):
+        verdict = "ask"
+
+        async def decide(self, *_: Any) -> Decision:
+            return Decision(verdict=self.verdict, rule="changed")  # type: ignore[arg-type]
+
+    pay, paid = payments()
+    policy = Changing()
+    provider = ScriptedProvider([call("pay", {"to": "ann"}, call_id="c1"), say("not done")])
+    runtime = Runtime(provider=provider, sources=[pay], policy=policy)
+    waiting = await runtime.run("pay ann")
+    policy.verdict = "deny"
+    result = await runtime.resume(waiting.run_id, approvals={"c1": True})
+    assert paid == []
+    assert "Not allowed" in result.state.messages[-2].text
+
+
+async def test_a_run_that_waits_lies_in_the_database_without_the_keys_of_its_caller() -> None:
+    documents = MemoryDocuments()
+    pay, _ = payments()
+    provider = ScriptedProvider([call("pay", {"to": "ann"}, call_id="c1")])
+    runtime = Runtime(provider=provider, sources=[pay], policy=AsksAlways(), documents=documents)
+    waiting = await runtime.run("pay ann", headers={"Authorization": "Bearer sk-secret", "x-trace": "t-1"})
+    stored = [await documents.get("run", waiting.run_id)]
+    assert b"t-1" in (stored[0] or b"")
+    assert b"sk-secret" not in (stored[0] or b"")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from aiohttp import web
@@ -21,13 +21,19 @@ HELLO = ModelRequest(model="m", messages=(Message(role="user", content="hello"),
 async def test_every_service_answers_over_its_own_address_with_its_own_key(name: str) -> None:
     service = SERVICES[name]
     async with ScriptedUpstream([say("hi")], api_key=None) as upstream:
-        provider = service(base_url=upstream.base_url, environ={service.key_env: "key-of-the-environment"})
+        ours = replace(service, base_url=upstream.base_url)
+        provider = ours(environ={service.key_env: "key-of-the-environment"})
         reply = await provider.complete(HELLO)
         await provider.close()
     assert reply.message.text == "hi"
     sent = upstream.requests[0].headers[service.key_header]
     assert sent == f"{service.key_prefix}key-of-the-environment"
     assert provider.name == name
+
+
+async def test_a_services_key_of_the_environment_goes_to_no_other_address() -> None:
+    with pytest.raises(ConfigError, match="goes to its own address"):
+        groq(base_url="https://elsewhere.example/v1", environ={"GROQ_API_KEY": "k" * 20})
 
 
 async def test_a_key_of_the_settings_wins_over_the_environment() -> None:
@@ -90,7 +96,7 @@ async def test_azures_version_goes_into_every_query() -> None:
 
 async def test_a_service_that_refuses_stream_options_is_not_sent_them() -> None:
     async with ScriptedUpstream([say("hi")], api_key=None) as upstream:
-        provider = mistral(base_url=upstream.base_url, environ={"MISTRAL_API_KEY": "k" * 20})
+        provider = mistral(base_url=upstream.base_url, api_key="k" * 20, environ={})
         items = [item async for item in provider.stream(HELLO)]
         await provider.close()
     assert isinstance(items[-1], ModelReply)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from toolcaddie.capabilities import CAPABILITIES, capabilities_from
-from toolcaddie.errors import ConfigError, ProviderProtocolError, ProviderRejectedError, RequestError
+from toolcaddie.errors import ConfigError, ProviderError, ProviderProtocolError, ProviderRejectedError, RequestError
 from toolcaddie.message import Force, Message, ModelReply, ModelRequest, Usage
 from toolcaddie.providers.fallback import Fallback
 from toolcaddie.providers.openai_chat import OpenAIChat
@@ -208,3 +209,14 @@ async def test_models_are_those_of_the_first_and_no_provider_at_all_is_refused()
     assert [model["id"] for model in await provider.models()] == ["a"]
     with pytest.raises(ConfigError, match="at least one"):
         Fallback([])
+
+
+@both_ways
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_callers_own_wrong_key_does_not_buy_it_the_fallbacks(status: int, stream: bool) -> None:
+    async with chained([refuse(status)], [say("hi")]) as (provider, upstreams):
+        theirs = replace(HELLO, headers={"Authorization": "Bearer garbage"})
+        with pytest.raises(ProviderError) as raised:
+            await asked(provider, stream, theirs)
+    assert raised.value.status == status
+    assert not upstreams[1].requests

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from toolcaddie.delivery.arrangement import Arrangement, Scene, names
+from toolcaddie.meta import READ_RESULT
 from toolcaddie.run import DeliveredTool, Delivery
 
 
@@ -28,7 +29,7 @@ def whole(scene: Scene) -> Arrangement | None:
             plan,
             [DeliveredTool(name=tool.name) for tool in plan.view],
             reused=not plan.delivered,
-            meta=plan.meta if masks else (),
+            meta=[tool for tool in plan.meta if masks or tool.name == READ_RESULT],
             note=f"all {len(plan.view)} tools: choosing would cost more than keeping them in the cache",
         )
         return _restricted(delivery, [sent.name for sent in scene.chosen]) if masks else delivery

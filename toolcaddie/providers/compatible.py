@@ -50,9 +50,15 @@ class Service:
     ) -> OpenAIChat:
         """`more` goes to `OpenAIChat`. Raises `ConfigError` where no address or no key is known."""
         environ = os.environ if environ is None else environ
-        api_key = api_key or environ.get(self.key_env)
+        if api_key is None and not self._is_elsewhere(base_url):
+            api_key = environ.get(self.key_env)
         if self.needs_key and not api_key:
-            raise ConfigError(f"the provider {self.name!r} needs an api_key; set {self.key_env}")
+            named = (
+                "give one: its own key goes to its own address"
+                if self._is_elsewhere(base_url)
+                else f"set {self.key_env}"
+            )
+            raise ConfigError(f"the provider {self.name!r} needs an api_key; {named}")
         return OpenAIChat(
             self._address(base_url, environ),
             api_key,
@@ -65,6 +71,10 @@ class Service:
                 **more,
             },
         )
+
+    def _is_elsewhere(self, base_url: str | None) -> bool:
+        """Whether this is another address than the service's own, where the key of the service is not to go."""
+        return bool(self.needs_key and self.base_url and base_url) and base_url != self.base_url
 
     def _address(self, base_url: str | None, environ: Mapping[str, str]) -> str:
         found = base_url or (environ.get(self.url_env) if self.url_env else None) or self.base_url

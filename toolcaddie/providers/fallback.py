@@ -24,6 +24,7 @@ from toolcaddie.tool_types import JsonObject
 
 log = Logger(__name__)
 
+_OF_THE_KEY = frozenset({401, 403, 404})
 _SUITED = ("native", "text")
 """Who is asked when tools are needed, in this order; `none` never."""
 
@@ -34,7 +35,7 @@ class Fallback:
     A request with tools goes to those that call tools natively, then to those that do it in words, and never to one that
     cannot; without tools the order is as given. Every `ProviderError` leads on: another provider may have the key, the
     quota, the model, or the longer context that this one lacks. So does a `RequestError` of a wire that cannot express a
-    part of the request. Once a piece of a stream was shown, an error is raised instead.
+    part of the request. A refused key of the caller's own does not, nor does an error once a piece of a stream was shown.
 
     The request's model and headers are for the first entry; the others are asked for their own model, with the parameters
     that mean the same to everybody, and never see the headers. `provider` and `model` of the reply say who answered.
@@ -64,7 +65,7 @@ class Fallback:
                 reply = await entry.provider.complete(theirs)
             except (ProviderError, RequestError) as error:
                 tried.append(of_failure(entry, error, self._clock() - started))
-                if position == len(asked):
+                if position == len(asked) or _is_the_callers(error, request):
                     raise
                 self._leads_on(entry, error)
             else:
@@ -84,7 +85,7 @@ class Fallback:
                 return
             except (ProviderError, RequestError) as error:
                 tried.append(of_failure(entry, error, self._clock() - started))
-                if shown or position == len(asked):
+                if shown or position == len(asked) or _is_the_callers(error, request):
                     raise
                 self._leads_on(entry, error)
         raise self._nobody()
@@ -122,3 +123,9 @@ class Fallback:
     def _nobody(self) -> RequestError:
         names = ", ".join(entry.provider.name for entry in self._entries)
         return RequestError(f"the request has tools, and none of the providers ({names}) can call any", param="tools")
+
+
+def _is_the_callers(error: Exception, request: ModelRequest) -> bool:
+    """Whether a caller's own key was refused, or what it asked for by that key: nobody gets another's key by a wrong one."""
+    theirs = any(name.lower() == "authorization" for name in request.headers or ())
+    return theirs and isinstance(error, ProviderError) and error.status in _OF_THE_KEY
