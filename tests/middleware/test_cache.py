@@ -250,7 +250,8 @@ async def test_an_injected_object_without_a_json_form_makes_a_call_like_no_other
     [
         (ToolAnnotations(), {}, False, False),
         (ToolAnnotations(read_only=True), {}, False, True),
-        (ToolAnnotations(destructive=False), {}, False, True),
+        (ToolAnnotations(destructive=False), {}, False, False),
+        (ToolAnnotations(read_only=False, destructive=False), {}, False, False),
         (ToolAnnotations(destructive=True), {}, False, False),
         (ToolAnnotations(read_only=True, open_world=True), {}, False, False),
         (ToolAnnotations(read_only=True), {"polling": True}, False, False),
@@ -268,6 +269,66 @@ async def test_a_tool_is_cached_on_its_own_word_and_with_everything_where_it_is_
         for _ in range(2):
             await kept(invocation(tool=made), it)
         assert it.runs == (1 if expected else 2)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "kept_too"),
+    [
+        (ToolAnnotations(destructive=False), True),
+        (ToolAnnotations(), False),
+        (ToolAnnotations(read_only=False, destructive=False), False),
+        (ToolAnnotations(destructive=False, open_world=True), False),
+    ],
+)
+async def test_tools_that_do_not_say_whether_they_only_read_are_cached_where_that_is_asked_for(
+    annotations: ToolAnnotations, kept_too: bool, invocation: Make
+) -> None:
+    kept, it = cache(everything=True, unmarked=True), Counting()
+    for _ in range(2):
+        await kept(invocation(tool=Tool(name="it", annotations=annotations)), it)
+    assert it.runs == (1 if kept_too else 2)
+
+
+@pytest.mark.parametrize("failing", [False, True], ids=["done", "failed"])
+async def test_what_was_read_before_a_write_is_read_again_behind_it(failing: bool, invocation: Make) -> None:
+    read = Tool(name="read", annotations=ToolAnnotations(read_only=True), source="books")
+    write = Tool(name="write", annotations=ToolAnnotations(read_only=False), source="books")
+    elsewhere = Tool(name="look", annotations=ToolAnnotations(read_only=True), source="weather")
+    kept, find, look = cache(everything=True), Counting(), Counting()
+    change = Counting(failed("no") if failing else ToolResult(content="ok"))
+    for _ in range(2):
+        await kept(invocation(tool=read), find)
+        await kept(invocation(tool=elsewhere), look)
+    assert (find.runs, look.runs) == (1, 1)
+    await kept(invocation(tool=write), change)
+    await kept(invocation(tool=read), find)
+    await kept(invocation(tool=elsewhere), look)
+    assert (find.runs, look.runs) == (2, 1), "of its own source, and of no other"
+
+
+async def test_a_write_ends_nothing_for_another_tenant_and_nothing_that_its_author_called_good(
+    invocation: Make,
+) -> None:
+    read = Tool(name="read", annotations=ToolAnnotations(read_only=True))
+    declared = Tool(name="rates", cache_ttl=60.0)
+    write = Tool(name="write", annotations=ToolAnnotations(read_only=False))
+    kept, find, rates = cache(everything=True), Counting(), Counting()
+    for tenant in ("a", "b"):
+        await kept(invocation(tool=read, principal=Principal(tenant=tenant)), find)
+    await kept(invocation(tool=declared, principal=Principal(tenant="a")), rates)
+    await kept(invocation(tool=write, principal=Principal(tenant="a")), Counting())
+    await kept(invocation(tool=read, principal=Principal(tenant="b")), find)
+    await kept(invocation(tool=declared, principal=Principal(tenant="a")), rates)
+    assert (find.runs, rates.runs) == (2, 1)
+
+
+async def test_a_write_is_never_answered_from_the_cache_between_others(invocation: Make) -> None:
+    freeze = Tool(name="freeze", annotations=ToolAnnotations(destructive=False))
+    unfreeze = Tool(name="unfreeze", annotations=ToolAnnotations(destructive=False))
+    kept, froze, thawed = cache(everything=True, unmarked=True), Counting(), Counting()
+    for one, runs in ((freeze, froze), (unfreeze, thawed), (freeze, froze)):
+        await kept(invocation(tool=one), runs)
+    assert (froze.runs, thawed.runs) == (2, 1)
 
 
 @pytest.mark.proves("R003-23")
