@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +13,7 @@ import openai
 import pytest
 from aiohttp import ClientError, ClientSession
 
+from toolcaddie import testing
 from toolcaddie.errors import ProviderUnavailableError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.testing import (
@@ -296,3 +299,20 @@ async def test_an_endless_stream_ends_when_the_client_leaves() -> None:
 def test_without_a_loop_the_server_runs_in_a_thread() -> None:
     with ScriptedUpstream([say("hi")]) as upstream, openai.OpenAI(base_url=upstream.base_url, api_key="test-key") as it:
         assert it.chat.completions.create(**asked()).choices[0].message.content == "hi"
+
+
+# ---------------------------------------------------------------- the package
+
+
+def test_every_public_name_can_be_imported_from_the_package() -> None:
+    assert [getattr(testing, name) for name in testing.__all__]
+    assert set(testing.__all__) == set(testing._HOMES) <= set(dir(testing))
+    assert sorted(testing._HOMES) == list(testing._HOMES)
+    with pytest.raises(AttributeError, match="'toolcaddie.testing' has no attribute 'nothing'"):
+        _ = testing.nothing
+
+
+def test_a_script_in_process_waits_for_no_http_server() -> None:
+    code = "import sys; from toolcaddie.testing import ScriptedProvider, say; print('aiohttp' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

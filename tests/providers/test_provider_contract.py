@@ -22,6 +22,7 @@ from toolcaddie.testing.anthropic import AnthropicWire
 from toolcaddie.testing.gemini import GeminiWire
 from toolcaddie.testing.provider_contract import (
     CHECKS,
+    BrokenPromises,
     Check,
     ContractError,
     Subject,
@@ -210,10 +211,70 @@ async def test_a_provider_that_breaks_its_promise_is_found_out(wrong: type[Wrapp
         await check(Subject(name="wrong", provider=wrong, wire=lambda: CHAT))
 
 
-async def test_checking_all_names_every_check_that_failed() -> None:
-    with pytest.raises(ExceptionGroup, match=f"of {len(CHECKS)} checks failed") as raised:
+async def test_checking_all_ends_in_a_list_of_the_broken_promises() -> None:
+    with pytest.raises(BrokenPromises) as raised:
         await check_all(Subject(name="wrong", provider=ForgetsTheCache, wire=lambda: CHAT))
-    assert [error.__notes__ for error in raised.value.exceptions] == [
-        ["tokens are counted with those of the cache among the input, plain"],
-        ["tokens are counted with those of the cache among the input, streamed"],
+    head, *lines = str(raised.value).splitlines()
+    assert head == f"wrong breaks 2 of {len(CHECKS)} promises:"
+    promise = "tokens are counted with those of the cache among the input"
+    seen = "expected input, output and cached tokens: (1000, 50, 600); found (1000, 50, 0)"
+    assert lines == [f"- {promise}, plain: {seen}", f"- {promise}, streamed: {seen}"]
+    assert all(error.__traceback__ for error in raised.value.failed.values())
+
+
+class Empty:
+    """What a beginner has before the first line."""
+
+
+class HalfDone(Empty):
+    """Asks nobody and answers the same."""
+
+    name = "half"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return ModelReply(message=Message(role="assistant", content="hi"), usage=request.usage)  # type: ignore[attr-defined]
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        yield ModelReply(message=Message(role="assistant", content="hi"), model=request.model)
+
+    async def models(self) -> Any:
+        return []
+
+    async def close(self) -> None:
+        return None
+
+
+class StreamsLater(HalfDone):
+    async def stream(self, request: ModelRequest) -> Any:  # type: ignore[override]
+        return HalfDone.stream(self, request)
+
+
+async def broken_promises_of(kind: type[Any]) -> list[str]:
+    with pytest.raises(BrokenPromises) as raised:
+        await check_all(Subject(name="mine", provider=lambda _url, _key: kind(), wire=lambda: CHAT))
+    return str(raised.value).splitlines()
+
+
+async def test_an_object_that_is_no_provider_breaks_one_promise_which_says_what_is_missing() -> None:
+    assert await broken_promises_of(Empty) == [
+        f"mine breaks 1 of {len(CHECKS)} promises:",
+        "- it has a name and the four methods: Empty has no name, no complete, no stream, no models, no close",
     ]
+
+
+async def test_a_stream_that_must_be_awaited_first_is_found_out() -> None:
+    (line,) = (await broken_promises_of(StreamsLater))[1:]
+    assert line.endswith(
+        "StreamsLater.stream is a coroutine: it has to be `async def` with a `yield`, or a plain `def`"
+    )
+
+
+async def test_a_provider_that_asks_nobody_is_told_so_at_once_with_a_line_for_each_promise() -> None:
+    async with asyncio.timeout(10):  # nothing of it waits for a request that never comes
+        lines = await broken_promises_of(HalfDone)
+    assert len(lines) > 40
+    assert max(map(len, lines)) < 400
+    (text,) = [line for line in lines if line.startswith("- text arrives as it was said, plain")]
+    assert "AttributeError: 'ModelRequest' object has no attribute 'usage' (test_provider_contract.py, line " in text
+    (cancelled,) = [line for line in lines if line.startswith("- cancelling a stream")]
+    assert cancelled.endswith("expected a request that goes on until it is cancelled; found 'an end'")

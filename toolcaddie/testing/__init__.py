@@ -1,42 +1,128 @@
 """Models that say what a test tells them to: one in process, one behind a real socket that is as strict as the provider.
 
-Shipped, because whoever builds on Toolcaddie needs the same two.
+Shipped, because whoever builds on Toolcaddie needs the same two, and the contract that every provider is held against. Each
+name is fetched from its module when it is first used: a test with a script alone need not wait for an HTTP server.
 """
 
-from toolcaddie.testing.chat import CHAT
-from toolcaddie.testing.provider import ScriptedProvider
-from toolcaddie.testing.script import Reply, ScriptError, call, calls, say
-from toolcaddie.testing.strict import refusal_of
-from toolcaddie.testing.upstream import (
-    Exchange,
-    RecordedRequest,
-    ScriptedUpstream,
-    cut,
-    empty_choices,
-    endless,
-    garbage,
-    paced,
-    refuse,
-)
-from toolcaddie.testing.wire import Wire
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolcaddie.testing.anthropic import AnthropicWire
+    from toolcaddie.testing.chat import CHAT
+    from toolcaddie.testing.faults import altered, dripped, flood, hang_up, noisy
+    from toolcaddie.testing.gemini import GeminiWire
+    from toolcaddie.testing.provider import ScriptedProvider
+    from toolcaddie.testing.provider_contract import (
+        CHECKS,
+        BrokenPromises,
+        Check,
+        ContractError,
+        Subject,
+        check_all,
+        check_conversation,
+        check_switch,
+    )
+    from toolcaddie.testing.responses import ResponsesWire
+    from toolcaddie.testing.script import Reply, ScriptError, call, calls, say
+    from toolcaddie.testing.strict import refusal_of
+    from toolcaddie.testing.upstream import (
+        Exchange,
+        RecordedRequest,
+        ScriptedUpstream,
+        cut,
+        empty_choices,
+        endless,
+        garbage,
+        paced,
+        refuse,
+    )
+    from toolcaddie.testing.wire import Wire
+
+_HOMES = {
+    "AnthropicWire": "anthropic",
+    "BrokenPromises": "provider_contract",
+    "CHAT": "chat",
+    "CHECKS": "provider_contract",
+    "Check": "provider_contract",
+    "ContractError": "provider_contract",
+    "Exchange": "upstream",
+    "GeminiWire": "gemini",
+    "RecordedRequest": "upstream",
+    "Reply": "script",
+    "ResponsesWire": "responses",
+    "ScriptError": "script",
+    "ScriptedProvider": "provider",
+    "ScriptedUpstream": "upstream",
+    "Subject": "provider_contract",
+    "Wire": "wire",
+    "altered": "faults",
+    "call": "script",
+    "calls": "script",
+    "check_all": "provider_contract",
+    "check_conversation": "provider_contract",
+    "check_switch": "provider_contract",
+    "cut": "upstream",
+    "dripped": "faults",
+    "empty_choices": "upstream",
+    "endless": "upstream",
+    "flood": "faults",
+    "garbage": "upstream",
+    "hang_up": "faults",
+    "noisy": "faults",
+    "paced": "upstream",
+    "refusal_of": "strict",
+    "refuse": "upstream",
+    "say": "script",
+}
 
 __all__ = [
     "CHAT",
+    "CHECKS",
+    "AnthropicWire",
+    "BrokenPromises",
+    "Check",
+    "ContractError",
     "Exchange",
+    "GeminiWire",
     "RecordedRequest",
     "Reply",
+    "ResponsesWire",
     "ScriptError",
     "ScriptedProvider",
     "ScriptedUpstream",
+    "Subject",
     "Wire",
+    "altered",
     "call",
     "calls",
+    "check_all",
+    "check_conversation",
+    "check_switch",
     "cut",
+    "dripped",
     "empty_choices",
     "endless",
+    "flood",
     "garbage",
+    "hang_up",
+    "noisy",
     "paced",
     "refusal_of",
     "refuse",
     "say",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'toolcaddie.testing' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

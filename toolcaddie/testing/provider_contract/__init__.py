@@ -15,25 +15,46 @@ or all of it at once, `asyncio.run(check_all(SUBJECT))`. A server of one of the 
 
 from __future__ import annotations
 
-from toolcaddie.testing.provider_contract import answers, asking, failing, hostile
+from collections.abc import Sequence
+
+from toolcaddie.testing.provider_contract import answers, asking, failing, hostile, shape
 from toolcaddie.testing.provider_contract.conversing import check_conversation
-from toolcaddie.testing.provider_contract.subject import Check, ContractError, Subject
+from toolcaddie.testing.provider_contract.subject import BrokenPromises, Check, ContractError, Subject
 from toolcaddie.testing.provider_contract.switching import check_switch
 
-__all__ = ["CHECKS", "Check", "ContractError", "Subject", "check_all", "check_conversation", "check_switch"]
+__all__ = [
+    "CHECKS",
+    "BrokenPromises",
+    "Check",
+    "ContractError",
+    "Subject",
+    "check_all",
+    "check_conversation",
+    "check_switch",
+]
 
-CHECKS: tuple[Check, ...] = tuple(check for part in (answers, asking, failing, hostile) for check in part.CHECKS.found)
-"""Every promise, by what it is about: answers, requests, failures, damaged answers."""
+CHECKS: tuple[Check, ...] = tuple(
+    check for part in (shape, answers, asking, failing, hostile) for check in part.CHECKS.found
+)
+"""Every promise, by what it is about: the object, answers, requests, failures, damaged answers."""
 
 
 async def check_all(subject: Subject) -> None:
-    """Run every check. Raises an `ExceptionGroup` of all that failed, each with the name of its check as a note."""
-    failed: list[Exception] = []
-    for check in CHECKS:
+    """Run every check. Raises `BrokenPromises`, which lists all that failed; where the object itself is not a provider, that
+    alone, because every other check would only stumble over it."""
+    failed = await _failed(subject, shape.CHECKS.found)
+    if not failed:
+        failed = await _failed(subject, CHECKS[len(shape.CHECKS.found) :])
+    if failed:
+        # Without the traces of all of them, which are hundreds of lines; they are in `failed`.
+        raise BrokenPromises(subject, failed, of=len(CHECKS)) from None
+
+
+async def _failed(subject: Subject, checks: Sequence[Check]) -> dict[str, Exception]:
+    failed: dict[str, Exception] = {}
+    for check in checks:
         try:
             await check(subject)
         except Exception as error:  # noqa: BLE001  the others are to be checked as well
-            error.add_note(check.name)
-            failed.append(error)
-    if failed:
-        raise ExceptionGroup(f"{subject}: {len(failed)} of {len(CHECKS)} checks failed", failed)
+            failed[check.name] = error
+    return failed

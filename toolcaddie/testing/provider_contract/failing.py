@@ -299,7 +299,7 @@ async def cancelling_a_request_closes_its_connection(subject: Subject) -> None:
 
     async with staged(subject, [never]) as (provider, upstream), patience():
         task = asyncio.ensure_future(provider.complete(request_of(subject)))
-        await arrived.wait()
+        await _under_way(task, arrived)
         await _cancelled(task)
         await left(upstream.requests[0])
 
@@ -313,12 +313,21 @@ async def cancelling_a_stream_closes_its_connection(subject: Subject) -> None:
             async for _ in provider.stream(request_of(subject)):
                 started.set()
 
-        task, begun = asyncio.ensure_future(read()), asyncio.ensure_future(started.wait())
-        await asyncio.wait((task, begun), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            broken("a stream that goes on until it is cancelled", task.exception() or "an end")
+        task = asyncio.ensure_future(read())
+        await _under_way(task, started)
         await _cancelled(task)
         await left(upstream.requests[0])
+
+
+async def _under_way(task: asyncio.Future[Any], begun: asyncio.Event) -> None:
+    """Wait until the request has begun. One that is over by then, without a server, would be waited for in vain."""
+    waiting = asyncio.ensure_future(begun.wait())
+    try:
+        await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            broken("a request that goes on until it is cancelled", task.exception() or "an end")
+    finally:
+        waiting.cancel()
 
 
 async def _cancelled(task: asyncio.Future[Any]) -> None:

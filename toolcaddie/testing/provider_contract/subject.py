@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -23,6 +25,8 @@ KEY = "sk-contract-0123456789"
 """What the server wants, and no error may show."""
 PATIENCE = 20.0
 """Seconds after which one request counts as hanging. A check that waits on purpose waits far shorter."""
+_LINE = 240
+"""Characters of what was found that the list of all broken promises shows of each."""
 
 
 class ContractError(AssertionError):
@@ -46,6 +50,25 @@ class Subject:
 
     def __str__(self) -> str:
         return self.name
+
+
+class BrokenPromises(ContractError):
+    """Several checks failed. The message has a line for each: the promise, and what was found instead."""
+
+    def __init__(self, subject: Subject, failed: Mapping[str, Exception], *, of: int) -> None:
+        lines = "".join(f"\n- {name}: {_found(error)}" for name, error in failed.items())
+        super().__init__(f"{subject} breaks {len(failed)} of {of} promises:{lines}")
+        self.failed = failed
+        """By the name of its check, each with its own traceback."""
+
+
+def _found(error: Exception) -> str:
+    """An error in one short line; where it is none of the contract's, also what it is and which line raised it."""
+    said = " ".join(str(error).split())
+    if not isinstance(error, ContractError):
+        frames = traceback.extract_tb(error.__traceback__)
+        said = f"{type(error).__name__}: {said} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    return said if len(said) <= _LINE else f"{said[:_LINE]}..."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
