@@ -109,6 +109,7 @@ _CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
 _EMBEDDING = "embedding"
 _PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
+_NAMED = 20
 _HELD_BYTES = 128 * 1024 * 1024
 _LATELY = 12
 """Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
@@ -192,7 +193,7 @@ class Runtime:
             clock=clock,
         )
         self._cache_store = cache or _memory(self.tool_config)
-        self._caches: dict[tuple[bool, float], Cache] = {}
+        self._caches: dict[tuple[bool, bool, float], Cache] = {}
         self._held = HeldResults(
             MemoryCache(max_bytes=_HELD_BYTES) if documents is None else DocumentCache(documents, kind="held")
         )
@@ -222,7 +223,7 @@ class Runtime:
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
-        self._warn_of_timeouts()
+        self._warn_of_tools()
         self._assembly_of(RunRequest(messages=()))  # a preset that cannot work fails here, not in the first request
 
     # --- asking ------------------------------------------------------------------------------------------------------
@@ -236,8 +237,14 @@ class Runtime:
         return await self._answer(_request(request, options), live=None)
 
     def run_sync(self, request: str | RunRequest, **options: Any) -> RunResult:
-        """`run` for callers without an event loop."""
-        return _sync(self.run(request, **options))
+        """`run` for callers without an event loop. What it opened it closes: the next call opens its own."""
+        return _sync(self._run_and_close(request, options))
+
+    async def _run_and_close(self, request: str | RunRequest, options: Mapping[str, Any]) -> RunResult:
+        try:
+            return await self.run(request, **options)
+        finally:
+            await self.close()
 
     async def stream(self, request: str | RunRequest, **options: Any) -> AsyncIterator[RunEvent]:
         """Answer, yielding every event as it happens; the last is `RunFinished`, `RunPaused`, or an exception.
@@ -428,8 +435,14 @@ class Runtime:
         await asyncio.to_thread(self._experience.extend, entries)
         await asyncio.to_thread(self._refit, catalog)
 
+    async def __aenter__(self) -> Runtime:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
     async def close(self) -> None:
-        """Finish what is being written and close the provider."""
+        """Finish what is being written and close the provider. Asked again, a runtime opens anew."""
         if self._learning is not None:
             await self._learning.settled()
         if self._vectors is not None:
@@ -699,14 +712,20 @@ class Runtime:
         )
         return _Assembly(preset=chosen, selector=selector, engine=engine, executor=self._executor, meta={})
 
-    def _warn_of_timeouts(self) -> None:
-        """An agent's `toolTimeout` bounds every tool; one that was given more time by its author will miss it."""
-        most = None if self.tool_config is None else self.tool_config.tool_timeout
-        if most is None:
+    def _warn_of_tools(self) -> None:
+        """What an agent's configuration means for tools that were not made for it."""
+        config = self.tool_config
+        if config is None:
             return
-        longer = [tool.name for tool in self.source.snapshot() if tool.timeout is not None and tool.timeout > most]
+        most, caches = config.tool_timeout, config.cache_results is not None and config.cache_results.enabled
+        tools = self.source.snapshot()
+        longer = [tool.name for tool in tools if most is not None and tool.timeout is not None and tool.timeout > most]
         if longer:
-            log.warning("tool_timeout_is_shorter", tools=longer[:20], count=len(longer), tool_timeout=most)
+            log.warning("tool_timeout_is_shorter", tools=longer[:_NAMED], count=len(longer), tool_timeout=most)
+        unmarked = [tool.name for tool in tools if tool.annotations.read_only is None and tool.cache_ttl is None]
+        if caches and unmarked:
+            hint = "their results are kept; say read_only=True or False of each, so that no write is answered from the cache"
+            log.warning("cached_without_saying_read_only", tools=unmarked[:_NAMED], count=len(unmarked), hint=hint)
 
     def _executor(self, approver: Approver | None, chosen: Preset) -> Executor:
         """The layers around a call, outermost first.
@@ -734,15 +753,17 @@ class Runtime:
         """The cache of a preset, or of the agent's own configuration: one for all that keep results alike."""
         wanted = None if self.tool_config is None else self.tool_config.cache_results
         if wanted is None:
-            everything, ttl, key = chosen.cache == "everything", DEFAULT_TTL, None
+            everything, unmarked, ttl, key = chosen.cache == "everything", False, DEFAULT_TTL, None
         else:
-            everything, ttl, key = wanted.enabled, wanted.ttl, wanted.key
+            everything, unmarked, ttl, key = wanted.enabled, wanted.enabled, wanted.ttl, wanted.key
         if (chosen.cache == "off" and wanted is None) or ttl <= 0:
             return ()
-        if (everything, ttl) not in self._caches:
+        if (everything, unmarked, ttl) not in self._caches:
             more = {} if key is None else {"key": key}
-            self._caches[everything, ttl] = Cache(self._cache_store, everything=everything, ttl=ttl, **more)
-        return (self._caches[everything, ttl],)
+            self._caches[everything, unmarked, ttl] = Cache(
+                self._cache_store, everything=everything, unmarked=unmarked, ttl=ttl, **more
+            )
+        return (self._caches[everything, unmarked, ttl],)
 
     def _catalog(self, request: RunRequest) -> Catalog:
         """The current snapshot, joined with the caller's own tools, which win over ours of the same name."""

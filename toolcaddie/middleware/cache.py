@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -65,13 +66,17 @@ class Cache:
 
     ```python
     Cache(store)                               # tools with a cache_ttl of their own
-    Cache(store, everything=True, ttl=60)      # all that neither may destroy nor reach into the open world nor poll
+    Cache(store, everything=True, ttl=60)      # and tools that only read, unless of the open world or polled
+    Cache(store, everything=True, unmarked=True)   # and tools that do not say whether they only read
     Cache(store, key=lambda name, params: f"{name}:{params['id']}")
     ```
     Calls are equal when tenant, definition of the tool, injected arguments and `key(name, arguments)` are. A tool that is
     not for everybody is kept apart by bot and role too, and one that looks at who asks (`personal`), or whose author did not
     call it cacheable, by the person asking: nobody has said that its results are the same for all. What another `key` leaves
     out is never one of these.
+
+    What is kept only through `everything` ends with the next run of a tool of the same source and tenant that does not only
+    read: what was read before a write may be wrong behind it. A `cache_ttl` is its author's word and holds to its end.
 
     Only successful results without an effect are kept. Equal calls at the same time run the tool once. If that run fails,
     the others get the same failure rather than all running after it, and the next call runs anew; if it is cancelled, one of
@@ -86,6 +91,7 @@ class Cache:
         store: CacheStore,
         *,
         everything: bool = False,
+        unmarked: bool = False,
         ttl: float = DEFAULT_TTL,
         key: CacheKey = default_key,
     ) -> None:
@@ -93,6 +99,7 @@ class Cache:
             raise ConfigError(f"the cache's ttl must be more than 0 seconds, not {ttl}")
         self._store = store
         self._everything = everything
+        self._unmarked = unmarked
         self._ttl = ttl
         self._key = key
         # By loop as well: `run_sync` makes one for every run, and a future belongs to one.
@@ -107,9 +114,9 @@ class Cache:
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         ttl = self._ttl_of(invocation.tool)
-        key = None if ttl is None else self._key_of(invocation)
+        key = None if ttl is None else await self._key_of(invocation)
         if ttl is None or key is None:
-            return await call_next(invocation)
+            return await self._run(invocation, call_next)
         flight_key = (id(asyncio.get_running_loop()), key)
         while (flight := self._flights.get(flight_key)) is not None:
             # Shielded: a waiter that is cancelled must not take the result from the others.
@@ -124,7 +131,9 @@ class Cache:
         try:
             outcome = await self._found(key, invocation)
             if outcome is None:
-                outcome = await call_next(invocation)
+                outcome = await self._run(invocation, call_next)
+                if self._writes(invocation.tool):  # by its own run as well, what was kept has ended
+                    key = await self._key_of(invocation) or key
                 await self._keep(key, outcome, ttl, invocation)
             return outcome
         except Exception as error:
@@ -139,16 +148,44 @@ class Cache:
         """Seconds its results are kept; None: not at all."""
         if tool.cache_ttl is not None:
             return tool.cache_ttl if tool.cache_ttl > 0 else None
-        harmless = not (tool.may_destroy or tool.annotations.open_world or tool.polling)
+        marks = tool.annotations
+        reads = marks.read_only or (self._unmarked and marks.read_only is None and not tool.may_destroy)
+        harmless = reads and not (marks.open_world or tool.polling)
         return self._ttl if self._everything and harmless else None
 
-    def _key_of(self, invocation: Invocation) -> str | None:
+    def _writes(self, tool: Tool) -> bool:
+        """A tool whose author calls its results good for a while has said that it only reads."""
+        return self._everything and not tool.annotations.read_only and tool.cache_ttl is None
+
+    async def _run(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        if not self._writes(invocation.tool):
+            return await call_next(invocation)
+        try:
+            return await call_next(invocation)
+        finally:  # also of a call that failed: it may have acted before
+            await self._end_kept(invocation)
+
+    async def _end_kept(self, invocation: Invocation) -> None:
+        try:
+            await self._store.put(_era_key(invocation), secrets.token_bytes(8), ttl=2 * self._ttl)
+        except StorageError as error:
+            _log.warning("cache cannot be written", tool=invocation.tool.name, error=str(error))
+
+    async def _era(self, invocation: Invocation) -> str:
+        """What marks the time between two writes; what was kept in another one is not found."""
+        try:
+            return (await self._store.get(_era_key(invocation)) or b"").hex()
+        except StorageError:
+            return secrets.token_hex(8)  # not known: nothing that was kept is trusted
+
+    async def _key_of(self, invocation: Invocation) -> str | None:
         """None: the call cannot be told from others, so it runs."""
         tool, context = invocation.tool, invocation.context
         who = context.principal
         scope: list[str | None] = [who.tenant]
         if tool.cache_ttl is None or tool.personal:
             scope += [who.bot, who.role, who.id]
+            scope += [] if tool.cache_ttl is not None else [await self._era(invocation)]
         elif tool.scope != "all" or tool.roles or context.injected:
             scope += [who.bot, who.role]
         try:
@@ -191,6 +228,10 @@ class Cache:
         if name not in self._counts and len(self._counts) >= _COUNTED_TOOLS:
             name = OTHERS
         self._counts.setdefault(name, Counter())[what] += 1
+
+
+def _era_key(invocation: Invocation) -> str:
+    return digest(["era", invocation.context.principal.tenant, invocation.tool.source])
 
 
 _Flight = asyncio.Future[ToolResult | Exception | None]
