@@ -539,8 +539,8 @@ _STARTER = f"""\
 preset = "default"
 
 # The model asked when a request does not name one, with its provider: "anthropic:...", "gemini:...", "ollama:..."
-# (`toolcaddie plugins` lists them). Its key comes from the provider's own variable. Without a key of OpenAI's and without a
-# provider the practice model answers, offline.
+# (`toolcaddie plugins` lists them). Its key comes from the provider's own variable. Where no model is named and there is no
+# key of OpenAI's, the practice model answers, offline.
 # model = "openai:gpt-5-mini"
 
 # Where tools come from: a sample or plugin by name, a .jsonl file of definitions, or python:module.

@@ -25,7 +25,7 @@ def find_member(name: str) -> str:
 
 @pytest.fixture(autouse=True)
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"):
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TEST_KEY", "test-key")
     monkeypatch.setenv("TOOLCADDIE_UPSTREAM_ATTEMPTS", "1")
@@ -189,3 +189,54 @@ def test_a_key_of_another_provider_is_never_sent(toolcaddie: CommandLine, monkey
     with ScriptedUpstream([say("Hello.")], wire=AnthropicWire()) as upstream:
         toolcaddie.ok("run", "hello", "--model", "anthropic:m", "--upstream", upstream.base_url)
     assert "sk-of-openai-alone" not in json.dumps(dict(upstream.requests[0].headers))
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("claude-sonnet-5-5", "names no provider and no key is set; did you mean anthropic:claude-sonnet-5-5"),
+        ("gpt-5-mini", "did you mean openai:gpt-5-mini, with its key in OPENAI_API_KEY?"),
+        ("ft:gpt-4o:acme", "did you mean openai:ft:gpt-4o:acme"),
+        ("gpt-oss:20b", "did you mean ollama:gpt-oss:20b?"),
+        ("somebodys-own", "names no provider and no key is set; write provider:model. There are anthropic, "),
+        ("anthropic", "the provider 'anthropic' needs a key; put it into the environment variable ANTHROPIC_API_KEY"),
+        ("google:gemini-3", "there is no provider 'google'; did you mean gemini:gemini-3"),
+        ("nosuch:x", "there is no provider 'nosuch'; write provider:model"),
+        (":x", "there is no provider ''"),
+        ("practice:foo", "write practice alone"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "serve"])
+def test_a_model_that_nobody_can_serve_is_refused_and_never_practised(
+    command: str, model: str, told: str, toolcaddie: CommandLine
+) -> None:
+    """The practice model would run tools that write."""
+    words = ("run", FREEZE) if command == "run" else ("serve", "--port", "0")
+    assert told in toolcaddie.refused(*words, "--catalog", "gym", "--model", model)
+
+
+@pytest.mark.parametrize("named", [(), ("--model", "practice"), ("--model", "practice:")])
+def test_practice_answers_where_it_or_nothing_was_named(named: tuple[str, ...], toolcaddie: CommandLine) -> None:
+    assert "practice model" in toolcaddie.ok("run", "who came today", "--catalog", "gym", *named)
+
+
+def test_with_a_key_of_openais_a_provider_that_is_not_there_is_refused_all_the_same(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+    told = toolcaddie.refused("run", "hello", "--model", "google:gemini-3")
+    assert "did you mean gemini:gemini-3" in told
+
+
+@pytest.mark.parametrize("model", ["nosuch:x", "somebodys-own"])
+def test_an_unknown_model_is_priced_as_nobody_elses(model: str, toolcaddie: CommandLine) -> None:
+    asked = ("why", "--delivery", FREEZE, "--catalog", "gym", "--model", model)
+    told = toolcaddie.json(*asked)
+    assert told["provider"] != "practice"
+    assert {option["dollars"] for option in told["options"]} == {None}
+
+
+def test_a_bare_model_is_priced_by_what_is_known_of_it(toolcaddie: CommandLine) -> None:
+    asked = ("why", "--delivery", FREEZE, "--catalog", "gym", "--model")
+    bare, named = (toolcaddie.json(*asked, model) for model in ("claude-sonnet-5-5", "anthropic:claude-sonnet-5-5"))
+    assert bare == named

@@ -18,8 +18,8 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.audit.trail import Trail
+from toolcaddie.doors.asked import PRACTICE
 from toolcaddie.doors.parts import (
-    PRACTICE,
     attempts_of,
     classifier_of,
     has_own_key,

@@ -15,10 +15,11 @@ import structlog
 
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.catalog import Catalog
+from toolcaddie.doors.asked import OPENAI, PRACTICE, asked_of, served_by
 from toolcaddie.doors.unasked import Unasked
 from toolcaddie.errors import ConfigError
 from toolcaddie.functions import FunctionSource
-from toolcaddie.model_side import KEYS, provider_named, provider_names
+from toolcaddie.model_side import KEYS, provider_named
 from toolcaddie.plugins import EMBEDDERS, PROVIDERS, RANKERS, discover, load, load_catalog
 from toolcaddie.ports import (
     Classifier,
@@ -30,7 +31,6 @@ from toolcaddie.ports import (
     RemoteEmbedder,
     ToolSource,
 )
-from toolcaddie.providers.named import split_model
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.runtime import Bot, Runtime
 from toolcaddie.selection.classifier import ModelClassifier
@@ -38,14 +38,9 @@ from toolcaddie.selection.learned import Experience, LearningSettings
 from toolcaddie.settings import FallbackSettings, Settings, effective_preset
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.storage.cache import DocumentCache
-from toolcaddie.suggest import close_names
 from toolcaddie.tool_config import ToolConfig
 
 log = structlog.get_logger(__name__)
-
-PRACTICE = "practice"
-
-OPENAI = "openai"
 
 ATTEMPTS = 3
 """Requests to a model until it answers, where `upstream.attempts` says nothing."""
@@ -78,44 +73,9 @@ def sources_of(settings: Settings, *, needed: bool = False) -> Sequence[ToolSour
     return [load_catalog(spec, wrap_functions=FunctionSource) for spec in settings.catalogs]
 
 
-def asked_of(settings: Settings) -> tuple[str, str]:
-    """The provider's name and the model, as the settings name them; the model is empty where the provider is to choose.
-
-    With `upstream.provider` the model is that one's own, whatever colons are in its name (`mistral:7b` of Ollama); otherwise
-    a provider in front of the model counts. Where neither says anything it is openai, if there is an address or a key, else
-    the practice model. Raises `ConfigError` for a provider that there is not.
-    """
-    names, model = provider_names(), settings.model or ""
-    configured = settings.upstream.provider
-    prefix, rest = split_model(model, names)
-    if configured is not None:
-        if configured not in names:
-            raise ConfigError(f"upstream.provider: no provider {configured!r}; {_choices(configured, names)}")
-        return configured, rest if prefix == configured else model
-    if prefix is not None:
-        return prefix, rest
-    if settings.upstream.url is None:  # a server of one's own may have any names: llama:7b
-        _refuse_slip(model, names)
-    named = settings.upstream.url is not None or os.environ.get(settings.upstream.key_env or KEYS[OPENAI])
-    return (OPENAI if named else PRACTICE), model
-
-
-def _refuse_slip(model: str, names: Sequence[str]) -> None:
-    """`anthropc:claude-...` would otherwise be taken for a model of openai's, or answered by the practice model."""
-    prefix, colon, _ = model.partition(":")
-    if colon and close_names(prefix, names, limit=1):
-        raise ConfigError(f"model {model!r}: no provider {prefix!r}; {_choices(prefix, names)}")
-
-
-def _choices(name: str, names: Sequence[str]) -> str:
-    close = close_names(name, names, limit=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are {', '.join(names)}"
-
-
 def provider_of(settings: Settings) -> Provider:
     """The model's API that the settings name. Raises `ConfigError` where it lacks a key or an address."""
-    name, model = asked_of(settings)
+    name, model = served_by(settings)
     key, variable = key_of(settings), settings.upstream.key_env
     if key is None and variable is not None:
         raise ConfigError(

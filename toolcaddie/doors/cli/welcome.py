@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from toolcaddie.doors.asked import OPENAI
 from toolcaddie.doors.assemble import Assembled
-from toolcaddie.doors.parts import OPENAI, key_variable
+from toolcaddie.doors.parts import key_variable
 from toolcaddie.settings import DEFAULT_DATABASE
 
 _OPENAI_MODEL = "gpt-5-mini"

@@ -14,17 +14,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from toolcaddie.catalog import Catalog, View
+from toolcaddie.doors.asked import asked_of
 from toolcaddie.doors.assemble import opened
 from toolcaddie.doors.cli.output import note
-from toolcaddie.doors.parts import PRACTICE, catalog_of, runtime_of
+from toolcaddie.doors.parts import catalog_of, runtime_of
+from toolcaddie.doors.unasked import Unasked
 from toolcaddie.errors import CatalogError, ConfigError
 from toolcaddie.evaluation.datasets import LabelledRequest, read_tools
 from toolcaddie.evaluation.finder import PresetFinder
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.misses import patched
 from toolcaddie.evaluation.recorded import Log, read_log
-from toolcaddie.plugins import PROVIDERS, load
-from toolcaddie.ports import Documents, Provider
+from toolcaddie.ports import Documents
 from toolcaddie.presets import PRESETS, SIGNALS
 from toolcaddie.run import RunRequest
 from toolcaddie.runtime import Runtime
@@ -144,16 +145,10 @@ def _finder(
     """With what was taught and nothing else: what the trail teaches may be what is asked here."""
     learning = replace(chosen.settings.learning, enabled=learns)
     settings = replace(chosen.settings, learning=learning)
-    runtime = runtime_of(settings, (), _nobody(), documents=documents, asks=False)
+    runtime = runtime_of(settings, (), Unasked(asked_of(settings)[0]), documents=documents, asks=False)
     view = View(catalog=catalog)
     selector, preset, query = runtime.finds_by(view)
     return PresetFinder(name=chosen.name, view=view, selector=selector, preset=preset, query=query), runtime
-
-
-def _nobody() -> Provider:
-    """A provider, because a runtime has one; nobody is asked here."""
-    made: Provider = load(PROVIDERS, PRACTICE)(base_url=None, api_key=None, model=None)
-    return made
 
 
 class _Hints(msgspec.Struct):
