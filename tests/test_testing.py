@@ -308,7 +308,7 @@ def test_every_public_name_can_be_imported_from_the_package() -> None:
     assert [getattr(testing, name) for name in testing.__all__]
     assert set(testing.__all__) == set(testing._HOMES) <= set(dir(testing))
     assert sorted(testing._HOMES) == list(testing._HOMES)
-    with pytest.raises(AttributeError, match="'toolcaddie.testing' has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match=r"'toolcaddie\.testing' has no attribute 'nothing'"):
         _ = testing.nothing
 
 
