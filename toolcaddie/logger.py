@@ -6,6 +6,7 @@ structlog's own default prints every line to the standard output of a program th
 from __future__ import annotations
 
 import logging
+from collections.abc import MutableMapping
 from typing import Any
 
 import structlog
@@ -19,7 +20,7 @@ class Logger:
         self._standard = logging.getLogger(name)
         self._unconfigured = structlog.wrap_logger(
             self._standard,
-            processors=[structlog.stdlib.filter_by_level, structlog.stdlib.render_to_log_kwargs],
+            processors=[structlog.stdlib.filter_by_level, _in_words],
             wrapper_class=structlog.stdlib.BoundLogger,
         )
 
@@ -44,3 +45,10 @@ class Logger:
 
     def _logger(self) -> Any:
         return structlog.get_logger(self._name) if structlog.is_configured() else self._unconfigured
+
+
+def _in_words(_: Any, __: str, values: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
+    """The event and its values as one line, because the standard library's usual format shows nothing else."""
+    event, raised = values.pop("event"), values.pop("exc_info", None)
+    line = " ".join([str(event), *(f"{name}={value!r}" for name, value in values.items())])
+    return (line,), {"exc_info": raised} if raised else {}

@@ -88,6 +88,14 @@ class ModelSide:
     observed: Observed
     clock: Callable[[], float]
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.attempts, int) or self.attempts < 1:
+            raise ConfigError(f"attempts must be a whole number from 1, not {self.attempts!r}")
+        strangers = [row for row in self.capabilities if not isinstance(row, Capabilities)]
+        if strangers:
+            kind = type(strangers[0]).__name__
+            raise ConfigError(f"capabilities must be rows, not {kind}; make one by capabilities_from({{...}})")
+
     def plain(self) -> Provider:
         """The provider under its retries and fallbacks."""
         first = self._retried(self.provider)

@@ -110,6 +110,7 @@ _CONVERSATION_TTL = 7 * 86_400.0
 _EMBEDDING = "embedding"
 _PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
 _NAMED = 20
+_PROVIDER = ("name", "complete", "stream", "models", "close")
 _HELD_BYTES = 128 * 1024 * 1024
 _LATELY = 12
 """Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
@@ -177,7 +178,7 @@ class Runtime:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.source = CombinedSource(_sources(sources))
-        asked = provider_named(provider) if isinstance(provider, str) else Entry(provider=provider)
+        asked = _entry(provider)
         self.provider = asked.provider
         self.model = model or asked.model
         self.tool_config = _config(tool_config)
@@ -186,7 +187,7 @@ class Runtime:
         self._model_side = ModelSide(
             provider=self.provider,
             attempts=attempts,
-            fallbacks=tuple(map(_entry, fallbacks)),
+            fallbacks=tuple(map(_entry, _several(fallbacks))),
             forced_fallback=None if wanted is None else entry_of(wanted),
             capabilities=capabilities,
             observed=Observed(),
@@ -947,9 +948,23 @@ def _preset(chosen: str | Preset) -> Preset:
 
 
 def _entry(wanted: Provider | str | Entry) -> Entry:
-    if isinstance(wanted, Entry):
-        return wanted
-    return provider_named(wanted) if isinstance(wanted, str) else Entry(provider=wanted)
+    """Whom to ask. Raises `ConfigError` where that is no provider: said here, and not by the first request."""
+    found = wanted if isinstance(wanted, Entry) else None
+    if found is None:
+        found = provider_named(wanted) if isinstance(wanted, str) else Entry(provider=wanted)
+    missing = [name for name in _PROVIDER if not hasattr(found.provider, name)]
+    if missing:
+        raise ConfigError(
+            f"{type(found.provider).__name__} is no provider: it lacks {', '.join(missing)}; see ports.Provider, or name one "
+            "as provider:model"
+        )
+    return found
+
+
+def _several(fallbacks: Sequence[Provider | str | Entry]) -> Sequence[Provider | str | Entry]:
+    if isinstance(fallbacks, str):
+        raise ConfigError(f"fallbacks must be a list: write [{fallbacks!r}]")
+    return fallbacks
 
 
 def _config(given: ToolConfig | Mapping[str, Any] | None) -> ToolConfig | None:

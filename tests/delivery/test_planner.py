@@ -295,3 +295,21 @@ async def test_a_forced_choice_names_what_the_model_has_just_asked_for(capabilit
     await runtime.run(RunRequest(messages=(*said, Message(role="user", content=FREEZE)), conversation="c1"))
     choices = [asked.tool_choice for asked in provider.requests if isinstance(asked.tool_choice, dict)]
     assert [named in choice["function"]["name"] for choice in choices] == [True]
+
+
+@pytest.mark.parametrize(
+    ("mode", "capabilities", "why"),
+    [
+        ("native", PLAIN, "no means of its own"),
+        ("masked", PLAIN, "no mask"),
+        ("masked", replace(MASKED, tool_cap=128), "137 tools and 4 meta tools, at most 128"),
+    ],
+)
+async def test_a_mode_that_cannot_be_had_is_said_and_the_others_are_weighed(
+    mode: str, capabilities: Capabilities, why: str
+) -> None:
+    talk = Conversation(capabilities, [say("done")], mode=mode)
+    await talk.say(FREEZE)
+    delivery = talk.deliveries[0]
+    assert why in delivery.note
+    assert [option.name for option in delivery.options] == ["the best of the selection", "the selection"]

@@ -65,6 +65,7 @@ class DeliveryPlanner:
         delivery = best.make()
         return replace(
             delivery,
+            note=f"{self._impossible(plan)}{delivery.note}",
             later_by=later_by,
             options=tuple(one.option(outlook) for one in found),
             bill=_bill(plan, best, terms, cold=cold),
@@ -77,10 +78,26 @@ class DeliveryPlanner:
         if whole is not None and (self._mode == "masked" or began_whole):
             return [whole]  # begun whole, a conversation may have no meta tool to ask for more with
         found = [direct.chosen_anew(scene)]
-        if self._mode != "auto":
+        if self._mode != "auto" and not self._impossible(scene.plan):
             return found
         few = direct.few_at_first(scene) if scene.plan.lasting and scene.behind else None
         return [*found, *(one for one in (few, whole) if one is not None)]
+
+    def _impossible(self, plan: DeliveryPlan) -> str:
+        """Why the mode cannot be had here, so that the ways are weighed instead; empty: it can, or none was asked for."""
+        can, most = plan.capabilities, plan.budget.provider_cap
+        if self._mode == "native" and not can.deferral:
+            return "native is not possible: this model has no means of its own for tools that join later; "
+        if self._mode == "masked" and not can.mask:
+            return "masked is not possible: this model knows no mask; "
+        if (
+            self._mode == "masked"
+            and plan.allowed is None
+            and most is not None
+            and len(plan.view) + len(plan.meta) > most
+        ):
+            return f"masked is not possible: {len(plan.view)} tools and {len(plan.meta)} meta tools, at most {most}; "
+        return ""
 
     def _warm(self, scene: Scene) -> list[Arrangement]:
         """The array is cached, and the conversation behind it."""

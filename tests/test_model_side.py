@@ -1,0 +1,44 @@
+"""Who a runtime asks: what is wrong with that is said when the runtime is made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolcaddie import Runtime
+from toolcaddie.errors import ConfigError
+from toolcaddie.testing import ScriptedProvider, say
+
+
+class OnlyAnswers:
+    async def complete(self, request: Any) -> Any: ...
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"provider": OnlyAnswers()}, "OnlyAnswers is no provider: it lacks name, stream, models, close"),
+        ({"provider": None}, "NoneType is no provider"),
+        ({"provider": "gpt-5.4"}, "names no provider; write provider:model"),
+        ({"provider": "anthropic:claude-sonnet-5-5"}, "ANTHROPIC_API_KEY"),
+        ({"fallbacks": "ollama:qwen3"}, r"fallbacks must be a list: write \['ollama:qwen3'\]"),
+        ({"attempts": "3"}, "attempts must be a whole number from 1, not '3'"),
+        ({"attempts": 0}, "attempts must be a whole number from 1"),
+        ({"capabilities": [{"pattern": "x"}]}, "capabilities must be rows, not dict"),
+    ],
+)
+def test_what_is_wrong_with_the_model_side_is_said_at_start(
+    options: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match=said):
+        Runtime(**{"provider": ScriptedProvider([say("hi")]), **options})
+
+
+@pytest.mark.anyio
+async def test_a_runtime_closes_its_provider_at_the_end_of_its_block() -> None:
+    provider = ScriptedProvider([say("hi")])
+    async with Runtime(provider=provider) as runtime:
+        assert (await runtime.run("hello")).text == "hi"
+    assert provider.closed
