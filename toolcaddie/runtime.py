@@ -949,9 +949,10 @@ def _preset(chosen: str | Preset) -> Preset:
 
 def _entry(wanted: Provider | str | Entry) -> Entry:
     """Whom to ask. Raises `ConfigError` where that is no provider: said here, and not by the first request."""
-    found = wanted if isinstance(wanted, Entry) else None
-    if found is None:
-        found = provider_named(wanted) if isinstance(wanted, str) else Entry(provider=wanted)
+    if isinstance(wanted, str):
+        found = provider_named(wanted)
+    else:
+        found = wanted if isinstance(wanted, Entry) else Entry(provider=wanted)
     missing = [name for name in _PROVIDER if not hasattr(found.provider, name)]
     if missing:
         raise ConfigError(
