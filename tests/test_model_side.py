@@ -42,3 +42,11 @@ async def test_a_runtime_closes_its_provider_at_the_end_of_its_block() -> None:
     async with Runtime(provider=provider) as runtime:
         assert (await runtime.run("hello")).text == "hi"
     assert provider.closed
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("asked", ["scripted:big", "big"])
+async def test_a_request_may_name_its_model_with_its_provider(asked: str) -> None:
+    provider = ScriptedProvider([say("hi")])
+    await Runtime(provider=provider).run("hello", model=asked)
+    assert provider.requests[0].model == "big"

@@ -684,7 +684,7 @@ class Runtime:
     def _assembly_of(self, request: RunRequest) -> _Assembly:
         """Selector, planner, executor for a request's preset under its model's cap, made once for each pair."""
         chosen = self.preset if request.preset is None else preset(request.preset)
-        capabilities = capabilities_of(f"{self.provider.name}:{request.model or self.model}", self._capabilities)
+        capabilities = capabilities_of(f"{self.provider.name}:{self._model_of(request)}", self._capabilities)
         key = (request.preset, capabilities)
         if key not in self._assemblies:
             chosen = _configured(_capped(chosen, capabilities), self.tool_config)
@@ -778,13 +778,17 @@ class Runtime:
             run_id=request.run_id or f"run_{uuid.uuid4().hex}",
             principal=request.principal,
             view=view,
-            model=request.model or self.model,
+            model=self._model_of(request),
             params=request.params,
             headers=request.headers,
             tool_choice=request.tool_choice,
             injected=request.injected,
             cache_key=_cache_key(request),
         )
+
+    def _model_of(self, request: RunRequest) -> str:
+        """The model asked for, by the provider's own name of it: `provider:model` may be said here as well."""
+        return (request.model or self.model).removeprefix(f"{self.provider.name}:")
 
     def _started(self, request: RunRequest, context: RunContext, assembly: _Assembly) -> RunStarted:
         messages = request.messages
