@@ -257,7 +257,7 @@ async def broken_promises_of(kind: type[Any]) -> list[str]:
 
 async def test_an_object_that_is_no_provider_breaks_one_promise_which_says_what_is_missing() -> None:
     assert await broken_promises_of(Empty) == [
-        f"mine breaks 1 of {len(CHECKS)} promises:",
+        f"mine breaks 1 of {len(CHECKS)} promises; the other {len(CHECKS) - 1} were not tried:",
         "- it has a name and the four methods: Empty has no name, no complete, no stream, no models, no close",
     ]
 

@@ -42,12 +42,12 @@ CHECKS: tuple[Check, ...] = tuple(
 async def check_all(subject: Subject) -> None:
     """Run every check. Raises `BrokenPromises`, which lists all that failed; where the object itself is not a provider, that
     alone, because every other check would only stumble over it."""
-    failed = await _failed(subject, shape.CHECKS.found)
+    first = len(shape.CHECKS.found)
+    tried, failed = first, await _failed(subject, CHECKS[:first])
     if not failed:
-        failed = await _failed(subject, CHECKS[len(shape.CHECKS.found) :])
-    if failed:
-        # Without the traces of all of them, which are hundreds of lines; they are in `failed`.
-        raise BrokenPromises(subject, failed, of=len(CHECKS)) from None
+        tried, failed = len(CHECKS), await _failed(subject, CHECKS[first:])
+    if failed:  # a list: the traces of all of them are hundreds of lines
+        raise BrokenPromises(subject, failed, tried=tried, of=len(CHECKS))
 
 
 async def _failed(subject: Subject, checks: Sequence[Check]) -> dict[str, Exception]:

@@ -55,9 +55,10 @@ class Subject:
 class BrokenPromises(ContractError):
     """Several checks failed. The message has a line for each: the promise, and what was found instead."""
 
-    def __init__(self, subject: Subject, failed: Mapping[str, Exception], *, of: int) -> None:
+    def __init__(self, subject: Subject, failed: Mapping[str, Exception], *, tried: int, of: int) -> None:
         lines = "".join(f"\n- {name}: {_found(error)}" for name, error in failed.items())
-        super().__init__(f"{subject} breaks {len(failed)} of {of} promises:{lines}")
+        rest = f"; the other {of - tried} were not tried" if tried < of else ""
+        super().__init__(f"{subject} breaks {len(failed)} of {of} promises{rest}:{lines}")
         self.failed = failed
         """By the name of its check, each with its own traceback."""
 
