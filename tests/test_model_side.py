@@ -15,9 +15,17 @@ class OnlyAnswers:
     async def complete(self, request: Any) -> Any: ...
 
 
+class StreamsWrong(ScriptedProvider):
+    async def stream(self, request: Any) -> Any:  # type: ignore[override]
+        return []
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
+        ({"provider": OnlyAnswers}, r"OnlyAnswers is a class: give an instance, OnlyAnswers\(\)"),
+        ({"provider": StreamsWrong([])}, "StreamsWrong.stream must give an async iterator"),
+        ({"provider": ScriptedProvider([], name="")}, "ScriptedProvider.name must be a text"),
         ({"provider": OnlyAnswers()}, "OnlyAnswers is no provider: it lacks name, stream, models, close"),
         ({"provider": None}, "NoneType is no provider"),
         ({"provider": "gpt-5.4"}, "names no provider; write provider:model"),

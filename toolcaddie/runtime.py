@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
 import re
 import time
 import uuid
@@ -957,13 +958,22 @@ def _entry(wanted: Provider | str | Entry) -> Entry:
         found = provider_named(wanted)
     else:
         found = wanted if isinstance(wanted, Entry) else Entry(provider=wanted)
-    missing = [name for name in _PROVIDER if not hasattr(found.provider, name)]
-    if missing:
-        raise ConfigError(
-            f"{type(found.provider).__name__} is no provider: it lacks {', '.join(missing)}; see ports.Provider, or name one "
-            "as provider:model"
-        )
+    if wrong := _wrong_with(found.provider):
+        raise ConfigError(f"{wrong}; see ports.Provider, or name one as provider:model")
     return found
+
+
+def _wrong_with(provider: Any) -> str:
+    """Why this is no provider; empty: it has all that one needs."""
+    if isinstance(provider, type):
+        return f"{provider.__name__} is a class: give an instance, {provider.__name__}()"
+    kind = type(provider).__name__
+    missing = [name for name in _PROVIDER if not hasattr(provider, name)]
+    if missing:
+        return f"{kind} is no provider: it lacks {', '.join(missing)}"
+    if inspect.iscoroutinefunction(provider.stream):
+        return f"{kind}.stream must give an async iterator: `async def` with a `yield`, or a plain `def`"
+    return "" if isinstance(provider.name, str) and provider.name else f"{kind}.name must be a text"
 
 
 def _several(fallbacks: Sequence[Provider | str | Entry]) -> Sequence[Provider | str | Entry]:
