@@ -955,9 +955,8 @@ def _preset(chosen: str | Preset) -> Preset:
 def _entry(wanted: Provider | str | Entry) -> Entry:
     """Whom to ask. Raises `ConfigError` where that is no provider: said here, and not by the first request."""
     if isinstance(wanted, str):
-        found = provider_named(wanted)
-    else:
-        found = wanted if isinstance(wanted, Entry) else Entry(provider=wanted)
+        wanted = provider_named(wanted)
+    found = wanted if isinstance(wanted, Entry) else Entry(provider=wanted)
     if wrong := _wrong_with(found.provider):
         raise ConfigError(f"{wrong}; see ports.Provider, or name one as provider:model")
     return found
