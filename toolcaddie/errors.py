@@ -49,7 +49,12 @@ class BudgetError(ConfigError):
 
 
 class RequestError(ToolcaddieError):
-    """The request itself is wrong. `param` is the field at fault, if one is; `code` is stable."""
+    """The request itself is wrong. `param` is the field at fault, if one is; `code` is stable.
+
+    `attempts` as of `ProviderError`.
+    """
+
+    attempts: tuple[Any, ...] = ()
 
     def __init__(self, message: str, *, param: str | None = None, code: str = "invalid_request") -> None:
         super().__init__(message)
@@ -98,10 +103,12 @@ class ProviderError(ToolcaddieError):
 
     `status` is the HTTP status or None, `retry_after` seconds or None, `body` what the provider said, so that a gateway
     can hand it on unchanged. `acted`: tools of the run had run by then, so that sending the whole of it again runs them again.
+    `attempts`: every request that failed, as `message.Attempt`s, where a wrapper counted them; the rest is of the last.
     """
 
     retryable = False
     acted = False
+    attempts: tuple[Any, ...] = ()
 
     def __init__(
         self,

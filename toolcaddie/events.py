@@ -150,6 +150,8 @@ class RunFailed:
     error: str
     kind: str
     """The exception's class name."""
+    attempts: tuple[Attempt, ...] = ()
+    """Every request behind the error, where it was one of a provider."""
     state: RunState | None = None
 
 

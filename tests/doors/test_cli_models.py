@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,8 @@ def find_member(name: str) -> str:
 
 
 @pytest.fixture(autouse=True)
-def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def keys(toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind the fixture that takes away whatever is set."""
     for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TEST_KEY", "test-key")
@@ -116,6 +118,49 @@ def test_a_fallback_answers_where_the_model_fails_and_everybody_is_told(toolcadd
         ("anthropic", "answered"),
     ]
     assert "openai:gpt-test failed" in toolcaddie.ok("trail", "last")
+
+
+def test_where_everybody_fails_the_error_names_every_attempt(toolcaddie: CommandLine) -> None:
+    with ScriptedUpstream([refuse(500, "boom")] * 2) as first:
+        _settings(
+            toolcaddie,
+            f"model = 'gpt-test'\n[upstream]\nurl = '{first.base_url}'\nkey_env = 'TEST_KEY'\n"
+            "[[fallback]]\nmodel = 'ollama:qwen3:8b'\nurl = 'http://127.0.0.1:9/v1'\n",
+        )
+        plain, as_json = toolcaddie("run", "hello"), toolcaddie("run", "hello", "--json")
+    assert (plain.exit_code, plain.stdout) == (1, "")
+    assert "openai:gpt-test failed: boom (HTTP 500); ollama:qwen3:8b failed: cannot be reached at " in plain.stderr
+    assert "http://127.0.0.1:9: Connection refused (is it running?)" in plain.stderr
+    assert "ssl:" not in plain.stderr
+    told = json.loads(as_json.stderr)["error"]
+    assert told["kind"] == "ProviderUnavailableError"
+    assert [(one["provider"], one["outcome"]) for one in told["attempts"]] == [
+        ("openai", "failed"),
+        ("ollama", "failed"),
+    ]
+    assert "openai:gpt-test failed: boom (HTTP 500); ollama:qwen3:8b failed: " in toolcaddie.ok("trail", "last")
+    recorded = toolcaddie.json("trail", "last")["events"][-1]["data"]
+    assert [one["model"] for one in recorded["attempts"]] == ["gpt-test", "qwen3:8b"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (refuse(401), "the key in TEST_KEY was refused"),
+        (refuse(404, "no such model"), "no such model (HTTP 404: does that model exist there, and is the address"),
+        (
+            refuse(429, "slow down", headers={"retry-after": "75"}),
+            "(HTTP 429, retry after 75 s); the 75 s it asks for were not waited for",
+        ),
+    ],
+    ids=str,
+)
+def test_an_error_of_a_provider_says_what_to_do_next(fault: Any, told: str, toolcaddie: CommandLine) -> None:
+    with ScriptedUpstream([fault], api_key=None) as upstream:
+        at = ("--upstream", upstream.base_url, "--upstream-key-env", "TEST_KEY", "--model", "gpt-test")
+        done = toolcaddie("run", "hello", *at)
+    assert done.exit_code == 1
+    assert told in done.stderr
 
 
 def test_forced_use_shows_each_rung_that_was_climbed(toolcaddie: CommandLine) -> None:

@@ -11,7 +11,15 @@ import msgspec
 import pytest
 
 from toolcaddie.capabilities import CAPABILITIES, capabilities_from
-from toolcaddie.errors import ConfigError, ProviderError, ProviderProtocolError, ProviderRejectedError, RequestError
+from toolcaddie.errors import (
+    ConfigError,
+    ProviderError,
+    ProviderProtocolError,
+    ProviderRateLimitError,
+    ProviderRejectedError,
+    ProviderUnavailableError,
+    RequestError,
+)
 from toolcaddie.message import Force, Message, ModelReply, ModelRequest, Usage
 from toolcaddie.providers.fallback import Fallback
 from toolcaddie.providers.openai_chat import OpenAIChat
@@ -64,6 +72,46 @@ async def asked(provider: Any, stream: bool, request: ModelRequest = HELLO) -> M
     items = [item async for item in provider.stream(request)]
     assert isinstance(items[-1], ModelReply)
     return items[-1]
+
+
+@both_ways
+async def test_where_all_fail_the_error_of_the_last_names_every_attempt(stream: bool) -> None:
+    last = refuse(429, "slow down", headers={"retry-after": "7"})
+    async with chained([refuse(500, "boom")], [refuse(400, "no")], [last]) as (provider, _):
+        with pytest.raises(ProviderRateLimitError) as raised:
+            await asked(provider, stream)
+    error = raised.value
+    assert str(error) == (
+        "one:gpt-test failed: boom (HTTP 500); two:m-two failed: no (HTTP 400); "
+        "three:m-three failed: slow down (HTTP 429, retry after 7 s)"
+    )
+    assert (error.status, error.retry_after, b"slow down" in error.body) == (429, 7.0, True)
+    assert [(attempt.provider, attempt.outcome) for attempt in error.attempts] == [
+        ("one", "failed"),
+        ("two", "failed"),
+        ("three", "failed"),
+    ]
+
+
+async def test_tries_below_a_fallback_are_counted_too() -> None:
+    async def at_once(_: float) -> None: ...
+
+    async with chained([refuse(500, "boom")] * 3) as (one, _), chained([refuse(400, "no")]) as (two, _):
+        provider = Fallback([Entry(provider=Retry(one, sleep=at_once)), Entry(provider=two, model="m-two")])
+        with pytest.raises(ProviderRejectedError) as raised:
+            await provider.complete(HELLO)
+    told = "one:gpt-test failed 3 times: boom (HTTP 500); one:m-two failed: no (HTTP 400)"
+    assert (str(raised.value), len(raised.value.attempts)) == (told, 4)
+
+
+async def test_the_error_of_one_attempt_is_worded_as_it_was() -> None:
+    once = ProviderUnavailableError("closed for today")
+    provider = Fallback([Entry(provider=ScriptedProvider([once, once]))])
+    for _ in range(2):
+        with pytest.raises(ProviderUnavailableError, match=r"^closed for today$") as raised:
+            await provider.complete(HELLO)
+        assert len(raised.value.attempts) == 1
+    assert once.attempts == ()
 
 
 @both_ways

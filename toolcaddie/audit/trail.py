@@ -262,7 +262,8 @@ def _run_finished(event: RunFinished) -> Data:
 
 def _run_failed(event: RunFailed) -> Data:
     counters = {} if event.state is None else _state(event.state)
-    return {"status": "failed", "error": _text(event.error), "kind": event.kind, **counters}
+    tried = {"attempts": [_attempt(one) for one in event.attempts[:_ATTEMPTS]]} if event.attempts else {}
+    return {"status": "failed", "error": _text(event.error), "kind": event.kind, **tried, **counters}
 
 
 _DATA: Mapping[type, Callable[[Any], Data]] = {

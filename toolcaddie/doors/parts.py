@@ -17,7 +17,7 @@ from toolcaddie.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.catalog import Catalog
 from toolcaddie.doors.asked import OPENAI, PRACTICE, asked_of, served_by
 from toolcaddie.doors.unasked import Unasked
-from toolcaddie.errors import ConfigError
+from toolcaddie.errors import ConfigError, ProviderAuthError
 from toolcaddie.functions import FunctionSource
 from toolcaddie.model_side import KEYS, provider_named
 from toolcaddie.plugins import EMBEDDERS, PROVIDERS, RANKERS, discover, load, load_catalog
@@ -31,6 +31,7 @@ from toolcaddie.ports import (
     RemoteEmbedder,
     ToolSource,
 )
+from toolcaddie.providers.named import split_model
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.runtime import Bot, Runtime
 from toolcaddie.selection.classifier import ModelClassifier
@@ -112,6 +113,23 @@ def key_variable(settings: Settings) -> str | None:
         return settings.upstream.key_env
     name, _ = asked_of(settings)
     return KEYS.get(name) or getattr(load(PROVIDERS, name), "key_env", None)
+
+
+def key_advice(error: ProviderAuthError, settings: Settings) -> str:
+    """What to do where a provider refuses its key: the variable it was taken from, if we know it."""
+    own = asked_of(settings)[0]
+    who = error.attempts[-1].provider if error.attempts else own
+    variable = key_variable(settings) if who == own else _variable_of_fallback(settings, who)
+    if variable is None:
+        return f"the key of {who} was refused"
+    if not os.environ.get(variable):
+        return f"no key was sent: put it into {variable}, or name another variable with --upstream-key-env"
+    return f"the key in {variable} was refused; correct it, or name another variable with --upstream-key-env"
+
+
+def _variable_of_fallback(settings: Settings, name: str) -> str | None:
+    named = (each.key_env for each in settings.fallback if split_model(each.model, (name,))[0] is not None)
+    return next((variable for variable in named if variable), None) or KEYS.get(name)
 
 
 def key_of(settings: Settings) -> str | None:

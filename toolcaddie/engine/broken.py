@@ -7,7 +7,9 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from toolcaddie.engine.executor import Emit
+from toolcaddie.errors import ProviderError, RequestError, ToolNotCalledError
 from toolcaddie.events import RunFailed
+from toolcaddie.message import Attempt
 
 
 @contextlib.asynccontextmanager
@@ -16,13 +18,21 @@ async def end_recorded(run_id: str, emit: Emit) -> AsyncIterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        await _failed(run_id, "the caller went away", "CancelledError", emit)
+        await _recorded(RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError"), emit)
         raise
     except Exception as error:
-        await _failed(run_id, str(error), type(error).__name__, emit)
+        await _recorded(
+            RunFailed(run_id=run_id, error=str(error), kind=type(error).__name__, attempts=_attempts(error)), emit
+        )
         raise
 
 
-async def _failed(run_id: str, error: str, kind: str, emit: Emit) -> None:
+def _attempts(error: Exception) -> tuple[Attempt, ...]:
+    """Of our own errors: a stranger's may call anything so."""
+    told = error.attempts if isinstance(error, ProviderError | RequestError | ToolNotCalledError) else ()
+    return tuple(told)
+
+
+async def _recorded(event: RunFailed, emit: Emit) -> None:
     with contextlib.suppress(Exception):  # the run has failed already; the first error is the one to tell
-        await emit(RunFailed(run_id=run_id, error=error, kind=kind))
+        await emit(event)

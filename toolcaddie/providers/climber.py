@@ -74,7 +74,8 @@ class Climber:
                         record.given = True
                         yield item
             except (ProviderError, RequestError) as error:
-                record.attempts.append(of_failure(self.entry, error, self.clock() - started, how=rung))
+                behind = of_failure(self.entry, error, self.clock() - started)
+                record.attempts += [replace(attempt, how=rung) for attempt in behind]
                 if record.given or not _is_the_rungs_fault(rung, error):
                     raise
                 self.ladder.refused(rung, str(error))

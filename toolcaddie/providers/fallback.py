@@ -13,6 +13,7 @@ from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.wrapping import (
     Entry,
     closing,
+    failed,
     first_request,
     of_answer,
     of_failure,
@@ -39,7 +40,8 @@ class Fallback:
 
     The request's model and headers are for the first entry; the others are asked for their own model, with the parameters
     that mean the same to everybody, and never see the headers. `provider` and `model` of the reply say who answered.
-    Raises the error of the last that was asked, and `RequestError` where nobody can call tools.
+    Raises the error of the last that was asked, which names and has every attempt, and `RequestError` where nobody can call
+    tools.
     """
 
     def __init__(
@@ -64,9 +66,9 @@ class Fallback:
             try:
                 reply = await entry.provider.complete(theirs)
             except (ProviderError, RequestError) as error:
-                tried.append(of_failure(entry, error, self._clock() - started))
+                tried += of_failure(entry, error, self._clock() - started)
                 if position == len(asked) or _is_the_callers(error, request):
-                    raise
+                    raise failed(error, tried) from error
                 self._leads_on(entry, error)
             else:
                 return self._finished(entry, reply, tried, started)
@@ -84,9 +86,9 @@ class Fallback:
                         yield self._finished(entry, item, tried, started) if isinstance(item, ModelReply) else item
                 return
             except (ProviderError, RequestError) as error:
-                tried.append(of_failure(entry, error, self._clock() - started))
+                tried += of_failure(entry, error, self._clock() - started)
                 if shown or position == len(asked) or _is_the_callers(error, request):
-                    raise
+                    raise failed(error, tried) from error
                 self._leads_on(entry, error)
         raise self._nobody()
 

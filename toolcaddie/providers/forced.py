@@ -19,7 +19,16 @@ from toolcaddie.ports import Provider
 from toolcaddie.providers.climber import Climber, Record, nameable
 from toolcaddie.providers.ladder import Begin, Ladder, quiet_params, thinks
 from toolcaddie.providers.observed import Observed
-from toolcaddie.providers.wrapping import Entry, closing, first_request, other_request, told, with_attempts
+from toolcaddie.providers.wrapping import (
+    Entry,
+    attempts_text,
+    closing,
+    failed,
+    first_request,
+    other_request,
+    told,
+    with_attempts,
+)
 from toolcaddie.tool_types import JsonObject
 
 log = Logger(__name__)
@@ -115,7 +124,8 @@ class Forced:
         self, request: ModelRequest, force: Force, *, live: bool
     ) -> AsyncIterator[ModelDelta | ModelReply]:
         """The answer that counts, or what stands in for one; its pieces before it."""
-        record, failure = Record(), None
+        record = Record()
+        failure: ProviderError | RequestError | None = None
         for climber in self._climbers(request, force, live):
             if climber.is_fallback:
                 log.info("fallback_asked", provider=climber.entry.provider.name, model=climber.entry.model)
@@ -125,8 +135,8 @@ class Forced:
                         yield item
             except (ProviderError, RequestError) as error:
                 if record.given:
-                    raise
-                failure = error
+                    raise failed(error, record.attempts) from error
+                failure = failed(error, record.attempts)
                 log.warning("forced_provider_failed", provider=climber.entry.provider.name, error=told(error))
             if record.given:
                 return
@@ -171,7 +181,9 @@ class Forced:
             clock=self._clock,
         )
 
-    def _given_up(self, record: Record, failure: Exception | None) -> Iterator[ModelDelta | ModelReply]:
+    def _given_up(
+        self, record: Record, failure: ProviderError | RequestError | None
+    ) -> Iterator[ModelDelta | ModelReply]:
         if record.words is None:
             assert failure is not None, "an attempt gives words or fails"
             raise failure
@@ -179,7 +191,9 @@ class Forced:
         log.warning("attempts_exhausted", provider=self.name, attempts=tried, then=self._on_not_called)
         if self._on_not_called == "error":
             attempts = tuple(record.attempts)
-            raise ToolNotCalledError(f"no tool was called in {tried} attempts", attempts=attempts) from failure
+            broke = [attempt for attempt in record.attempts if attempt.outcome == "failed"]
+            also = f"; {attempts_text(broke)}" if broke else ""
+            raise ToolNotCalledError(f"no tool was called in {tried} attempts{also}", attempts=attempts) from failure
         if self._on_not_called == "warn":
             log.warning("answered_without_tool", provider=record.words.provider or self.name, attempts=tried)
         yield from record.held

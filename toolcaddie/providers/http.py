@@ -7,7 +7,9 @@ may be, and that no error ever carries the key.
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -214,7 +216,7 @@ class HttpServer:
             raise ProviderRejectedError(f"{self.name}: {error}") from error
         except aiohttp.ClientConnectionError as error:
             raise ProviderUnavailableError(
-                f"{self.name} cannot be reached at {self._base.origin()}: {error}"
+                f"{self.name} cannot be reached at {self._base.origin()}: {_why(error)}"
             ) from error
         except aiohttp.ClientError as error:
             raise ProviderProtocolError(
@@ -257,11 +259,11 @@ class HttpServer:
             )
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
-        body = await _beginning(response)
+        body, wait = await _beginning(response), _retry_after(response.headers)
         return kind_of(response.status)(
-            f"{self.name}: {error_message(body)} (HTTP {response.status})",
+            f"{self.name}: {error_message(body)} {_meaning(response.status, wait)}",
             status=response.status,
-            retry_after=_retry_after(response.headers),
+            retry_after=wait,
             body=body,
         )
 
@@ -345,6 +347,24 @@ def error_message(body: bytes) -> str:
     if isinstance(error, dict):
         error = error.get("message") or error.get("detail") or error
     return error if isinstance(error, str) else _quoted(body)
+
+
+def _meaning(status: int, wait: float | None) -> str:
+    """The status, and what it may mean that the answer does not say."""
+    if status == 404:
+        return "(HTTP 404: does that model exist there, and is the address the API's own?)"
+    asks = f", retry after {wait:g} s" if wait is not None else ""
+    return f"(HTTP {status}{asks})"
+
+
+def _why(error: aiohttp.ClientConnectionError) -> str:
+    """Why there is no connection, in the system's words; the library's speak of TLS where there is none."""
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return f"its name is not known ({error.os_error.strerror})"
+    if not isinstance(error, aiohttp.ClientConnectorError) or isinstance(error, aiohttp.ClientSSLError):
+        return str(error)
+    said = os.strerror(error.os_error.errno) if error.os_error.errno else str(error.os_error)
+    return f"{said} (is it running?)" if error.os_error.errno == errno.ECONNREFUSED else said
 
 
 def _quoted(body: bytes) -> str:

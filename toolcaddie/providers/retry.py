@@ -6,12 +6,13 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import count
 
 from toolcaddie.errors import ConfigError, ProviderError
 from toolcaddie.logger import Logger
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.ports import Provider
-from toolcaddie.providers.wrapping import Entry, closing, of_answer, of_failure, told, with_attempts
+from toolcaddie.providers.wrapping import Entry, closing, failed, of_answer, of_failure, told, with_attempts
 from toolcaddie.tool_types import JsonObject
 
 log = Logger(__name__)
@@ -25,7 +26,7 @@ class Retry:
     Only errors with `retryable` are tried again, and never once a piece of a stream was shown. The wait doubles from
     `first_wait` to `longest_wait` seconds, with up to 30 % more at random so that many who failed together do not come back
     together; a provider that names a time is given it, and one that names more than `longest_wait` is not waited for: its
-    error is raised. Cancelling ends a wait at once. `attempts` of the reply has every try.
+    error is raised. Cancelling ends a wait at once. `attempts` of the reply has every try, and so has that of the error.
     """
 
     def __init__(
@@ -52,22 +53,23 @@ class Retry:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         entry, tried = Entry(provider=self._provider, model=request.model), list[Attempt]()
-        while True:
+        for number in count(1):
             started = self._clock()
             try:
                 reply = await self._provider.complete(request)
             except ProviderError as error:
-                tried.append(of_failure(entry, error, self._clock() - started))
-                wait = self._wait(error, len(tried))
+                tried += of_failure(entry, error, self._clock() - started)
+                wait = self._wait(error, number)
                 if wait is None:
-                    raise
-                await self._pause(error, wait, len(tried))
+                    raise failed(error, tried) from error
+                await self._pause(error, wait, number)
             else:
                 return self._finished(entry, reply, tried, started)
+        raise AssertionError("the last try gives an answer or an error")
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
         entry, tried, shown = Entry(provider=self._provider, model=request.model), list[Attempt](), False
-        while True:
+        for number in count(1):
             started = self._clock()
             try:
                 async with closing(self._provider.stream(request)) as items:
@@ -76,11 +78,11 @@ class Retry:
                         yield self._finished(entry, item, tried, started) if isinstance(item, ModelReply) else item
                 return
             except ProviderError as error:
-                tried.append(of_failure(entry, error, self._clock() - started))
-                wait = None if shown else self._wait(error, len(tried))
+                tried += of_failure(entry, error, self._clock() - started)
+                wait = None if shown else self._wait(error, number)
                 if wait is None:
-                    raise
-                await self._pause(error, wait, len(tried))
+                    raise failed(error, tried) from error
+                await self._pause(error, wait, number)
 
     async def models(self) -> Sequence[JsonObject]:
         return await self._provider.models()

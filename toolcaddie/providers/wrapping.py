@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from itertools import groupby
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from toolcaddie.capabilities import Capabilities
+from toolcaddie.errors import ProviderError, RequestError
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
 from toolcaddie.tool_types import JsonObject
 
 Outcome = Literal["answered", "not_called", "failed"]
+Failure = TypeVar("Failure", bound=ProviderError | RequestError)
+"""What a provider raises that somebody else may be asked after."""
 
 _MOST_TOOLS = 128
 """Held-back definitions that are sent openly, at most this many in all, to a model that knows no other way and no limit."""
@@ -128,15 +132,52 @@ def of_answer(entry: Entry, reply: ModelReply, seconds: float) -> tuple[Attempt,
     )
 
 
-def of_failure(entry: Entry, error: BaseException, seconds: float, *, how: str = "plain") -> Attempt:
-    return Attempt(
-        provider=entry.provider.name,
-        model=entry.model,
-        how=how,
-        outcome="failed",
-        detail=told(error),
-        seconds=seconds,
+def of_failure(entry: Entry, error: BaseException, seconds: float) -> tuple[Attempt, ...]:
+    """The attempts behind an error: those that a wrapper below wrote down, or this one."""
+    below: tuple[Attempt, ...] = getattr(error, "attempts", ())
+    return below or (
+        Attempt(
+            provider=entry.provider.name,
+            model=entry.model,
+            outcome="failed",
+            detail=_without_name(told(error), entry.provider.name),
+            seconds=seconds,
+        ),
     )
+
+
+def _without_name(text: str, name: str) -> str:
+    """Errors begin with the provider's name, which an attempt has already."""
+    return text.removeprefix(name).removeprefix(":").lstrip() if text.startswith((f"{name}:", f"{name} ")) else text
+
+
+def failed(error: Failure, attempts: Sequence[Attempt]) -> Failure:
+    """`error`, the last of several, as an error of the same class that names every attempt. A copy: a provider may raise the
+    same one twice, and is not to find in it what somebody made of it."""
+    kind = type(error)
+    whole = kind.__new__(kind)  # not its own __init__, which may want anything
+    whole.__dict__.update(error.__dict__)
+    whole.args = (attempts_text(attempts),) if len(attempts) > 1 else error.args
+    whole.attempts = tuple(attempts)
+    return whole
+
+
+_SAID = {"answered": "answered", "not_called": "called no tool", "failed": "failed"}
+
+
+def attempts_text(attempts: Sequence[Attempt]) -> str:
+    """`openai:gpt-test failed 3 times: boom (HTTP 500); ollama:qwen3 failed: cannot be reached ...`."""
+    lines = []
+    for (label, outcome, detail), equal in groupby(attempts, key=_alike):
+        number = len(list(equal))
+        times = f" {number} times" if number > 1 else ""
+        lines.append(f"{label} {_SAID[outcome]}{times}" + (f": {detail}" if detail else ""))
+    return "; ".join(lines)
+
+
+def _alike(attempt: Attempt) -> tuple[str, str, str]:
+    label = f"{attempt.provider}:{attempt.model}".rstrip(":")
+    return label, attempt.outcome, attempt.detail if attempt.outcome == "failed" else ""
 
 
 def with_attempts(reply: ModelReply, attempts: Sequence[Attempt], *, provider: str = "") -> ModelReply:

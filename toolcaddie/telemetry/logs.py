@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +27,7 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
+from toolcaddie.message import Attempt
 from toolcaddie.run import RunState
 from toolcaddie.tool_types import ToolCall
 
@@ -217,7 +218,7 @@ class StructlogSink:
             cached_tokens=event.usage.cached_tokens,
             ms=_ms(event.seconds),
             **({"provider": event.provider} if event.provider else {}),
-            **({"attempts": [f"{one.how} {one.outcome}" for one in event.attempts]} if event.attempts else {}),
+            **_attempts(event.attempts),
         )
 
     def _meta(self, event: MetaCalled) -> None:
@@ -270,7 +271,14 @@ class StructlogSink:
 
     def _failed(self, event: RunFailed) -> None:
         counters = {} if event.state is None else _counters(event.state)
-        self._log.warning("run_failed", run=event.run_id, kind=event.kind, error=_shown(event.error), **counters)
+        tried = _attempts(event.attempts)
+        self._log.warning(
+            "run_failed", run=event.run_id, kind=event.kind, error=_shown(event.error), **tried, **counters
+        )
+
+
+def _attempts(attempts: Sequence[Attempt]) -> dict[str, Any]:
+    return {"attempts": [f"{one.how} {one.outcome}" for one in attempts]} if attempts else {}
 
 
 def _counters(state: RunState) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Usage
+from toolcaddie.message import Attempt, Usage
 from toolcaddie.meta import REQUEST_MORE_TOOLS
 from toolcaddie.run import RunState
 from toolcaddie.telemetry.bounded import Labels, Remembered
@@ -54,7 +54,7 @@ class PrometheusSink:
             LimitReached: self._limit,
             RunPaused: lambda event: self._ended(event.run_id, "pending", event.state),
             RunFinished: lambda event: self._ended(event.run_id, event.result.status, event.result.state),
-            RunFailed: lambda event: self._ended(event.run_id, "failed", event.state),
+            RunFailed: self._failed,
         }
 
         def counter(name: str, help_text: str, *labels: str) -> Counter:
@@ -69,7 +69,11 @@ class PrometheusSink:
         self.turns = histogram("run_turns", "Tools executed in a run.", _COUNTS)
         self.model_calls = counter("model_calls", "Answers of models.", "provider", "model")
         self.model_attempts = counter(
-            "model_attempts", "Requests behind answers that took several.", "provider", "how", "outcome"
+            "model_attempts",
+            "Requests behind answers that took several, and behind failures.",
+            "provider",
+            "how",
+            "outcome",
         )
         self.model_seconds = histogram("model_seconds", "Duration of a model call.", _SECONDS, "model")
         self.tool_calls = counter("tool_calls", "Calls of tools.", "tool", "outcome")
@@ -131,11 +135,18 @@ class PrometheusSink:
         numbers = self._runs.get(event.run_id)
         model = self._models.of(event.model)
         provider = self._providers.of(event.provider or (numbers.provider if numbers else ""))
-        for attempt in event.attempts:
-            self.model_attempts.labels(self._providers.of(attempt.provider), attempt.how, attempt.outcome).inc()
+        self._tried(event.attempts)
         self.model_calls.labels(provider, model).inc()
         self.model_seconds.labels(model).observe(event.seconds)
         self._used(event.usage)
+
+    def _tried(self, attempts: Sequence[Attempt]) -> None:
+        for attempt in attempts:
+            self.model_attempts.labels(self._providers.of(attempt.provider), attempt.how, attempt.outcome).inc()
+
+    def _failed(self, event: RunFailed) -> None:
+        self._tried(event.attempts)
+        self._ended(event.run_id, "failed", event.state)
 
     def _used(self, usage: Usage) -> None:
         self.tokens.labels("input").inc(usage.input_tokens)

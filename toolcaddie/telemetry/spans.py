@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,7 @@ from toolcaddie.events import (
     RunStarted,
     ToolsSelected,
 )
+from toolcaddie.message import Attempt
 from toolcaddie.telemetry.bounded import Remembered
 
 # The names of OpenTelemetry's conventions for generative AI, kept here: the package that has them calls them incubating
@@ -125,9 +126,7 @@ class OpenTelemetrySink:
         )
         if event.provider:
             span.set_attribute(GEN_AI_PROVIDER, event.provider)
-        for attempt in event.attempts:
-            told = {GEN_AI_PROVIDER: attempt.provider, ATTEMPT_HOW: attempt.how, ATTEMPT_OUTCOME: attempt.outcome}
-            span.add_event("attempt", told)
+        _add_attempts(span, event.attempts)
         span.end()
         run.asked = None
 
@@ -188,6 +187,7 @@ class OpenTelemetrySink:
             return
         if run.asked is not None:  # the model was asked and never answered
             span = self._model_span(run)
+            _add_attempts(span, event.attempts)
             _mark_failed(span, event.kind)
             span.end()
         _mark_failed(run.span, event.kind)
@@ -229,6 +229,12 @@ class _RunSpan:
 
     def __post_init__(self) -> None:
         self.context = trace.set_span_in_context(self.span)
+
+
+def _add_attempts(span: Span, attempts: Sequence[Attempt]) -> None:
+    for attempt in attempts:
+        told = {GEN_AI_PROVIDER: attempt.provider, ATTEMPT_HOW: attempt.how, ATTEMPT_OUTCOME: attempt.outcome}
+        span.add_event("attempt", told)
 
 
 def _mark_failed(span: Span, kind: str) -> None:

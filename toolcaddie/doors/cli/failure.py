@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from toolcaddie.errors import ConfigError, ProviderAuthError, RequestError, ToolcaddieError
+from toolcaddie.errors import (
+    ConfigError,
+    ProviderError,
+    ProviderRateLimitError,
+    RequestError,
+    ToolcaddieError,
+    ToolNotCalledError,
+)
+from toolcaddie.message import Attempt
 
 FAILED, WRONG_USE = 1, 2
 
@@ -21,6 +30,8 @@ class Failure:
     """The exception's class name; stable, for scripts."""
     message: str
     exit_code: int
+    attempts: tuple[Attempt, ...] = ()
+    """Every request to a model behind it, where there were several."""
 
 
 class CommandFailed(click.ClickException):
@@ -37,19 +48,37 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
     if isinstance(error, click.ClickException):
         return Failure(kind=kind, message=error.format_message(), exit_code=error.exit_code)
     code = WRONG_USE if isinstance(error, ConfigError | RequestError) else FAILED
-    said = [str(error), *getattr(error, "__notes__", ())]
-    if isinstance(error, ProviderAuthError):
-        said.append("set the provider's variable (OPENAI_API_KEY, ...), or name another with --upstream-key-env")
-    return Failure(kind=kind, message="; ".join(said), exit_code=code)
+    said = [str(error)]
+    if isinstance(error, ProviderRateLimitError) and error.retry_after is not None:
+        said.append(
+            f"the {error.retry_after:g} s it asks for were not waited for; try again then, or name a [[fallback]]"
+        )
+    said += getattr(error, "__notes__", ())
+    tried = error.attempts if isinstance(error, ProviderError | ToolNotCalledError) else ()
+    return Failure(kind=kind, message="; ".join(said), exit_code=code, attempts=tuple(tried))
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:
     """On stderr in both forms, so that stdout holds results and nothing else."""
     if as_json:
-        error = {"kind": failure.kind, "message": failure.message}
+        error: dict[str, Any] = {"kind": failure.kind, "message": failure.message}
+        if failure.attempts:
+            error["attempts"] = [attempt_json(attempt) for attempt in failure.attempts]
         click.echo(json.dumps({"error": error}, ensure_ascii=False), err=True)
     else:
         click.echo(click.style("error: ", fg="red", bold=True) + failure.message, err=True)
+
+
+def attempt_json(attempt: Attempt) -> dict[str, Any]:
+    """One request on the way to an answer or an error."""
+    return {
+        "provider": attempt.provider,
+        "model": attempt.model,
+        "how": attempt.how,
+        "outcome": attempt.outcome,
+        "detail": attempt.detail,
+        "seconds": round(attempt.seconds, 6),
+    }
 
 
 def _usage_message(error: click.UsageError) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from toolcaddie.doors.assemble import Assembled, assembled
-from toolcaddie.doors.cli.failure import CommandFailed
+from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Seen, Steps, call_json
-from toolcaddie.errors import ToolcaddieError
+from toolcaddie.doors.parts import key_advice
+from toolcaddie.errors import ProviderAuthError, ToolcaddieError
 from toolcaddie.message import Message
 from toolcaddie.run import RunRequest, RunResult
 from toolcaddie.settings import Settings
@@ -66,6 +67,8 @@ async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResu
         async for event in parts.runtime.stream(request):
             steps.show(event)
     except ToolcaddieError as error:
+        if isinstance(error, ProviderAuthError):
+            error.add_note(key_advice(error, parts.settings))
         if steps.seen.run_id:
             error.add_note(f"`toolcaddie trail {steps.seen.run_id}` shows how far it came")
         raise
@@ -97,17 +100,7 @@ def run_json(result: RunResult, seen: Seen) -> dict[str, Any]:
             "written_tokens": usage.written_tokens,
             "reasoning_tokens": usage.reasoning_tokens,
         },
-        "attempts": [
-            {
-                "provider": attempt.provider,
-                "model": attempt.model,
-                "how": attempt.how,
-                "outcome": attempt.outcome,
-                "detail": attempt.detail,
-                "seconds": round(attempt.seconds, 6),
-            }
-            for attempt in seen.attempts
-        ],
+        "attempts": [attempt_json(attempt) for attempt in seen.attempts],
         "selection": {
             "categories": selection.categories if selection else (),
             "counts": {

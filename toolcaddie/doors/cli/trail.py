@@ -133,12 +133,15 @@ def _asked(data: Data) -> str:
 def _answered(data: Data) -> str:
     calls = ", ".join(call["name"] for call in data["calls"])
     said = f"calls {calls}" if calls else str(data["text"])
-    tried = "; ".join(
-        attempt_text(one["provider"], one["model"], one["how"], one["outcome"], one["detail"])
-        for one in data.get("attempts", ())
-    )
+    tried = _tried(data.get("attempts", ()))
     by = tried or (f"{data['provider']}:{data['model']} answered" if data.get("provider") else "")
     return f"{by}: {said}" if by else said
+
+
+def _tried(attempts: Sequence[Data]) -> str:
+    return "; ".join(
+        attempt_text(one["provider"], one["model"], one["how"], one["outcome"], one["detail"]) for one in attempts
+    )
 
 
 def _meta(data: Data) -> str:
@@ -174,7 +177,8 @@ def _finished(data: Data) -> str:
 
 
 def _failed(data: Data) -> str:
-    return f"{data['kind']}: {data['error']}"
+    attempts = data.get("attempts", ())
+    return f"{data['kind']}: {_tried(attempts) if len(attempts) > 1 else data['error']}"
 
 
 _SENTENCES: Mapping[str, Callable[[Data], str]] = {

@@ -71,9 +71,7 @@ def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
         case ProviderRateLimitError():
             return _rate_limited(error)
         case ProviderUnavailableError() if error.status is None:
-            return problem(
-                504 if "time" in str(error) else 502, str(error), kind="upstream_error", code="upstream_down"
-            )
+            return problem(504 if _too_slow(error) else 502, str(error), kind="upstream_error", code="upstream_down")
         case ProviderUnavailableError():
             return problem(error.status or 502, str(error), kind="upstream_error", code="upstream_failed")
         case ProviderError():
@@ -88,6 +86,11 @@ def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
             return problem(422, str(error), kind="run_failed", code=f"{error.limit}_exceeded", headers=_NO_RETRY)
         case _:
             return problem(422, str(error), kind="run_failed", code="run_failed", headers=_NO_RETRY)
+
+
+def _too_slow(error: ProviderError) -> bool:
+    """Of several attempts the last counts: the error is its."""
+    return "time" in (error.attempts[-1].detail if error.attempts else str(error))
 
 
 def error_event(body: bytes) -> bytes:
