@@ -244,6 +244,9 @@ class RunRequest:
     categories: Sequence[str] | None = None
     """Take these categories instead of matching the message."""
     disabled_tools: Sequence[str] = ()
+    tags: Sequence[str] | None = None
+    """Only tools that carry one of these (`collab_safe`) are there at all; None: whatever they carry. What the prompt says of
+    tools is the caller's, and has no part in this."""
     injected: Mapping[str, Any] = field(default_factory=dict)
     """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
     run_id: str | None = None

@@ -339,6 +339,9 @@ class Runtime:
         hidden = {*request.disabled_tools, *(bot.disabled_tools if bot else ())}
         if hidden:
             masks.append(np.array([tool.name not in hidden for tool in catalog.tools], dtype=np.bool_))
+        if request.tags is not None:
+            wanted = frozenset(request.tags)
+            masks.append(np.array([not wanted.isdisjoint(tool.tags) for tool in catalog.tools], dtype=np.bool_))
         if bot and bot.categories is not None:
             enabled = set(bot.categories)
             masks.append(np.array([tool.category in enabled for tool in catalog.tools], dtype=np.bool_))
