@@ -101,21 +101,21 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("[budget]\npolicy = 'best'", 'write "proportional", "fair", "ranked"'),
         (
             "[[fallback]]\nmodel='a:b'\n\n[[fallback]]\nmodle='c:d'",
-            "toolcaddie.toml:5: unknown key 'fallback.1.modle'; did",
+            "toolcaddie.toml:5: unknown key 'fallback.2.modle'; did",
         ),
         (
             "[[fallback]]\nmodel='a:b'\n[[fallback]]\nmodel='a:b'\nurl='x'",
-            "toolcaddie.toml:5: fallback.1.url: Expected",
+            "toolcaddie.toml:5: fallback.2.url: Expected",
         ),
-        ("[[fallback]]\nmodel='a:b'\n[[fallback]]\nurl='http://x'", "toolcaddie.toml:3: fallback.1: Object missing"),
-        ("[[fallback]]\nmodel=''", "toolcaddie.toml:2: fallback.0.model: Expected `str` of length >= 1"),
+        ("[[fallback]]\nmodel='a:b'\n[[fallback]]\nurl='http://x'", "toolcaddie.toml:3: fallback.2: Object missing"),
+        ("[[fallback]]\nmodel=''", "toolcaddie.toml:2: fallback.1.model: Expected `str` of length >= 1"),
         (
             "[fallback]\nmodel='a:b'",
             "toolcaddie.toml:1: fallback: Expected `array`, got `object`; write tables under a head",
         ),
         (
             "fallback = ['openai:x']",
-            "toolcaddie.toml:1: fallback.0: Expected `object`, got `str`; write a table with model,",
+            "toolcaddie.toml:1: fallback.1: Expected `object`, got `str`; write a table with model,",
         ),
         (
             "[upstream]\nattempts = 0",
@@ -123,13 +123,13 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ),
         (
             "[[capabilities]]\npattern='x'\nmsk='y'",
-            "toolcaddie.toml:3: unknown key 'capabilities.0.msk'; did you mean 'mask'",
+            "toolcaddie.toml:3: unknown key 'capabilities.1.msk'; did you mean 'mask'",
         ),
         (
             "[[capabilities]]\npattern='x'\n[[capabilities]]\npattern='y'\n[capabilities.prices]\ninput=1\noutput='2'",
-            "toolcaddie.toml:7: capabilities.1.prices.output: Expected `float`, got `str`; write a number from 0",
+            "toolcaddie.toml:7: capabilities.2.prices.output: Expected `float`, got `str`; write a number from 0",
         ),
-        ("[[capabilities]]\ntool_cap=1", "toolcaddie.toml:1: capabilities.0: Object missing required field `pattern`"),
+        ("[[capabilities]]\ntool_cap=1", "toolcaddie.toml:1: capabilities.1: Object missing required field `pattern`"),
         (
             "[[capabilities]]\npattern='x'\nmask='m'",
             "mask: Invalid enum value 'm'; write \"",
@@ -155,6 +155,26 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         (
             "[tool_config.fallbackProvider]\nprovider = 'openai'\nmodel = 'm'\napiKey = 'sk-secret'",
             "toolcaddie.toml:4: tool_config.fallbackProvider.apiKey: a key never stands in this file",
+        ),
+        (
+            "[[fallback]]\nmodel = 'ollama:m'\n[[fallback]]\nmodel = 'olama:m'",
+            "toolcaddie.toml:4: fallback.2.model: no provider 'olama'; did you mean 'ollama'?",
+        ),
+        (
+            "[[fallback]]\nmodel = 'pro'",
+            "toolcaddie.toml:2: fallback.1.model: 'pro' names no provider; write provider:model;",
+        ),
+        (
+            "[tool_config.fallback_provider]\nprovider = 'antropic'\nmodel = 'm'",
+            "toolcaddie.toml:2: tool_config.fallback_provider.provider: no provider 'antropic'; did you mean 'anthropic'?",
+        ),
+        (
+            "[upstream]\nprovider = 'olama'",
+            "toolcaddie.toml:2: upstream.provider: no provider 'olama'; did you mean 'ollama'?",
+        ),
+        (
+            "[upstream]\nmodel = 'm'",
+            "unknown key 'upstream.model'; write it at the top of the file, above the first [table]",
         ),
         ("tool_config = 3", "toolcaddie.toml:1: tool_config: Expected `object | null`, got `int`; write a table"),
         ("x = [", "toolcaddie.toml is not valid TOML"),
@@ -254,6 +274,32 @@ def test_an_error_does_not_show_the_key_that_was_written_into_the_file(folder: P
     given = "[tool_config.fallback_provider]\nprovider = 'openai'\nmodel = 'm'\napi_key = 'sk-secret'"
     assert "sk-secret" not in complaint(folder, given)
     assert "sk-secret" not in complaint(folder, given.replace("'sk-secret'", "['sk-secret']"))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "sk-0123456789",
+        "sk_live_0123",
+        "gsk_aBcDeFgHiJkLmNoPqRsTuV01",
+        "AIzaSyA0123456789abcdefghijklmno",
+        "a" * 65,
+        "a b",
+    ],
+)
+@pytest.mark.parametrize("table", ["[upstream]", "[classifier]", "[embedding]", "[[fallback]]\nmodel = 'ollama:m'"])
+def test_a_key_where_its_variable_belongs_is_refused_and_not_shown(folder: Path, table: str, key: str) -> None:
+    said = complaint(folder, f"{table}\nkey_env = '{key}'")
+    assert ".key_env: this looks like a key; name the environment variable that holds it" in said
+    assert key not in said
+    with pytest.raises(ConfigError, match="this looks like a key") as raised:
+        load_settings(environ={"TOOLCADDIE_UPSTREAM_KEY_ENV": key})
+    assert key not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "_k", "myKey2", "THE_KEY_OF_OUR_SECOND_TEAM_IN_ROOM_12"])
+def test_names_of_variables_are_taken(folder: Path, name: str) -> None:
+    assert loaded(folder, f"[upstream]\nkey_env = '{name}'").upstream.key_env == name
 
 
 def test_delivery_and_cache_can_be_set_from_the_environment(folder: Path) -> None:

@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
@@ -37,6 +38,11 @@ Off = Literal["off"]
 Count = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
 Weight = Annotated[float, Meta(ge=0, le=1_000)]
+_VARIABLE = r"^(?!sk[-_])(?!(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9]).{24})[A-Za-z_][A-Za-z0-9_]{0,63}\Z"
+Variable = Annotated[str, Meta(pattern=_VARIABLE)]
+"""The name of an environment variable. What looks like a key pasted in its place is refused, and never shown: long, with
+capitals, small letters and digits, or begun as keys are."""
+LOOKS_LIKE_A_KEY = "this looks like a key; name the environment variable that holds it"
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
 T = TypeVar("T")
@@ -55,7 +61,7 @@ class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A name of the entry points `toolcaddie.providers`. None: `model` says, or it is openai."""
     url: HttpUrl | None = None
     """None: the provider's own address."""
-    key_env: str | None = None
+    key_env: Variable | None = None
     """None: the provider's own variable."""
     attempts: Annotated[int, Meta(ge=1, le=20)] | None = None
     """Requests until it answers, the first included. None: as many as suits who asks."""
@@ -68,7 +74,7 @@ class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """`provider:model`."""
     url: HttpUrl | None = None
     """None: the provider's own address."""
-    key_env: str | None = None
+    key_env: Variable | None = None
     """None: the provider's own variable."""
 
 
@@ -83,7 +89,7 @@ class ClassifierSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     model: str | None = None
     url: HttpUrl | None = None
     """None: where the other model is."""
-    key_env: str | None = None
+    key_env: Variable | None = None
     """None: the key of `upstream`, which goes to `upstream.url` only."""
     timeout: Seconds = 10.0
     most: Annotated[int, Meta(ge=1)] = 5
@@ -102,7 +108,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     model: str | None = None
     url: HttpUrl | None = None
     """Of an endpoint, with `/v1`."""
-    key_env: str | None = None
+    key_env: Variable | None = None
     """The variable that holds the endpoint's key; None: it takes none."""
     runtime: Literal["auto", "numpy", "onnx"] | None = None
     """Of minilm."""
@@ -239,6 +245,7 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
     _check_preset(settings.preset, file.place(("preset",)))
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
+    _check_providers(file, settings)
     return _with_environment(settings, os.environ if environ is None else environ)
 
 
@@ -297,7 +304,7 @@ def _refuse_unknown(file: _File, data: Any, kind: type[Struct], path: tuple[str,
     for key, value in _table(data).items():
         here = (*path, key)
         if key not in known:
-            raise ConfigError(f"{file.place(here)}: unknown key {'.'.join(here)!r}; {_choices(key, known)}")
+            raise ConfigError(f"{file.place(here)}: unknown key {_dotted(here)!r}; {_said_of(here, known)}")
         kind_there = _bare(known[key])
         if _is_struct(kind_there):
             _refuse_unknown(file, value, kind_there, here)
@@ -343,7 +350,7 @@ def _convert(file: _File, data: Any, kind: type[T], path: tuple[str, ...]) -> T:
     except msgspec.ValidationError as error:
         what, where = _split(error)
         here = (*path, *where)
-        raise ConfigError(f"{file.place(here)}: {'.'.join(here)}: {what}{_wanted(kind, where)}") from error
+        raise ConfigError(f"{file.place(here)}: {_dotted(here)}: {_complaint(kind, where, what)}") from error
 
 
 def _split(error: msgspec.ValidationError) -> tuple[str, tuple[str, ...]]:
@@ -354,6 +361,34 @@ def _split(error: msgspec.ValidationError) -> tuple[str, tuple[str, ...]]:
         return said, ()
     # A number counts tables of a list; `[...]` is a key of a table of any keys, which the message does not name.
     return said[: match.start()], tuple(part for part in re.split(r"\.|\[(\d+)\]|\[\.\.\.\]", match[1]) if part)
+
+
+def names_variable(text: str) -> bool:
+    """Whether `text` can be the name of an environment variable, and not the key itself."""
+    return re.match(_VARIABLE, text) is not None
+
+
+def _dotted(path: Sequence[str]) -> str:
+    """`fallback.1.model`: tables of a list are counted from 1, as in every other error."""
+    lists = {item.name for item in fields(Settings) if _is_list_of_tables(_bare(item.type))}
+    counted = [str(int(path[1]) + 1)] if len(path) > 1 and path[0] in lists and path[1].isdigit() else path[1:2]
+    return ".".join((*path[:1], *counted, *path[2:]))
+
+
+_ELSEWHERE = {
+    ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"'
+}
+"""Keys that are looked for in another table than theirs."""
+
+
+def _said_of(path: tuple[str, ...], known: Iterable[str]) -> str:
+    return _ELSEWHERE.get(path) or _choices(path[-1], known)
+
+
+def _complaint(kind: Any, path: Sequence[str], what: str) -> str:
+    if path[-1:] == ("key_env",) and "regex" in what:
+        return LOOKS_LIKE_A_KEY
+    return f"{what}{_wanted(kind, path)}"
 
 
 def _wanted(kind: Any, path: Sequence[str]) -> str:
@@ -463,7 +498,7 @@ def _check_variable(name: str, path: tuple[str, ...], value: Any) -> None:
         msgspec.convert(alone, Settings, strict=False)
     except msgspec.ValidationError as error:
         what, where = _split(error)
-        raise ConfigError(f"environment variable {name}: {what}{_wanted(Settings, where)}") from error
+        raise ConfigError(f"environment variable {name}: {_complaint(Settings, where, what)}") from error
     if path == ("preset",):
         _check_preset(value, f"environment variable {name}")
 
@@ -496,6 +531,25 @@ def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
 def _check_preset(name: str, place: str) -> None:
     if name not in PRESETS:
         raise ConfigError(f"{place}: no preset {name!r}; {_choices(name, PRESETS)}")
+
+
+def _check_providers(file: _File, settings: Settings) -> None:
+    """Raises `ConfigError` with the line where a provider is named that is not installed."""
+    config = _table(settings.tool_config)
+    stands_in = next((key for key in ("fallback_provider", "fallbackProvider") if _table(config.get(key))), "")
+    named = [
+        (("upstream", "provider"), settings.upstream.provider),
+        (("tool_config", stands_in, "provider"), _table(config.get(stands_in)).get("provider")),
+        *((("fallback", str(at), "model"), each.model) for at, each in enumerate(settings.fallback)),
+    ]
+    wanted = [(path, text) for path, text in named if text]
+    installed = {point.name for point in entry_points(group="toolcaddie.providers")} if wanted else set()
+    for path, text in wanted:
+        name = text.partition(":")[0] if path[0] == "fallback" else text
+        if name not in installed:
+            write = "write provider:model; " if path[0] == "fallback" and ":" not in text else ""
+            what = f"{text!r} names no provider; {write}" if write else f"no provider {name!r}; "
+            raise ConfigError(f"{file.place(path)}: {_dotted(path)}: {what}{_choices(name, installed)}")
 
 
 _WRONG_KEY = re.compile(r"toolConfig(?:\.(\w+))?: (?:unknown key )?'([^']+)'")

@@ -74,12 +74,12 @@ def test_a_server_of_ones_own_may_have_models_named_nearly_like_providers(toolca
         ("", "groq:gpt-oss", "GROQ_API_KEY"),
         ("", "anthropc:claude-sonnet-5-5", "no provider 'anthropc'; did you mean 'anthropic'?"),
         ("[upstream]\nprovider = 'olama'", "m", "upstream.provider: no provider 'olama'; did you mean 'ollama'?"),
-        ("[[fallback]]\nmodel = 'gemini:pro'", "practice:", "fallback 1: the provider 'gemini' needs a key"),
-        ("[[fallback]]\nmodel = 'pro'", "practice:", "fallback 1: 'pro' names no provider"),
+        ("[[fallback]]\nmodel = 'gemini:pro'", "practice:", "fallback.1: the provider 'gemini' needs a key"),
+        ("[[fallback]]\nmodel = 'pro'", "practice:", "toolcaddie.toml:2: fallback.1.model: 'pro' names no provider"),
         (
             "[[fallback]]\nmodel = 'gemini:pro'\nkey_env = 'NO_SUCH'",
             "practice:",
-            "fallback 1: the environment variable NO_SUCH",
+            "fallback.1: the environment variable NO_SUCH",
         ),
         (
             "[tool_config]\nfallback_provider = {provider = 'gemini', model = 'pro'}",
@@ -285,3 +285,9 @@ def test_a_bare_model_is_priced_by_what_is_known_of_it(toolcaddie: CommandLine) 
     asked = ("why", "--delivery", FREEZE, "--catalog", "gym", "--model")
     bare, named = (toolcaddie.json(*asked, model) for model in ("claude-sonnet-5-5", "anthropic:claude-sonnet-5-5"))
     assert bare == named
+
+
+def test_a_key_given_for_its_variable_is_refused_and_not_shown(toolcaddie: CommandLine) -> None:
+    told = toolcaddie.refused("run", "hello", "--upstream-key-env", "sk-0123456789", "--model", "m")
+    assert "this looks like a key; name the environment variable that holds it" in told
+    assert "sk-0123" not in told

@@ -93,7 +93,7 @@ def fallbacks_of(settings: Settings) -> Sequence[Entry]:
         try:
             found.append(_fallback(wanted))
         except ConfigError as error:
-            raise ConfigError(f"fallback {number}: {error}") from error
+            raise ConfigError(f"fallback.{number}: {error}") from error
     return found
 
 

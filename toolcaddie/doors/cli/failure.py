@@ -19,7 +19,6 @@ from toolcaddie.errors import (
     ToolcaddieError,
     ToolNotCalledError,
 )
-from toolcaddie.message import Attempt
 
 FAILED, WRONG_USE = 1, 2
 
@@ -30,8 +29,8 @@ class Failure:
     """The exception's class name; stable, for scripts."""
     message: str
     exit_code: int
-    attempts: tuple[Attempt, ...] = ()
-    """Every request to a model behind it, where there were several."""
+    attempts: tuple[Any, ...] = ()
+    """Every request to a model behind it, where they were counted: `message.Attempt`s, which --help is not to wait for."""
 
 
 class CommandFailed(click.ClickException):
@@ -69,8 +68,8 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
         click.echo(click.style("error: ", fg="red", bold=True) + failure.message, err=True)
 
 
-def attempt_json(attempt: Attempt) -> dict[str, Any]:
-    """One request on the way to an answer or an error."""
+def attempt_json(attempt: Any) -> dict[str, Any]:
+    """One request on the way to an answer or an error, a `message.Attempt`."""
     return {
         "provider": attempt.provider,
         "model": attempt.model,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.plugins import CATALOGS
 from toolcaddie.presets import PRESETS
-from toolcaddie.settings import Log, Settings, load_settings
+from toolcaddie.settings import LOOKS_LIKE_A_KEY, Log, Settings, load_settings, names_variable
 from toolcaddie.telemetry.logs import configure_logging
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,9 +46,18 @@ database_option = click.option(
     "--database-url", metavar="URL", help="Where runs, keys and the trail are kept. [default: an SQLite file]"
 )
 _upstream = click.option("--upstream", metavar="URL", help="Base address of the model's API, with /v1.")
+
+
+def _variable(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not names_variable(value):
+        raise click.BadParameter(LOOKS_LIKE_A_KEY)
+    return value
+
+
 _upstream_key_env = click.option(
     "--upstream-key-env",
     metavar="NAME",
+    callback=_variable,
     help="Environment variable that holds the upstream's key. [default: the provider's own]",
 )
 model_option = click.option(
