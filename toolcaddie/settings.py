@@ -375,7 +375,7 @@ def _dotted(path: Sequence[str]) -> str:
     return ".".join((*path[:1], *counted, *path[2:]))
 
 
-_ELSEWHERE = {
+_ELSEWHERE: Mapping[tuple[str, ...], str] = {
     ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"'
 }
 """Keys that are looked for in another table than theirs."""

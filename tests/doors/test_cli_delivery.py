@@ -52,9 +52,9 @@ def test_the_text_is_a_table_with_the_choice_its_reason_and_the_bill(toolcaddie:
     told = toolcaddie.ok("why", "--delivery", FREEZE, "--catalog", "gym", "--model", CLAUDE)
     lines = told.splitlines()
     assert lines[0].startswith(f"{CLAUDE}, preset default: 32 of 137 tools selected, ")
-    assert lines[2].split() == ["way", "strategy", "tools", "tokens", "billed", "anew", "expected", "dollars"]
-    assert told.count("(chosen)") == 1
-    assert "(chosen)" in lines[4]
+    assert lines[2].split() == ["way", "tools", "tokens", "rebilled", "expected", "dollars"]
+    assert " *  " in lines[4]
+    assert all(len(line) <= 80 for line in lines[2:6])
     assert "chosen: " in told
     assert "the next request is expected to bill " in told
     assert "read from the cache" in told
@@ -107,7 +107,7 @@ def test_a_recorded_run_shows_what_was_weighed_then_and_what_the_provider_counte
     assert told["counts"]["sent"] == len(upstream.bodies[0]["tools"])
     assert told["later"] == []
     text = toolcaddie.ok("why", "--run", "last", "--delivery")
-    assert "(chosen)" in text
+    assert " *  " in text
     assert "the first request was expected to bill " in text
     assert "the provider counted 100 input tokens" in text
 
@@ -121,3 +121,19 @@ def test_it_takes_a_message_alone_or_a_run_alone(toolcaddie: CommandLine) -> Non
 def test_a_call_without_a_model_has_no_delivery_to_show(toolcaddie: CommandLine) -> None:
     toolcaddie.ok("call", "convert_currency", "amount=20", "from_currency=EUR", "to_currency=USD", "--catalog", "gym")
     assert "sent no tools" in toolcaddie.refused("why", "--delivery", "--run", "last")
+
+
+def test_a_lone_request_is_previewed_as_run_sends_it(toolcaddie: CommandLine) -> None:
+    ask = ("why", "--delivery", FREEZE, "--catalog", "gym", "--model", CLAUDE)
+    assert "--once: as `run` sends it" in toolcaddie.ok(*ask)
+    once = toolcaddie.json(*ask, "--once")
+    assert once["counts"]["sent"] > toolcaddie.json(*ask)["counts"]["sent"]
+    assert "nobody remembers a lone request" in toolcaddie.ok(*ask, "--once")
+    ran = toolcaddie.json("run", FREEZE, "--catalog", "gym", "--model", "practice")
+    asked = ("why", "--delivery", FREEZE, "--catalog", "gym", "--model", "practice")
+    assert toolcaddie.json(*asked, "--once")["counts"] == ran["selection"]["counts"]
+
+
+def test_once_goes_with_a_message_only(toolcaddie: CommandLine) -> None:
+    assert "--once goes with --delivery" in toolcaddie.refused("why", "--delivery", "--run", "last", "--once")
+    assert "--once goes with --delivery" in toolcaddie.refused("why", "freeze_membership", FREEZE, "--once")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.doors.commandline import CommandLine
 from toolcaddie.catalog import Catalog
 from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
@@ -91,3 +93,31 @@ def test_a_model_without_a_known_price_is_refused_by_name(toolcaddie: CommandLin
 
 def test_an_unknown_strategy_is_refused_by_name(toolcaddie: CommandLine) -> None:
     assert "cheapest" in toolcaddie.refused("eval", "costs", "--strategies", "all,cheapest")
+
+
+def test_many_tables_end_in_a_summary_by_size(toolcaddie: CommandLine) -> None:
+    few = ("--scripts", "1", "--rules", f"{SONNET},{UNCACHED}", "--strategies", "all,fresh,planned")
+    told = toolcaddie.ok("eval", "costs", "--sizes", "20,30", *few)
+    tables, summary = told.split("In short: ")
+    assert tables.count("$ together") == 4
+    assert "Assumed: " in tables
+    assert summary.splitlines()[1].split() == ["tools", "all", "fresh"]
+    assert [line.split()[0] for line in summary.splitlines()[3:5]] == ["20", "30"]
+    assert "Everything together: " in summary
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--sizes", "abc"), "'abc' is no number of tools; write numbers from 1 to "),
+        (("--sizes", "0"), "0 is not in the range"),
+        (("--sizes", ","), "name at least one"),
+        (("--rules", "anthropic:claude-sonet-5-5"), "did you mean anthropic:claude-sonnet-5-5?"),
+        (("--rules", "openai:gtp-5.4"), "did you mean openai:gpt-5.4?"),
+        (("--rules", "zzz"), "such as "),
+    ],
+)
+def test_a_size_or_a_model_that_there_is_not_is_refused_with_what_to_write(
+    words: tuple[str, ...], said: str, toolcaddie: CommandLine
+) -> None:
+    assert said in toolcaddie.refused("eval", "costs", *words)

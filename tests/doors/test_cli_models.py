@@ -175,6 +175,13 @@ def test_forced_use_shows_each_rung_that_was_climbed(toolcaddie: CommandLine) ->
         done = toolcaddie("run", "which member is John?", "--catalog", "python:forced_tools")
     assert done.stdout == "Member 7.\n", done.stderr
     assert "openai:gpt-test called no tool; openai:gpt-test (" in done.stderr
+    assert "\nattempt 1 of 3 called no tool\n" in done.stderr
+
+
+def test_what_a_tool_configuration_probably_does_not_mean_is_said_at_start(toolcaddie: CommandLine) -> None:
+    _settings(toolcaddie, "[tool_config]\ntoolTimeout = 5")
+    assert "tool_config: toolTimeout is 5 ms: " in toolcaddie("run", "hello").stderr
+    assert "tool_config: toolTimeout is 5 ms: " in toolcaddie("chat", stdin="/quit\n").stderr
 
 
 def test_a_kept_result_is_marked_in_steps_json_and_trail(toolcaddie: CommandLine) -> None:

@@ -16,7 +16,7 @@ from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, prin
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.run import answer, require_model, run_json
+from toolcaddie.doors.cli.run import answer, require_model, run_json, tell_warnings
 from toolcaddie.doors.cli.steps import Steps
 from toolcaddie.doors.cli.why import print_explanation
 from toolcaddie.errors import ToolcaddieError
@@ -47,6 +47,8 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
     Lines of a pipe are messages too; with --json each answer is one line of JSON.
     """
     settings = settings_of(common, **flags)
+    if not as_json:
+        tell_warnings(settings)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         parts = runner.run(stack.enter_async_context(assembled(settings)))

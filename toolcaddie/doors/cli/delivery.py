@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 import msgspec
+from rich.console import Console
 
 from toolcaddie.doors.cli.output import print_json, print_table
 from toolcaddie.doors.cli.trail import events_of
@@ -26,14 +29,18 @@ _LATER = {
     "text": "tools that join later are shown behind the conversation, as text, and called through execute_tool",
     "reference": "tools that join later are made known behind the conversation, by the provider's own means",
 }
-_EXPECTED = "expected: what the tools cost until the conversation ends, in tokens of fresh input"
+_EXPECTED = "* chosen; expected: what the tools cost until the conversation ends, in tokens of fresh input"
 
 
-def of_message(settings: Settings, messages: Sequence[Message], *, as_json: bool) -> None:
-    """What the first request of a conversation with `messages` would carry, and why so."""
+_GOES_ON = "planned as for chat and gateway, where a conversation goes on; --once: as `run` sends it"
+_ONCE = "as `run` sends it: nobody remembers a lone request, so that its selection goes out whole"
+
+
+def of_message(settings: Settings, messages: Sequence[Message], *, once: bool, as_json: bool) -> None:
+    """What the first request of a conversation with `messages` would carry, and why so; `once`: where it is the only one."""
     runtime = offline(settings)
     # A name, because a conversation that goes on is what is worth planning for.
-    request = RunRequest(messages=messages, conversation="preview")
+    request = RunRequest(messages=messages, conversation=None if once else "preview")
     selection, delivery = runtime.preview(request)
     told = {
         "message": messages[-1].text,
@@ -53,7 +60,11 @@ def of_message(settings: Settings, messages: Sequence[Message], *, as_json: bool
         "options": [msgspec.to_builtins(option) for option in delivery.options],
         "bill": None if delivery.bill is None else msgspec.to_builtins(delivery.bill),
     }
-    print_json(told) if as_json else _print(told)
+    if as_json:
+        print_json(told)
+        return
+    _print(told)
+    _say(_ONCE if once else _GOES_ON)
 
 
 def of_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
@@ -125,34 +136,40 @@ def _billed(answered: Told) -> dict[str, int] | None:
 def _print(told: Told) -> None:
     counts, tokens = told["counts"], told["tokens"]
     model = f"{told['provider']}:{told['model']}".rstrip(":") or "the model"
-    click.echo(
+    _say(
         f"{model}, preset {told['preset']}: {counts.get('selected', 0)} of {counts.get('catalog', 0)} tools selected, "
         f"{counts['sent']} definitions sent with {tokens['sent']:,} of {tokens['all']:,} tokens"
     )
     if told["options"]:
         click.echo()
         _print_options(told["options"])
-        click.echo(_EXPECTED)
+        _say(_EXPECTED)
     else:
-        click.echo(f"nothing was weighed: the preset sends its tools one way, {told['strategy']}")
+        _say(f"nothing was weighed: the preset sends its tools one way, {told['strategy']}")
     if told["note"]:
-        click.echo(f"chosen: {told['note']}")
+        _say(f"chosen: {told['note']}")
     if told["added"]:
-        click.echo(f"added behind the conversation: {', '.join(told['added'])}")
+        _say(f"added behind the conversation: {', '.join(told['added'])}")
     if told["options"]:
-        click.echo(_LATER.get(told["later_by"], told["later_by"]))
+        _say(_LATER.get(told["later_by"], str(told["later_by"])))
     if told["bill"] is not None:
         expected = "first request was" if "run_id" in told else "next request is"
-        click.echo(f"the {expected} expected to bill {_bill(told['bill'])}")
+        _say(f"the {expected} expected to bill {_bill(told['bill'])}")
     if told.get("billed") is not None:
-        click.echo(f"the provider counted {_bill(told['billed'])}")
+        _say(f"the provider counted {_bill(told['billed'])}")
+
+
+def _say(text: str) -> None:
+    """A line, broken between words where a terminal is narrower."""
+    click.echo(textwrap.fill(text, Console().width) if sys.stdout.isatty() else text)
 
 
 def _print_options(options: Sequence[Told]) -> None:
+    several = len({option["strategy"] for option in options}) > 1
     rows = [
         (
-            option["name"] + (" (chosen)" if number == 0 else ""),
-            option["strategy"],
+            option["name"] + (" *" if number == 0 else ""),
+            *([option["strategy"]] if several else []),
             option["tools"],
             f"{option['tokens']:,}",
             f"{option['rebilled']:,}",
@@ -161,8 +178,9 @@ def _print_options(options: Sequence[Told]) -> None:
         )
         for number, option in enumerate(options)
     ]
-    numbers = ("tools", "tokens", "billed anew", "expected", "dollars")
-    print_table(("way", "strategy", *numbers), rows, right=numbers, spare=("strategy",))
+    numbers = ("tools", "tokens", "rebilled", "expected", "dollars")
+    words = ("way", "strategy") if several else ("way",)
+    print_table((*words, *numbers), rows, right=numbers, spare=words[1:])
 
 
 def _bill(bill: Told) -> str:

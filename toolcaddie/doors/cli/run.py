@@ -18,7 +18,8 @@ from toolcaddie.doors.parts import key_advice
 from toolcaddie.errors import ProviderAuthError, ToolcaddieError
 from toolcaddie.message import Message
 from toolcaddie.run import RunRequest, RunResult
-from toolcaddie.settings import Settings
+from toolcaddie.settings import Log, Settings
+from toolcaddie.tool_config import ToolConfig
 
 
 @click.command(
@@ -39,6 +40,8 @@ def command(common: Common, /, message: str, as_json: bool, **flags: Any) -> Non
     """
     settings = settings_of(common, **flags)
     live = sys.stdout.isatty() and not as_json
+    if not as_json:
+        tell_warnings(settings)
     with Steps(quiet=as_json, live=live) as steps:
         result = asyncio.run(_answer(settings, message, steps))
     if as_json:
@@ -53,6 +56,14 @@ async def _answer(settings: Settings, message: str, steps: Steps) -> RunResult:
     async with assembled(settings) as parts:
         require_model(parts)
         return await answer(parts, RunRequest(messages=(Message(role="user", content=message),)), steps)
+
+
+def tell_warnings(settings: Settings) -> None:
+    """What the tool configuration allows and probably does not mean; the log says so where a level was set for it."""
+    if settings.tool_config is None or settings.log.level != Log().level:
+        return
+    for warning in ToolConfig.of(settings.tool_config).warnings:
+        note(f"tool_config: {warning}")
 
 
 def require_model(parts: Assembled) -> None:

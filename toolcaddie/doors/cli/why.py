@@ -47,6 +47,7 @@ _NOT_LISTED = "not listed"
 @click.argument("message", required=False)
 @click.option("--run", "run_id", metavar="RUN_ID", help="Look at a recorded run instead of a message; or 'last'.")
 @click.option("--delivery", is_flag=True, help="How the tools are sent: what was weighed, and what it costs.")
+@click.option("--once", is_flag=True, help="With --delivery: as `run` sends it, not as a conversation that goes on.")
 @model_option
 @catalog_option
 @preset_option
@@ -62,6 +63,7 @@ def command(
     message: str | None,
     run_id: str | None,
     delivery: bool,
+    once: bool,
     model: str | None,
     catalogs: tuple[str, ...],
     preset: str | None,
@@ -75,6 +77,8 @@ def command(
 
     With --delivery MESSAGE stands alone: why its tools are sent as they are.
     """
+    if once and (not delivery or run_id is not None):
+        raise click.UsageError("--once goes with --delivery and a message")
     if run_id is not None:
         if message is not None or (delivery and tool is not None):
             raise click.UsageError("give a message or --run, not both")
@@ -88,7 +92,8 @@ def command(
     if delivery:
         if tool is None or message is not None:
             raise click.UsageError("--delivery takes a message alone, or --run RUN_ID")
-        shown.of_message(settings, (*read_history(history), Message(role="user", content=tool)), as_json=as_json)
+        messages = (*read_history(history), Message(role="user", content=tool))
+        shown.of_message(settings, messages, once=once, as_json=as_json)
         return
     if tool is None or message is None:
         raise click.UsageError("give a tool and a message, or --run RUN_ID")

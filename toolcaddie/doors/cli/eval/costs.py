@@ -8,12 +8,15 @@ from typing import Any
 import click
 import msgspec
 
+from toolcaddie.capabilities import CAPABILITIES
 from toolcaddie.catalog import Catalog
+from toolcaddie.doors.asked import likely_provider
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, progress
 from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, print_json, print_table
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.billing import PriceRule
 from toolcaddie.evaluation.costs import (
     DEFAULT_RULES,
@@ -28,11 +31,15 @@ from toolcaddie.evaluation.costs import (
 )
 from toolcaddie.evaluation.scripts import MOST_GENERATED, TUNING_SEED, TURNS
 from toolcaddie.settings import Settings
+from toolcaddie.suggest import close_names
 
 SAMPLE, SAMPLE_SIZE = "gym", 137
 """The sample stands among the generated catalogs: its tools were written by hand."""
 
 SIZES = (40, SAMPLE_SIZE, 500, 5_000)
+
+_MANY = 2
+"""Tables from which a summary says more than they do."""
 
 ASSUMED = (
     f"Assumed: conversations of {TURNS} turns by a script, tokens by the size of what is sent, the list prices of the capability "
@@ -53,7 +60,18 @@ class _List(click.ParamType[tuple[Any, ...]]):
         if isinstance(value, tuple):
             return value
         words = [word.strip() for word in str(value).split(",") if word.strip()]
+        if not words:
+            self.fail("name at least one", param, ctx)
         return tuple(dict.fromkeys(self.each.convert(word, param, ctx) for word in words))
+
+
+class _Size(click.IntRange):
+    """A number of tools."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if not str(value).isdecimal():
+            self.fail(f"{value!r} is no number of tools; write numbers from {self.min} to {self.max} between commas")
+        return int(super().convert(value, param, ctx))
 
 
 @click.command(
@@ -66,7 +84,7 @@ class _List(click.ParamType[tuple[Any, ...]]):
 @catalog_option
 @click.option(
     "--sizes",
-    type=_List(click.IntRange(1, MOST_GENERATED)),
+    type=_List(_Size(1, MOST_GENERATED)),
     help=f"Tools of the catalogs, between commas; {SAMPLE_SIZE} is the gym. "
     f"[default: {','.join(map(str, SIZES))}, or none with --catalog]",
 )
@@ -107,7 +125,7 @@ def costs(
     settings = settings_of(common, catalogs=catalogs)
     what = Simulation(
         catalogs=_catalogs(settings, catalogs, sizes),
-        models=tuple(PriceRule.of(model).model for model in rules or DEFAULT_RULES),
+        models=tuple(map(_priced, rules or DEFAULT_RULES)),
         strategies=strategies,
         scripts=scripts,
         seed=seed,
@@ -120,6 +138,20 @@ def costs(
         print_json({**head, "reports": msgspec.to_builtins(reports)})
         return
     print_reports(reports, scripts)
+
+
+def _priced(model: str) -> str:
+    """The model, whose price is known. Raises `ConfigError` with the one that was probably meant."""
+    try:
+        return PriceRule.of(model).model
+    except ConfigError as error:
+        provider, _, asked = model.rpartition(":")
+        priced = {row.pattern.rpartition(":")[2].rstrip("*-") for row in CAPABILITIES if row.prices is not None}
+        close = close_names(asked, [*(each.rpartition(":")[2] for each in DEFAULT_RULES), *priced], limit=1)
+        meant = f"such as {', '.join(DEFAULT_RULES)}"
+        if close:
+            meant = f"did you mean {likely_provider(close[0]) or provider or 'provider'}:{close[0]}?"
+        raise ConfigError(f"--rules: {error}; {meant}") from error
 
 
 def _catalogs(settings: Settings, named: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
@@ -136,9 +168,11 @@ def sample() -> Catalog:
 
 
 def print_reports(reports: Sequence[CostReport], scripts: int) -> None:
-    """A table for each rule and catalog, what they come to together, and what was assumed."""
+    """A table for each rule and catalog, what was assumed, and last what they come to together."""
     for report in reports:
         _print_report(report, scripts)
+    click.echo(f"{ASSUMED}\n")
+    _print_summary(reports)
     if len(reports) > 1 and (whole := overall(reports)) is not None:
         click.echo(
             f"Everything together: {PLANNED} costs {whole.median:.3f} of the cheapest other (median; goal {GOAL_MEDIAN}), "
@@ -147,13 +181,41 @@ def print_reports(reports: Sequence[CostReport], scripts: int) -> None:
         click.echo(f"Goals of ratios and sums met by {whole.met} of {whole.of} tables")
         if whole.least_prefix_kept is not None:
             click.echo(f"Least prefix kept without a reveal: {whole.least_prefix_kept:.1%} (goal {GOAL_KEPT:.0%})")
-        click.echo()
-    click.echo(ASSUMED)
+
+
+def _print_summary(reports: Sequence[CostReport]) -> None:
+    """For each size, what the planner costs of every other strategy, under all price rules together."""
+    sizes: dict[int, list[CostReport]] = {}
+    for report in reports:
+        sizes.setdefault(report.tools, []).append(report)
+    found = {size: overall(those) for size, those in sizes.items()}
+    shares = {size: each.beaten for size, each in found.items() if each is not None}
+    names = list(dict.fromkeys(name for beaten in shares.values() for name in beaten))
+    if len(reports) < _MANY or not shares:
+        return
+    click.echo(f"In short: {PLANNED} as a share of what each other costs, by size, under all price rules together")
+    rows = [
+        (f"{size:,}", *(f"{beaten[name]:.3f}" if name in beaten else "" for name in names))
+        for size, beaten in sorted(shares.items())
+    ]
+    columns = ("tools", *names)
+    print_table(columns, rows, right=columns)
+    click.echo()
 
 
 def _print_report(report: CostReport, scripts: int) -> None:
     click.echo(f"{counted(report.tools, 'tool')}, {report.model}, {counted(scripts, 'conversation')}")
-    columns = ("strategy", "tokens", "$", "$ of all", "read", "misses", "extra requests", "prefix kept", "after reveal")
+    columns = (
+        "strategy",
+        "tokens",
+        "$",
+        "$ together",
+        "read",
+        "misses",
+        "extra requests",
+        "prefix kept",
+        "after reveal",
+    )
     print_table(columns, [_row(each) for each in report.strategies], right=columns[1:], spare=("after reveal", "read"))
     if (found := report.comparison) is not None:
         click.echo(
