@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from typing import Any
@@ -129,3 +130,18 @@ def test_the_file_is_read_when_somebody_looks_and_not_before() -> None:
 
 def test_what_is_known_of_a_model_can_be_a_key() -> None:
     assert len({capabilities_of("openai:gpt-5"), capabilities_of("openai:gpt-5"), capabilities_of("gpt-5")}) == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"msk": ""}, "unknown field `msk`; did you mean 'mask'?"),
+        ({"zzz": 1}, "unknown field `zzz`; there are pattern, tools, tool_cap, "),
+        ({"tools": "nativ"}, "at `$.tools`; write one of 'native', 'text', 'none'"),
+        ({"cache": {"kind": "auto"}}, "at `$.cache.kind`; write one of 'none', 'automatic', 'breakpoints'"),
+        ({"prices": {"inptu": 1, "output": 2}}, "did you mean 'input'?"),
+    ],
+)
+def test_a_wrong_row_is_told_with_the_names_and_words_that_there_are(row: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        capabilities_from({"pattern": "x", **row})

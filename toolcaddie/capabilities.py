@@ -9,18 +9,20 @@ common to a vendor stands once, below what is special about a model.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, Any, Literal, overload
+from typing import Annotated, Any, Literal, get_args, get_origin, overload
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from toolcaddie.errors import ConfigError
+from toolcaddie.suggest import close_names
 
 Tools = Literal["native", "text", "none"]
 Choice = Literal["honoured", "ignored", "refused"]
@@ -165,8 +167,31 @@ def capabilities_from(mapping: Any) -> Capabilities:
     except msgspec.ValidationError as error:
         named = mapping.get("pattern") if isinstance(mapping, Mapping) else None
         of = f" of {named!r}" if isinstance(named, str) else ""
-        raise ConfigError(f"capabilities{of}: {error}") from error
+        raise ConfigError(f"capabilities{of}: {error}{_hint(str(error))}") from error
     return row_of(row)
+
+
+_UNKNOWN = re.compile(r"unknown field `([^`]*)`")
+_AT = re.compile(r" - at `\$\.(\w+)(?:\.(\w+))?`\Z")
+
+
+def _hint(said: str) -> str:
+    """What may stand there instead: names of fields, or the words of one."""
+    at = _AT.search(said)
+    outer, inner = (at[1], at[2]) if at else ("", None)
+    nested: dict[str, type[Struct]] = {"prices": PricesRow, "cache": CacheRow}
+    kind = nested.get(outer, CapabilityRow)
+    known = {item.name: item.type for item in msgspec.structs.fields(kind)}
+    if unknown := _UNKNOWN.search(said):
+        close = close_names(unknown[1], known, limit=1)
+        return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
+    name = inner or outer
+    if "enum value" not in said or name not in known:
+        return ""
+    words = [
+        word for arm in (known[name], *get_args(known[name])) if get_origin(arm) is Literal for word in get_args(arm)
+    ]
+    return f"; write one of {', '.join(map(repr, words))}"
 
 
 def row_of(row: CapabilityRow) -> Capabilities:
