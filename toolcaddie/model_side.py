@@ -89,7 +89,7 @@ class ModelSide:
     clock: Callable[[], float]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.attempts, int) or self.attempts < 1:
+        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
             raise ConfigError(f"attempts must be a whole number from 1, not {self.attempts!r}")
         strangers = [row for row in self.capabilities if not isinstance(row, Capabilities)]
         if strangers:
