@@ -42,6 +42,8 @@ class DeliveryPlanner:
     def _weighed(self, plan: DeliveryPlan) -> Delivery:
         terms = Terms.of(plan.capabilities)
         outlook = Outlook.of(plan, terms)
+        if not plan.delivered and len(plan.selection.tools) == len(plan.view):
+            return self._all_there_is(plan, terms, outlook)
         ways = behind.ways(plan)
         later_by = behind.cheapest_way(ways, outlook.rebilled(plan.history + plan.fresh))
         scene = Scene(
@@ -70,6 +72,20 @@ class DeliveryPlanner:
             options=tuple(one.option(outlook) for one in found),
             bill=_bill(plan, best, terms, cold=cold),
         )
+
+    def _all_there_is(self, plan: DeliveryPlan, terms: Terms, outlook: Outlook) -> Delivery:
+        """Small catalogs go whole, and there is nothing to weigh."""
+        delivery = direct.plan_direct(plan, self._definitions)
+        only = Arrangement(
+            name="all tools",
+            strategy="direct",
+            tools=len(delivery.definitions),
+            tokens=delivery.tokens,
+            new_tokens=delivery.tokens,
+            expected=outlook.carried(delivery.tokens),
+            make=lambda: delivery,
+        )
+        return replace(delivery, options=(only.option(outlook),), bill=_bill(plan, only, terms, cold=True))
 
     def _cold(self, scene: Scene) -> list[Arrangement]:
         """Nothing is cached, so the array may be any: what fits now, or all there is."""
