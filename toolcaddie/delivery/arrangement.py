@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolcaddie.delivery.costs import Outlook
 from toolcaddie.delivery.definitions import Definitions
@@ -31,9 +31,17 @@ class Scene:
     """What was sent before and is still there to be sent."""
     chosen: Sequence[DeliveredTool]
     meta_tokens: int
+    sizes: dict[DeliveredTool, int] = field(default_factory=dict)
+    """Tokens of each definition that was looked at: the ways look at much the same tools."""
 
     def tokens(self, tools: Iterable[DeliveredTool]) -> int:
-        return self.definitions.tokens(self.plan, tools)
+        sizes, total = self.sizes, 0
+        for sent in tools:
+            size = sizes.get(sent)
+            if size is None:
+                size = sizes[sent] = self.definitions.tokens(self.plan, (sent,))
+            total += size
+        return total
 
     def fits(self, tools: int, tokens: int) -> bool:
         """Whether so many definitions, meta tools included, are within the budget."""

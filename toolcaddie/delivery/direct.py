@@ -68,9 +68,10 @@ def _begun(scene: Scene, name: str, chosen: Sequence[DeliveredTool]) -> Arrangem
     plan = scene.plan
     lately = [sent for sent in scene.kept if sent.name in plan.called and sent.name not in names(chosen)]
     tools = [*lately, *chosen]
-    if not scene.fits(len(plan.meta) + len(tools), scene.meta_tokens + scene.tokens(tools)):
-        tools = list(chosen)
     tokens = scene.meta_tokens + scene.tokens(tools)
+    if lately and not scene.fits(len(plan.meta) + len(tools), tokens):
+        tools = list(chosen)
+        tokens = scene.meta_tokens + scene.tokens(tools)
 
     def make() -> Delivery:
         if not plan.delivered and len(chosen) == len(scene.chosen):
