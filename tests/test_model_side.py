@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from toolcaddie import Runtime
+from toolcaddie import Runtime, tool
 from toolcaddie.errors import ConfigError
-from toolcaddie.testing import ScriptedProvider, say
+from toolcaddie.presets import PRESETS
+from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.tool_config import ToolConfig
 
 
 class OnlyAnswers:
@@ -58,3 +62,24 @@ async def test_a_request_may_name_its_model_with_its_provider(asked: str) -> Non
     provider = ScriptedProvider([say("hi")])
     await Runtime(provider=provider).run("hello", model=asked)
     assert provider.requests[0].model == "big"
+
+
+@pytest.mark.anyio
+@pytest.mark.proves("X-12", "X-28")
+async def test_what_an_agents_configuration_leaves_open_the_limits_say() -> None:
+    tries: list[float] = []
+
+    @tool(read_only=True, timeout=60)
+    async def look() -> str:
+        """Look."""
+        tries.append(0.0)
+        await asyncio.Event().wait()
+        return "never"
+
+    base = PRESETS["default"]
+    strict = replace(base, limits=replace(base.limits, tool_seconds_most=0.02, tool_retries=1))
+    provider = ScriptedProvider([call("look"), say("done")])
+    config = ToolConfig(max_retries=3)
+    result = await Runtime(provider=provider, sources=[look], preset=strict, tool_config=config).run("look")
+    assert "within 0.02 s" in result.state.messages[-2].text
+    assert len(tries) == 2, "one run and the one retry of the limits, not the three attempts of the model"

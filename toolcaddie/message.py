@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolcaddie.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
@@ -161,7 +162,6 @@ class ModelReply:
     """Every request made for this answer, where a wrapper made several; the last one gave it."""
 
 
-_BYTES_PER_TOKEN = 3.6
 _MESSAGE_TOKENS = 8
 _PART_TOKENS = 800
 """What a message costs beside its words, and a picture or another part without any."""
@@ -179,4 +179,4 @@ def _tokens_of(message: Message) -> int:
     else:
         size, parts = len(message.text), sum(1 for part in content if part.get("type") != "text")
     size += sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-    return int(size / _BYTES_PER_TOKEN) + _MESSAGE_TOKENS + parts * _PART_TOKENS
+    return int(size / BYTES_PER_TOKEN) + _MESSAGE_TOKENS + parts * _PART_TOKENS

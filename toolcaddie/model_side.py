@@ -7,7 +7,7 @@ provider_named("ollama:qwen3:8b", base_url="http://gpu-box:11434/v1")
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
@@ -22,7 +22,7 @@ from toolcaddie.providers.named import split_model
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.retry import Retry
 from toolcaddie.providers.wrapping import Entry
-from toolcaddie.tool_config import FallbackProvider, ToolConfig
+from toolcaddie.tool_config import FallbackProvider
 
 KEYS: Mapping[str, str] = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -86,7 +86,6 @@ class ModelSide:
     """Asked where the provider answers and calls no tool although it must."""
     capabilities: Sequence[Capabilities]
     observed: Observed
-    clock: Callable[[], float]
 
     def __post_init__(self) -> None:
         if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
@@ -102,19 +101,18 @@ class ModelSide:
         if not self.fallbacks:
             return first
         rest = [_with_provider(entry, self._retried(entry.provider)) for entry in self.fallbacks]
-        return Fallback([Entry(provider=first), *rest], capabilities=self.capabilities, clock=self.clock)
+        return Fallback([Entry(provider=first), *rest], capabilities=self.capabilities)
 
-    def forcing(self, preset: Preset, config: ToolConfig | None) -> Provider:
+    def forcing(self, preset: Preset) -> Provider:
         """The same, where a tool must be called."""
         fallback = self.forced_fallback
         return Forced(
             self.plain(),
             fallback=None if fallback is None else _with_provider(fallback, self._retried(fallback.provider)),
-            attempts=preset.limits.forced_attempts if config is None else config.attempts,
-            on_not_called=preset.on_not_called if config is None else config.on_tool_not_called,
+            attempts=preset.limits.forced_attempts,
+            on_not_called=preset.on_not_called,
             capabilities=self.capabilities,
             observed=self.observed,
-            clock=self.clock,
         )
 
     async def close(self) -> None:
@@ -125,7 +123,7 @@ class ModelSide:
             await provider.close()
 
     def _retried(self, provider: Provider) -> Provider:
-        return provider if self.attempts == 1 else Retry(provider, attempts=self.attempts, clock=self.clock)
+        return provider if self.attempts == 1 else Retry(provider, attempts=self.attempts)
 
 
 def _with_provider(entry: Entry, provider: Provider) -> Entry:

@@ -53,7 +53,9 @@ class Provider(Protocol):
         """The models there are, as OpenAI's model objects."""
         ...
 
-    async def close(self) -> None: ...
+    async def close(self) -> None:
+        """Close what is open. Asked again afterwards, a provider opens anew: `run_sync` closes behind every run."""
+        ...
 
 
 class RawResponse(Protocol):

@@ -45,10 +45,11 @@ from toolcaddie.events import (
     ToolsSelected,
 )
 from toolcaddie.functions import FunctionSource
+from toolcaddie.guards.net import PROOFS
 from toolcaddie.logger import Logger
 from toolcaddie.message import Message, message_tokens
 from toolcaddie.meta import EXECUTE_TOOL, READ_RESULT, REQUEST_MORE_TOOLS, offered_meta_tools
-from toolcaddie.middleware.cache import DEFAULT_TTL, Cache, CacheStatistics
+from toolcaddie.middleware.cache import DEFAULT_TTL, Cache, CacheStatistics, is_unmarked
 from toolcaddie.middleware.held import HeldResults
 from toolcaddie.middleware.result_check import ResultCheck
 from toolcaddie.middleware.retry import Retry as RetryCall
@@ -109,7 +110,6 @@ T = TypeVar("T")
 _CONVERSATION = "conversation"
 _CONVERSATION_TTL = 7 * 86_400.0
 _EMBEDDING = "embedding"
-_PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
 _NAMED = 20
 _PROVIDER = ("name", "complete", "stream", "models", "close")
 _HELD_BYTES = 128 * 1024 * 1024
@@ -192,7 +192,6 @@ class Runtime:
             forced_fallback=None if wanted is None else entry_of(wanted),
             capabilities=capabilities,
             observed=Observed(),
-            clock=clock,
         )
         self._cache_store = cache or _memory(self.tool_config)
         self._caches: dict[tuple[bool, bool, float], Cache] = {}
@@ -706,7 +705,7 @@ class Runtime:
         selector = Selector(chosen.selection, self._rankers, core=chosen.core_first, co_used=self._co_used)
         executor = self._executor(self._approver, chosen)
         engine = Engine(
-            provider=self._model_side.forcing(chosen, self.tool_config) if chosen.force else self._model_side.plain(),
+            provider=self._model_side.forcing(chosen) if chosen.force else self._model_side.plain(),
             selector=selector,
             planner=DeliveryPlanner(chosen.exposure, mode=chosen.delivery),
             executor=executor,
@@ -727,8 +726,8 @@ class Runtime:
         longer = [tool.name for tool in tools if most is not None and tool.timeout is not None and tool.timeout > most]
         if longer:
             log.warning("tool_timeout_is_shorter", tools=longer[:_NAMED], count=len(longer), tool_timeout=most)
-        unmarked = [tool.name for tool in tools if tool.annotations.read_only is None and tool.cache_ttl is None]
-        if caches and unmarked:
+        unmarked = [tool.name for tool in tools if caches and is_unmarked(tool) and tool.cache_ttl is None]
+        if unmarked:
             hint = "their results are kept; say read_only=True or False of each, so that no write is answered from the cache"
             log.warning("cached_without_saying_read_only", tools=unmarked[:_NAMED], count=len(unmarked), hint=hint)
 
@@ -739,7 +738,6 @@ class Runtime:
         results are cached; a result that breaks its promise is a failure that may be repeated; each try has its own time.
         """
         config, limits = self.tool_config, chosen.limits
-        retries = limits.tool_retries if config is None else config.max_retries
         return Executor(
             source=self.source,
             policy=self._policy,
@@ -748,9 +746,9 @@ class Runtime:
                 Truncate(limits.result_bytes, held=self._held),
                 *self._middleware,
                 *self._cached(chosen),
-                *((RetryCall(retries),) if retries else ()),
+                *((RetryCall(limits.tool_retries),) if limits.tool_retries else ()),
                 *((ResultCheck(),) if config is not None and config.validate_tool_response else ()),
-                Timeout(most=limits.tool_seconds_most if config is None else config.tool_timeout),
+                Timeout(most=limits.tool_seconds_most),
             ),
         )
 
@@ -998,10 +996,15 @@ def _memory(config: ToolConfig | None) -> CacheStore:
 
 
 def _configured(chosen: Preset, config: ToolConfig | None) -> Preset:
-    """The preset of an agent: whether tools must be used is its configuration's to say."""
+    """The preset of an agent: whether tools must be used is its configuration's to say, and what a tool may take."""
     if config is None:
         return chosen
-    limits = replace(chosen.limits, forced_attempts=config.attempts)
+    limits = replace(
+        chosen.limits,
+        forced_attempts=config.attempts,
+        tool_retries=chosen.limits.tool_retries or config.max_retries,
+        tool_seconds_most=chosen.limits.tool_seconds_most if config.tool_timeout is None else config.tool_timeout,
+    )
     return replace(chosen, force=config.force_tool_use, on_not_called=config.on_tool_not_called, limits=limits)
 
 
@@ -1062,7 +1065,7 @@ def _called_lately(messages: Sequence[Message]) -> tuple[str, ...]:
 
 def _keyless(request: RunRequest) -> RunRequest:
     """The request as it may lie in a database for weeks: without the headers that prove who somebody is."""
-    kept = {name: value for name, value in request.headers.items() if name.lower() not in _PROOFS}
+    kept = {name: value for name, value in request.headers.items() if name.lower() not in PROOFS}
     return replace(request, headers=kept)
 
 

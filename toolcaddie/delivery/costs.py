@@ -53,8 +53,7 @@ class Terms:
         lifetime = 0.0 if rule.kind == "none" else rule.lifetime
         if prices is None or not prices.input:
             return cls(read=0.1 if lifetime else 1.0, minimum=rule.minimum, lifetime=lifetime)
-        cached = prices.input if prices.cached is None or not lifetime else prices.cached
-        written = prices.input if prices.written is None or not lifetime else prices.written
+        cached, written = (prices.cached, prices.written) if lifetime else (prices.input, prices.input)
         return cls(
             read=cached / prices.input,
             write=written / prices.input,

@@ -91,7 +91,8 @@ class DeliveryPlanner:
         """Nothing is cached, so the array may be any: what fits now, or all there is."""
         whole = masked.whole(scene)
         began_whole = bool(scene.kept) and len(scene.kept) >= len(scene.plan.view)
-        if whole is not None and (self._mode == "masked" or began_whole):
+        masks = self._mode == "masked" and not self._impossible(scene.plan)
+        if whole is not None and (masks or began_whole):
             return [whole]  # begun whole, a conversation may have no meta tool to ask for more with
         found = [direct.chosen_anew(scene)]
         if self._mode != "auto" and not self._impossible(scene.plan):

@@ -31,6 +31,9 @@ CONNECT_SECONDS = 10.0
 MEGABYTE = 1024 * 1024
 USER_AGENT = "toolcaddie"
 
+PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
+"""Headers that prove who somebody is, in lower case: they go to whom they were given for, and are not kept."""
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 """Everything else may be a credential under some name, so a redirect to another origin loses it."""

@@ -148,10 +148,9 @@ class Cache:
         """Seconds its results are kept; None: not at all."""
         if tool.cache_ttl is not None:
             return tool.cache_ttl if tool.cache_ttl > 0 else None
-        marks = tool.annotations
-        reads = marks.read_only or (self._unmarked and marks.read_only is None and not tool.may_destroy)
-        harmless = reads and not (marks.open_world or tool.polling)
-        return self._ttl if self._everything and harmless else None
+        reads = bool(tool.annotations.read_only) and not (tool.annotations.open_world or tool.polling)
+        kept = reads or (self._unmarked and is_unmarked(tool))
+        return self._ttl if self._everything and kept else None
 
     def _writes(self, tool: Tool) -> bool:
         """A tool whose author calls its results good for a while has said that it only reads."""
@@ -228,6 +227,12 @@ class Cache:
         if name not in self._counts and len(self._counts) >= _COUNTED_TOOLS:
             name = OTHERS
         self._counts.setdefault(name, Counter())[what] += 1
+
+
+def is_unmarked(tool: Tool) -> bool:
+    """Whether a tool does not say if it only reads, and nothing else speaks against keeping its results."""
+    marks = tool.annotations
+    return marks.read_only is None and not (tool.may_destroy or marks.open_world or tool.polling)
 
 
 def _era_key(invocation: Invocation) -> str:

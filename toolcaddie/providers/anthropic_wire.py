@@ -14,6 +14,7 @@ from toolcaddie.errors import RequestError
 from toolcaddie.message import ModelRequest
 from toolcaddie.providers.anthropic_messages import THINKING, Block, Conversation, conversation
 from toolcaddie.providers.anthropic_schema import input_schema, output_schema
+from toolcaddie.providers.http import ENCODER
 from toolcaddie.tool_types import JsonObject
 
 _KEPT_TOOLS = 20_000
@@ -36,14 +37,6 @@ _MEANINGLESS = frozenset(
 if not, the API says so by name."""
 
 
-def _plain(value: Any) -> Any:
-    """What the encoder does not know by itself: mappings that are no dicts."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _DECODER = msgspec.json.Decoder()
 
 
@@ -88,7 +81,7 @@ def request_body(
     _thinkable(body)
     if stream:
         body["stream"] = True
-    return _ENCODER.encode(body), (_ADDITIONS,) if said.adds else ()
+    return ENCODER.encode(body), (_ADDITIONS,) if said.adds else ()
 
 
 # ---------------------------------------------------------------- tools
@@ -104,7 +97,7 @@ class Tool:
         """What it was made from: held, so that no other object gets its identity."""
         self.name: str = wire["name"]
         self.keys = wire.keys()
-        self.plain = msgspec.Raw(_ENCODER.encode(wire))
+        self.plain = msgspec.Raw(ENCODER.encode(wire))
         self._deferred: msgspec.Raw | None = None
 
     @property

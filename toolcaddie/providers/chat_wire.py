@@ -18,18 +18,9 @@ import msgspec
 
 from toolcaddie.errors import ProviderProtocolError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
-from toolcaddie.providers.http import count, decoded
+from toolcaddie.providers.http import ENCODER, count, decoded
 from toolcaddie.tool_types import JsonObject, ToolCall
 
-
-def _plain(value: Any) -> Any:
-    """What the encoder does not know by itself: mappings that are no dicts."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 _FUNCTION_FIELDS = frozenset({"name", "arguments"})
@@ -71,11 +62,11 @@ def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool
     if not stream:
         body.pop("stream", None)
         body.pop("stream_options", None)  # refused where nothing is streamed
-        return _ENCODER.encode(body)
+        return ENCODER.encode(body)
     body["stream"] = True
     if usage:
         body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
-    return _ENCODER.encode(body)
+    return ENCODER.encode(body)
 
 
 def _choice(request: ModelRequest) -> Any:
@@ -223,9 +214,7 @@ def _shaped(raw: JsonObject, shape: type[_Shape], who: str) -> _Shape:
     try:
         return msgspec.convert(raw, shape)
     except msgspec.ValidationError as error:
-        raise ProviderProtocolError(
-            f"{who} answered in an unknown shape: {error}", body=_ENCODER.encode(raw)
-        ) from error
+        raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=ENCODER.encode(raw)) from error
 
 
 def reply_from_wire(body: bytes, *, who: str, author: str = "") -> ModelReply:
@@ -267,7 +256,7 @@ def _whole_call(call: _Call, wire: JsonObject, who: str) -> ToolCall:
     kind = _kind_of(wire)
     if kind == _FUNCTION:
         raise ProviderProtocolError(
-            f"{who} answered in an unknown shape: a tool call without a function", body=_ENCODER.encode(wire)
+            f"{who} answered in an unknown shape: a tool call without a function", body=ENCODER.encode(wire)
         )
     name, text = _named(wire, kind)
     extra = {name: value for name, value in wire.items() if value is not None and name not in ("id", "index")}

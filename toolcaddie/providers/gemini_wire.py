@@ -24,18 +24,8 @@ from toolcaddie.errors import (
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.providers.gemini_contents import conversation
 from toolcaddie.providers.gemini_settings import json_output, object_of, settings
-from toolcaddie.providers.http import UNREADABLE, decoded, error_message, kind_of
+from toolcaddie.providers.http import ENCODER, UNREADABLE, decoded, error_message, kind_of
 from toolcaddie.tool_types import JsonObject, ToolCall
-
-
-def _plain(value: Any) -> Any:
-    """What the encoder does not know by itself: mappings that are no dicts."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 
 # ---------------------------------------------------------------- out
 
@@ -65,7 +55,7 @@ def request_body(request: ModelRequest, *, model: str, author: str) -> bytes:
         body["toolConfig"] = {**object_of(more, "toolConfig"), "functionCallingConfig": calling}
     if config:
         body["generationConfig"] = config
-    return _ENCODER.encode({**more, **body})
+    return ENCODER.encode({**more, **body})
 
 
 class _Function(msgspec.Struct):
@@ -363,13 +353,13 @@ class Gathering:
             raise self._odd("a tool call whose id or arguments are of the wrong type", part)
         if wire.get("partialArgs") or wire.get("willContinue"):
             raise self._odd("a tool call in pieces, which nobody asked for", part)
-        call = ToolCall(id=call_id or _new_call_id(), name=name, arguments=_ENCODER.encode(arguments or {}).decode())
+        call = ToolCall(id=call_id or _new_call_id(), name=name, arguments=ENCODER.encode(arguments or {}).decode())
         self._keep(part)
         self._calls.append(call)
         return CallDelta(index=len(self._calls) - 1, id=call.id, name=name, arguments=call.arguments)
 
     def _odd(self, what: str, part: JsonObject) -> ProviderProtocolError:
-        return ProviderProtocolError(f"{self._who} answered in an unknown shape: {what}", body=_ENCODER.encode(part))
+        return ProviderProtocolError(f"{self._who} answered in an unknown shape: {what}", body=ENCODER.encode(part))
 
     def reply(self) -> ModelReply:
         """The whole answer. A prompt that was blocked has one too: no words, finished by 'content_filter'.

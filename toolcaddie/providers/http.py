@@ -31,7 +31,7 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
-from toolcaddie.guards.net import CONNECT_SECONDS, MEGABYTE, operator_client, read_capped
+from toolcaddie.guards.net import CONNECT_SECONDS, MEGABYTE, PROOFS, operator_client, read_capped
 from toolcaddie.message import ModelDelta, ModelReply
 from toolcaddie.providers.sse import EventReader
 
@@ -55,10 +55,21 @@ _NOT_PASSED_ON = frozenset(
             "transfer-encoding",
             "upgrade",
         ),
-        *("api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"),
+        *(PROOFS - {"authorization"}),
     }
 )
 _DECODER = msgspec.json.Decoder()
+
+
+def _plain(value: Any) -> Any:
+    """What the encoder does not know by itself: mappings that are no dicts."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
+
+
+ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+"""Of request bodies."""
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What decoding raises: for what is no JSON, for texts in it that are no UTF-8, for brackets within brackets without end."""
 _KEPT_URLS = 64

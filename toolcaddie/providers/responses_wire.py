@@ -20,6 +20,7 @@ import msgspec
 
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message, ModelRequest
+from toolcaddie.providers.http import ENCODER
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 FUNCTION_CALL, MESSAGE, REASONING = "function_call", "message", "reasoning"
@@ -61,16 +62,6 @@ _MODES = ("auto", "none", "required")
 _INPUT_PARTS = frozenset({"input_text", "input_image", "input_file"})
 
 
-def _plain(value: Any) -> Any:
-    """What the encoder does not know by itself: mappings that are no dicts."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
-
-
 def request_body(
     request: ModelRequest, *, model: str, stream: bool, author: str = "", tools: ToolForms | None = None
 ) -> bytes:
@@ -101,7 +92,7 @@ def request_body(
     if stream:
         body["stream"] = True
         body.update(_stream_options(request.params or {}))
-    return _ENCODER.encode(body)
+    return ENCODER.encode(body)
 
 
 # ---------------------------------------------------------------- parameters
@@ -170,7 +161,7 @@ class ToolForms:
             if len(self._kept) >= _KEPT_TOOLS:
                 self._kept.clear()
             name, form = _flat(msgspec.json.decode(definition))
-            kept = self._kept[id(definition)] = (definition, (name, msgspec.Raw(_ENCODER.encode(form))))
+            kept = self._kept[id(definition)] = (definition, (name, msgspec.Raw(ENCODER.encode(form))))
         return kept[1]
 
 
@@ -352,7 +343,7 @@ def _returned(native: Sequence[JsonObject], ids: Sequence[str]) -> list[dict[str
 def _call(call: ToolCall, call_id: str) -> dict[str, Any]:
     arguments = call.arguments or "{}"
     if call.extra and "type" in call.extra:  # of a kind only chat completions know: its input is no JSON
-        arguments = _ENCODER.encode({"input": call.arguments}).decode()
+        arguments = ENCODER.encode({"input": call.arguments}).decode()
     name = _NO_NAME.sub("_", call.name)[:_MAX_NAME] or "_"
     return {"type": FUNCTION_CALL, "call_id": call_id, "name": name, "arguments": arguments}
 
