@@ -36,7 +36,7 @@ class FallbackProvider:
     provider: str
     model: str
     api_key: str | None = field(default=None, repr=False)
-    """None: the provider's own variable."""
+    """None: the provider's own variable, and none where a `base_url` is given."""
     base_url: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
