@@ -10,8 +10,9 @@ import pytest
 
 from toolcaddie import Runtime, tool
 from toolcaddie.errors import ConfigError
+from toolcaddie.model_side import provider_named
 from toolcaddie.presets import PRESETS
-from toolcaddie.testing import ScriptedProvider, call, say
+from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, say
 from toolcaddie.tool_config import ToolConfig
 
 
@@ -83,3 +84,16 @@ async def test_what_an_agents_configuration_leaves_open_the_limits_say() -> None
     result = await Runtime(provider=provider, sources=[look], preset=strict, tool_config=config).run("look")
     assert "within 0.02 s" in result.state.messages[-2].text
     assert len(tries) == 2, "one run and the one retry of the limits, not the three attempts of the model"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("given", "sent"), [(None, None), ("test-key", "Bearer test-key")])
+async def test_a_key_of_the_environment_goes_to_no_address_but_its_providers(
+    given: str | None, sent: str | None
+) -> None:
+    async with ScriptedUpstream([say("hi")], api_key=None) as upstream:
+        environ = {"OPENAI_API_KEY": "sk-of-openai-alone"}
+        entry = provider_named("openai:gpt-test", base_url=upstream.base_url, api_key=given, environ=environ)
+        async with Runtime(provider=entry) as runtime:
+            assert (await runtime.run("hello")).text == "hi"
+    assert upstream.requests[0].headers.get("authorization") == sent

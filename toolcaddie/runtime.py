@@ -155,7 +155,7 @@ class Runtime:
     def __init__(
         self,
         *,
-        provider: Provider | str,
+        provider: Provider | str | Entry,
         sources: Sequence[ToolSource | Callable[..., Any]] = (),
         preset: str | Preset = "default",
         model: str = "",

@@ -75,7 +75,7 @@ class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     url: HttpUrl | None = None
     """None: the provider's own address."""
     key_env: Variable | None = None
-    """None: the provider's own variable."""
+    """None: the provider's own variable, and none where a `url` is set: a key goes to the address it was given for."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
