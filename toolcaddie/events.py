@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from toolcaddie.message import Attempt, CallDelta, Message, Usage
 from toolcaddie.run import Classification, Decision, Delivery, Principal, RunResult, RunState, Selection
-from toolcaddie.tool_types import JsonObject, ToolCall, ToolResult
+from toolcaddie.tool_types import JsonObject, ToolCall, ToolResult, failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,3 +173,9 @@ RunEvent = (
     | RunFinished
     | RunFailed
 )
+
+
+def not_run(intent: CallIntended) -> CallFinished:
+    """Returns the end of a call that was announced and never began."""
+    result = failed("Not run: the run broke off before the call began.", "not_run")
+    return CallFinished(run_id=intent.run_id, call=intent.call, result=result, source="", seconds=0.0, turn=0)

@@ -332,6 +332,11 @@ class EventLog(Protocol):
         """Return when all appended rows are on disk."""
         ...
 
+    def withdraw(self, record: EventRecord, *, instead: EventRecord) -> None:
+        """Take back an appended row, because what it announces will not happen. Where the row is on disk already, or
+        reaches it with a write that is under way, `instead` follows it and says so. Never raises."""
+        ...
+
     async def events(self, run_id: str) -> Sequence[EventRecord]: ...
     async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
         """Those of some kinds of many runs, of each run in the order written. Far cheaper than as many `events`."""

@@ -468,8 +468,7 @@ class Runtime:
         large = len(self.source.snapshot()) + len(request.client_tools) > _LARGE
         view = await asyncio.to_thread(self.view, request) if large else self.view(request)
         context = self._context(request, view)
-        emit = self._emitter(live)
-        async with end_recorded(context.run_id, emit):
+        async with end_recorded(context.run_id, self._emitter(live)) as emit:
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
             await self._embed(assembly.preset, view, self._query(assembly, view, request))
@@ -491,12 +490,11 @@ class Runtime:
         view = self.view(request)
         context = self._context(replace(request, run_id=stored.state.run_id), view)
         engine = assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver))
-        emit = self._emitter(None)
         delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
         state = replace(stored.state, status="running", pending=pending, delivered=delivered)
         claim = await self._runs.claim(stored)
         try:
-            async with end_recorded(context.run_id, emit):
+            async with end_recorded(context.run_id, self._emitter(None), acted=bool(state.called)) as emit:
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
                 return await self._ended(request, result, emit, resumed=True)
         except BaseException:

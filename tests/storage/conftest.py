@@ -32,5 +32,5 @@ def file_url(tmp_path: Path) -> str:
 async def database(request: pytest.FixtureRequest, file_url: str, clock: Clock) -> AsyncIterator[Database]:
     """The same contract over every kind of database."""
     url = file_url if request.param == "file" else "sqlite:///:memory:"
-    async with Database(url, clock=clock) as database:
+    async with Database(url, clock=clock, steady=clock) as database:
         yield database

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from toolcaddie.engine.executor import Admitted, Emit, Executor
-from toolcaddie.events import CallIntended, RunEvent
+from toolcaddie.events import CallIntended, RunEvent, not_run
 from toolcaddie.run import Limits, PendingCall, RunContext
 from toolcaddie.tool_types import ToolResult, failed
 
@@ -75,11 +76,18 @@ class Batch:
         async def emit(event: RunEvent) -> None:
             await self._emit(event)
             if isinstance(event, CallIntended):
-                self._go_on()
+                await self._go_on_recorded(event)
                 if not _carries_its_key(self._admitted[index]):
                     self._begun.add(index)
 
         return emit
+
+    async def _go_on_recorded(self, intent: CallIntended) -> None:
+        """Another call may have broken the turn while this one's intent was written: then the trail says that it did not run."""
+        if self._broken is not None:
+            with contextlib.suppress(Exception):  # the first error is the one to tell
+                await self._emit(not_run(intent))
+            raise self._broken
 
     def _go_on(self) -> None:
         if self._broken is not None:

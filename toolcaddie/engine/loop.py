@@ -22,7 +22,7 @@ from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_par
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
 from toolcaddie.engine.meta import MetaScene, answer, looked_for
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
-from toolcaddie.errors import LimitExceededError, ProviderError
+from toolcaddie.errors import LimitExceededError
 from toolcaddie.events import (
     ClientCallDelta,
     LimitReached,
@@ -148,11 +148,7 @@ class _Run:
     async def drive(self, state: RunState) -> RunResult:
         before = state.seconds
         while state.status == "running":
-            try:
-                state = await (self.turn(state) if state.pending else self.round(state))
-            except ProviderError as error:
-                error.acted = bool(state.called)
-                raise
+            state = await (self.turn(state) if state.pending else self.round(state))
             state = replace(state, seconds=before + time.monotonic() - self.started)
         return RunResult(
             run_id=state.run_id,

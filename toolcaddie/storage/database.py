@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from toolcaddie.errors import ConfigError
 from toolcaddie.storage.documents import DocumentStore
+from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
 from toolcaddie.storage.leases import LEASE_SECONDS, DatabaseLeases
@@ -25,7 +26,8 @@ from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
-_BUSY_MILLISECONDS = 5_000
+BUSY_SECONDS = 5.0
+"""How long a write to SQLite waits for another process's lock."""
 _WRITES = "toolcaddie_writes"
 _EXAMPLES = "write sqlite:///folder/file.sqlite or sqlite:////absolute/path/file.sqlite"
 
@@ -43,22 +45,32 @@ class Database:
             database.leases       which processes are living
 
     Several processes may open one file. Raises `ConfigError` for a URL that cannot be used, on construction or on `open`.
-    `clock` gives seconds since the epoch. `lease`: seconds without a sign of life until others take over the runs of this
-    process.
+    `clock` gives seconds since the epoch, for moments that are stored; `steady` gives seconds that never go back, for ages.
+    `busy`: seconds that a write to SQLite waits for another process's lock. `lease`: seconds without a sign of life until
+    others take over the runs of this process.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], float] = time.time, lease: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+        busy: float = BUSY_SECONDS,
+        lease: float = LEASE_SECONDS,
+    ) -> None:
         self._url = _parse(url)
         self._in_memory = self._url.get_backend_name() == "sqlite" and _path(self._url) is None
-        self._engine = _engine(self._url, in_memory=self._in_memory)
+        self._engine = _engine(self._url, in_memory=self._in_memory, busy=busy)
         self._writing = self._engine.execution_options(**{_WRITES: True})
-        self._writer = Writer(self._writing)
-        self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None)
+        self._check = self._watch_files()
+        self._writer = Writer(self._writing, check=self._check)
+        self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
         settle = partial(settle_runs, clock=clock)
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
         self.events = Journal(self._writer, self._reader)
-        self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock)
-        self.keys = ApiKeys(self._writer, self._reader, clock=clock)
+        self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
+        self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 
     async def open(self) -> None:
         """Connect, migrate, start writing. Raises `ConfigError` saying what to do."""
@@ -85,6 +97,14 @@ class Database:
     ) -> None:
         await self.close()
 
+    def _watch_files(self) -> Callable[[], None]:
+        """Returns what fails when the database file is no longer the one that was opened."""
+        if self._url.get_backend_name() != "sqlite" or (path := _path(self._url)) is None:
+            return _nothing
+        files = OpenFiles(path)
+        event.listen(self._engine, "do_connect", lambda *_: files.check_main())
+        return files.check
+
     def _prepare(self) -> None:
         shown = self._url.render_as_string(hide_password=True)
         path = _path(self._url) if self._url.get_backend_name() == "sqlite" else None
@@ -93,6 +113,7 @@ class Database:
                 _make_file(path)
             with self._writing.begin() as connection:
                 upgrade(connection)
+                self._check()
         except OSError as error:
             raise ConfigError(
                 f"database_url {shown}: {error.strerror} ({error.filename}); choose a path this user may write, "
@@ -116,6 +137,10 @@ class Database:
         self._engine.dispose()
 
 
+def _nothing() -> None:
+    """The check of a database that has no file of ours."""
+
+
 def _parse(text: str) -> URL:
     try:
         url = make_url(text)
@@ -131,7 +156,7 @@ def _path(url: URL) -> Path | None:
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
 
-def _engine(url: URL, *, in_memory: bool) -> Engine:
+def _engine(url: URL, *, in_memory: bool, busy: float) -> Engine:
     options: dict[str, Any] = {}
     if in_memory:
         options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
@@ -145,15 +170,18 @@ def _engine(url: URL, *, in_memory: bool) -> Engine:
     except ModuleNotFoundError as error:
         raise ConfigError(f"database_url: the driver of {url.drivername!r} is not installed: {error}") from error
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "connect", partial(_set_up_sqlite, busy=busy))
         event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _set_up_sqlite(connection: Any, _record: object) -> None:
+def _set_up_sqlite(connection: Any, _record: object, *, busy: float) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself: `_begin_sqlite` does
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")  # first, so that the next ones may wait
+    cursor.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")  # first, so that the next ones may wait
+    if cursor.execute("PRAGMA page_count").fetchone() == (0,):
+        # A new file: pruning can then give pages back to the disk. Said of an old one, it would be a write.
+        cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")  # an intent that a power cut can take back is no intent
     cursor.execute("PRAGMA foreign_keys = ON")

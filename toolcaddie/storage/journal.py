@@ -38,7 +38,8 @@ class Journal:
     """`ports.EventLog` on the database.
 
     A failed write keeps its rows, and every `append` and `flush` raises `AuditError` until a later attempt has written
-    them: a full disk stops the runs, and making room carries on without a restart.
+    them: a full disk stops the runs, and making room carries on without a restart. An intent that was refused for that
+    reason is withdrawn by its writer, so that it is not written afterwards.
 
     A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) makes it;
     `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it.
@@ -50,6 +51,10 @@ class Journal:
         self._clock = clock
         self._lines: deque[_Line] = deque()
         """Not known to be on disk; the ones being written are the first."""
+        self._writing = 0
+        """How many of the first lines are being written now."""
+        self._instead: dict[_Line, _Line] = {}
+        """Withdrawn while it was being written -> what follows it if that write succeeds."""
         self._next: Future[int] | None = None
         """The write that is queued and has not begun; at most one, so that no line is written twice."""
         self._failure: StorageError | None = None
@@ -68,13 +73,25 @@ class Journal:
 
     async def flush(self) -> None:
         with self._changed:
-            if not self._lines:
+            if not self._lines and self._failure is None:
                 return
             written = self._schedule(urgent=True)
         try:
             await outcome(written)
         except StorageError as error:
             raise _audit_error(error) from error
+
+    def withdraw(self, record: EventRecord, *, instead: EventRecord) -> None:
+        following = _line(instead)
+        with self._changed:
+            place = next((n for n, line in enumerate(self._lines) if line.is_of(record)), None)
+            if place is None:
+                self._follow_up([following])
+            elif place < self._writing:
+                self._instead[self._lines[place]] = following
+            else:
+                del self._lines[place]
+                self._changed.notify_all()
 
     async def events(self, run_id: str) -> Sequence[EventRecord]:
         """All records of a run, oldest first; what is queued is written first, if it can be."""
@@ -125,6 +142,7 @@ class Journal:
         with self._changed:
             self._next = None
             lines = tuple(self._lines)
+            self._writing = len(lines)
         if lines:
             connection.execute(_INSERT, [line.event for line in lines])
             _change_runs(connection, lines)
@@ -134,15 +152,26 @@ class Journal:
         """After the commit, or after it failed (in the writer's thread)."""
         failure = written.exception()
         with self._changed:
+            self._writing = 0
+            instead, self._instead = self._instead, {}
             if failure is None:
                 for _ in range(written.result()):
                     self._lines.popleft()
                 self._failure = None
+                self._follow_up(list(instead.values()))
             else:
+                self._lines = deque(line for line in self._lines if line not in instead)
                 self._next = None if self._next is written else self._next
                 self._failure = failure if isinstance(failure, StorageError) else StorageError(repr(failure))
                 self._failed_at = self._clock()
             self._changed.notify_all()
+
+    def _follow_up(self, lines: Sequence[_Line]) -> None:
+        """Queue corrections. They are kept where writing fails, as all lines are, and written when it works again."""
+        self._lines.extend(lines)
+        if lines and self._failure is None:
+            with contextlib.suppress(AuditError):  # closed: `close` counts what is left
+                self._schedule(urgent=False)
 
     def _try_again(self) -> None:
         if self._next is None and self._clock() - self._failed_at >= _RETRY_SECONDS:
@@ -161,13 +190,17 @@ _ENDING = ("status", "turns", "rounds", "seconds")
 """What the end of a run changes in its row, as far as the record says it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Line:
     """An event as the table takes it, and what it changes in the row of its run: the whole row, or some columns of it."""
 
     event: Mapping[str, Any]
     started: Mapping[str, Any] | None = None
     ended: Mapping[str, Any] | None = None
+
+    def is_of(self, record: EventRecord) -> bool:
+        event = self.event
+        return (event["run_id"], event["seq"], event["kind"]) == (record.run_id, record.seq, record.kind)
 
 
 def _line(record: EventRecord) -> _Line:
