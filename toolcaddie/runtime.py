@@ -221,6 +221,8 @@ class Runtime:
         self._assemblies: dict[tuple[str | None, Capabilities], _Assembly] = {}
         self._merged = MergedCatalogs()
         self._runs = StoredRuns(self._documents)
+        self.stopping = False
+        """The server is being shut down, so a cancellation comes from it."""
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
@@ -439,6 +441,10 @@ class Runtime:
         await asyncio.to_thread(self._experience.extend, entries)
         await asyncio.to_thread(self._refit, catalog)
 
+    def begin_shutdown(self) -> None:
+        """From now on a run that is cancelled is recorded as cut by a shutdown, not as left by its caller."""
+        self.stopping = True
+
     async def __aenter__(self) -> Runtime:
         return self
 
@@ -468,7 +474,7 @@ class Runtime:
         large = len(self.source.snapshot()) + len(request.client_tools) > _LARGE
         view = await asyncio.to_thread(self.view, request) if large else self.view(request)
         context = self._context(request, view)
-        async with end_recorded(context.run_id, self._emitter(live)) as emit:
+        async with end_recorded(context.run_id, self._emitter(live), stopping=lambda: self.stopping) as emit:
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
             await self._embed(assembly.preset, view, self._query(assembly, view, request))
@@ -494,7 +500,9 @@ class Runtime:
         state = replace(stored.state, status="running", pending=pending, delivered=delivered)
         claim = await self._runs.claim(stored)
         try:
-            async with end_recorded(context.run_id, self._emitter(None), acted=bool(state.called)) as emit:
+            async with end_recorded(
+                context.run_id, self._emitter(None), acted=bool(state.called), stopping=lambda: self.stopping
+            ) as emit:
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
                 return await self._ended(request, result, emit, resumed=True)
         except BaseException:

@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from toolcaddie.doors.gateway.access import Access
+from toolcaddie.doors.gateway.access import Access, doubled
 from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.onward import Onward
+from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.errors import StorageError, ToolcaddieError
@@ -74,6 +74,9 @@ def create_app(parts: Parts, *, forwards: bool = True) -> App:
             await exchange.refuse(_not_allowed(scope["method"]))
             return
         try:
+            if twice := doubled(scope["headers"], exchange.headers):
+                await exchange.refuse(twice)
+                return
             principal = await access.check(exchange.headers, client=exchange.client, has_body=True)
             if isinstance(principal, Problem):
                 await exchange.refuse(principal)
@@ -98,9 +101,11 @@ def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
     writable = Writable(parts.event_log, parts.documents)
 
     async def guarded(request: Request) -> Problem | None:
-        client = request.client.host if request.client else None
+        client, headers = request.client.host if request.client else None, dict(request.headers.raw)
+        if twice := doubled(request.headers.raw, headers):
+            return twice
         try:
-            found = await access.check(dict(request.headers.raw), client=client, has_body=False)
+            found = await access.check(headers, client=client, has_body=False)
         except StorageError as error:
             return problem_of(error, own_upstream_key=onward.own_key)
         return found if isinstance(found, Problem) else None
@@ -161,7 +166,8 @@ async def _forwarded(provider: Forwarder, headers: Mapping[str, str]) -> Respons
             body += piece
     finally:
         response.close()
-    return Response(body, status_code=response.status, media_type=response.headers.get("content-type"))
+    kind = dict(answered_headers(response)).get(b"content-type", b"application/json").decode("latin-1")
+    return Response(body, status_code=answered_status(response), media_type=kind)
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

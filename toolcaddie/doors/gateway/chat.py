@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
-from toolcaddie.doors.gateway.onward import Onward, answered_headers
+from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem_of
 from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
@@ -87,7 +87,7 @@ class Chat:
         path = f"{_UPSTREAM_PATH}?{exchange.query.decode('latin-1')}" if exchange.query else _UPSTREAM_PATH
         response = await provider.forward("POST", path, body, headers)
         try:
-            await exchange.start(response.status, answered_headers(response))
+            await exchange.start(answered_status(response), answered_headers(response))
             while piece := await response.content.readany():
                 await exchange.write(piece)
             await exchange.write(b"", more=False)
