@@ -39,7 +39,9 @@ def doubled(raw: Sequence[tuple[bytes, bytes]], headers: Mapping[bytes, bytes]) 
     if twice is None:
         return None
     shown = twice.decode()
-    return problem(400, f"the header {shown!r} came more than once; send it once", kind="invalid_request_error", param=shown)
+    return problem(
+        400, f"the header {shown!r} came more than once; send it once", kind="invalid_request_error", param=shown
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
 
+import aiohttp
 import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
@@ -19,9 +20,10 @@ from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
-from toolcaddie.errors import StorageError, ToolcaddieError
+from toolcaddie.errors import ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.ports import Documents, EventLog, Forwarder, KeyStore
 from toolcaddie.runtime import Runtime
+from toolcaddie.settings import Idempotency
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,6 +32,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
+_KEPT_AS_DEFAULT = Idempotency()
 _MODELS_SIZE = 16 * 1024 * 1024
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -54,7 +57,7 @@ class Parts(Protocol):
         ...
 
 
-def create_app(parts: Parts, *, forwards: bool = True) -> App:
+def create_app(parts: Parts, *, forwards: bool = True, idempotency: Idempotency = _KEPT_AS_DEFAULT) -> App:
     """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path.
 
     `forwards`: what has no tools goes to the upstream byte for byte, if that speaks chat completions. False: it is read and
@@ -62,7 +65,15 @@ def create_app(parts: Parts, *, forwards: bool = True) -> App:
     """
     access = Access(parts.keys)
     onward = Onward(own_key=parts.own_upstream_key)
-    chat = Chat(parts.runtime, parts.documents, onward=onward, registry=parts.registry, forwards=forwards)
+    chat = Chat(
+        parts.runtime,
+        parts.documents,
+        parts.event_log,
+        onward=onward,
+        registry=parts.registry,
+        forwards=forwards,
+        idempotency=idempotency,
+    )
     pages = _pages(parts, access, onward)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
@@ -164,6 +175,8 @@ async def _forwarded(provider: Forwarder, headers: Mapping[str, str]) -> Respons
         body = b""
         while len(body) <= _MODELS_SIZE and (piece := await response.content.readany()):
             body += piece
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error
     finally:
         response.close()
     kind = dict(answered_headers(response)).get(b"content-type", b"application/json").decode("latin-1")

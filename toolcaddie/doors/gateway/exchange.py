@@ -8,6 +8,8 @@ from typing import Any
 
 from toolcaddie.doors.gateway.problems import Problem, error_event, problem
 
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
 MAX_BODY = 64 * 1024 * 1024
 _UNWATCHED = 0.05
 """Seconds in which nobody looks whether the client is still there."""
@@ -20,12 +22,13 @@ class Exchange:
         self,
         scope: MutableMapping[str, Any],
         receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+        send: Send,
     ) -> None:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.client: str | None = scope["client"][0] if scope.get("client") else None
         self.query: bytes = scope.get("query_string", b"")
         self.started = False
+        self._sent_headers: Mapping[str, str] | list[tuple[bytes, bytes]] = {}
         self._receive = receive
         self._send = send
 
@@ -45,8 +48,13 @@ class Exchange:
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def through(self, around: Callable[[Send], Send]) -> None:
+        """From now on the answer goes through `around`, which is given what it would have gone to."""
+        self._send = around(self._send)
+
     async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
         self.started = True
+        self._sent_headers = headers
         raw = headers if isinstance(headers, list) else [(k.encode(), v.encode("latin-1")) for k, v in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
@@ -62,11 +70,18 @@ class Exchange:
         await self.answer(found.status, found.body, found.headers)
 
     async def fail(self, found: Problem) -> None:
-        """Refuse, or where the answer has begun, end its stream with the error."""
-        if self.started:
-            await self.write(error_event(found), more=False)
-        else:
+        """Refuse, or where the answer has begun, end its stream with the error. What is no stream of events has no place
+        for an error: it stays without its end, which clients take for a broken connection."""
+        if not self.started:
             await self.refuse(found)
+        elif self._streams:
+            await self.write(b"\n\n" + error_event(found), more=False)  # an upstream's event may be cut in the middle
+
+    @property
+    def _streams(self) -> bool:
+        sent = self._sent_headers
+        kind = dict(sent).get(b"content-type", b"") if isinstance(sent, list) else sent.get("content-type", "").encode()
+        return kind.startswith(b"text/event-stream")
 
     async def while_there(self, job: Awaitable[None]) -> None:
         """Do the job; cancel it as soon as the client goes away. What the job raises is raised here."""

@@ -59,7 +59,9 @@ class Onward:
 def answered_status(response: RawResponse) -> int:
     """The upstream's status, if it is one that ends a request. Raises `ProviderProtocolError` for others."""
     if not 200 <= response.status <= 599:
-        raise ProviderProtocolError(f"the upstream answered with the status {response.status}, which HTTP does not have")
+        raise ProviderProtocolError(
+            f"the upstream answered with the status {response.status}, which HTTP does not have"
+        )
     return response.status
 
 
