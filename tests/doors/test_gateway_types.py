@@ -168,7 +168,7 @@ def lax(wire: type[Any]) -> Any:
     return type(f"Lax{wire.__name__}", (wire,), {"refusal_of": lambda self, path, body: None})()
 
 
-@pytest.mark.parametrize(("number", "kind"), enumerate(sorted(PROVIDERS)), ids=sorted(PROVIDERS))
+@pytest.mark.parametrize(("number", "kind"), list(enumerate(sorted(PROVIDERS))), ids=sorted(PROVIDERS))
 async def test_no_type_of_any_field_makes_a_5xx(number: int, kind: str, tmp_path: Path) -> None:
     wire, provider = PROVIDERS[kind]
     failures: list[str] = []
