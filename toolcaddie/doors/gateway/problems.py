@@ -65,8 +65,9 @@ def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
 
 
 def not_again(found: Problem) -> Problem:
-    """The problem with a note to clients that retry by themselves: `x-should-retry: false`."""
-    return replace(found, headers={**found.headers, **_NO_RETRY})
+    """The problem with a note to clients that retry by themselves: `x-should-retry: false`, and no time to do so."""
+    kept = {name: value for name, value in found.headers.items() if name != "retry-after"}
+    return replace(found, headers={**kept, **_NO_RETRY})
 
 
 def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
