@@ -153,24 +153,15 @@ async def test_an_error_nobody_foresaw_after_a_tool_ran_is_a_500_that_is_not_sen
 
 
 async def test_a_run_that_failed_before_anything_acted_may_be_sent_again(tmp_path: Path) -> None:
-    """The official client repeats what failed on our side: it gets its answer when the database is free again."""
     shop = Shop()
-    holder = contextlib.ExitStack()
-
-    def second(body: Any) -> Any:
-        holder.close()
-        return call(*RESERVE)
-
     async with (
-        ScriptedUpstream([call(*RESERVE), second, say("Done.")]) as upstream,
+        ScriptedUpstream([call(*RESERVE), call(*RESERVE), say("Done.")]) as upstream,
         gateway(tmp_path, upstream.base_url, sources=[shop.source], busy=BUSY) as served,
     ):
-        holder.enter_context(locked(tmp_path))
-        with pytest.raises(openai.InternalServerError) as raised:
+        with locked(tmp_path), pytest.raises(openai.InternalServerError) as raised:
             await ask(served.client)
         assert raised.value.status_code == 503
         assert "x-should-retry" not in raised.value.response.headers
-        holder.close()
         await served.database.events.flush()
         assert await ask(served.client) == "Done."
     assert shop.done == ["reserved figs"]
