@@ -1,9 +1,10 @@
-"""One database: opened, brought to the newest shape, and its three stores handed out."""
+"""One database: opened, brought to the newest shape, and its stores handed out."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,13 +15,14 @@ from typing import Any, Self
 from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.errors import ConfigError, StorageError
 from toolcaddie.storage.documents import DocumentStore
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.retention import Retention
 from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
@@ -40,6 +42,7 @@ class Database:
             database.events       the event log
             database.documents    small values under (kind, key)
             database.keys         the gateway's API keys
+            database.retention    what is held, and removing what is old
 
     Several processes may open one file. Raises `ConfigError` for a URL that cannot be used, on construction or on `open`.
     `clock` gives seconds since the epoch, for moments that are stored; `steady` gives seconds that never go back, for ages.
@@ -63,6 +66,7 @@ class Database:
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
         self.events = Journal(self._writer, self._reader)
         self.documents = DocumentStore(self._writer, self._reader, clock=clock, steady=steady)
+        self.retention = Retention(self._writer, self._reader, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 
     async def open(self) -> None:
@@ -80,6 +84,12 @@ class Database:
             await self.events.close()
         finally:
             await asyncio.to_thread(self._release)
+
+    async def shrink(self) -> None:
+        """Give all free room in an SQLite file back to the disk; other databases see to that themselves. It needs as much
+        room again meanwhile, and every writer waits. Raises `StorageError`."""
+        if self._engine.dialect.name == "sqlite" and not self._in_memory:
+            await asyncio.to_thread(self._vacuum)
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -122,6 +132,18 @@ class Database:
                 f"database_url {shown}: cannot be opened: {getattr(error, 'orig', None) or error}; "
                 "check that it is a database of Toolcaddie's own and that this user may write it"
             ) from error
+
+    def _vacuum(self) -> None:
+        connection = self._engine.raw_connection()  # outside of a transaction, which SQLAlchemy's own would begin
+        try:
+            cursor = connection.cursor()
+            cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # for files that were made without
+            cursor.execute("VACUUM")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"the database cannot be shrunk: {error}") from error
+        finally:
+            connection.close()
 
     def _release(self) -> None:
         self._writer.close()

@@ -15,7 +15,10 @@ from toolcaddie.errors import RequestError, RunNotFoundError
 from toolcaddie.ports import Documents
 from toolcaddie.run import Principal, RunRequest, RunState
 
-_RUN, _TICKET = "run", "run_ticket"
+RUN = "run"
+"""The kind of the documents that hold runs, under their ids."""
+
+_RUN, _TICKET = RUN, "run_ticket"
 _TTL = 30 * 86_400.0
 
 
