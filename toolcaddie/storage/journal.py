@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, Update, bindparam, insert, select, updat
 
 from toolcaddie.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
+from toolcaddie.storage.packing import PACKED, packed, unpacked
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import events, runs
 from toolcaddie.storage.upsert import upsert
@@ -209,7 +210,7 @@ def _line(record: EventRecord) -> _Line:
         "seq": record.seq,
         "at": record.at,
         "kind": record.kind,
-        "data": _encode(record.data).decode(),
+        "data": _encode(packed(record.data) if record.kind == PACKED else record.data).decode(),
     }
     if record.kind == "run_started":
         return _Line(event, started=_started(record))
@@ -219,7 +220,9 @@ def _line(record: EventRecord) -> _Line:
 
 
 def _record(row: Row[Any]) -> EventRecord:
-    return EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=msgspec.json.decode(row.data))
+    data = msgspec.json.decode(row.data)
+    data = unpacked(data) if row.kind == PACKED else data
+    return EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=data)
 
 
 def _started(record: EventRecord) -> Mapping[str, Any]:
