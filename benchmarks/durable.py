@@ -1,57 +1,52 @@
 """What it costs that an answer waits until its rows are on disk: python -m benchmarks.durable
 
-Two gateways, one with `[storage] durable = "intent"` and one with "answer", asked in turn by the same load; the figures are
-medians over the repetitions. The runs call no tool, so that the wait for the end of the answer is all that differs.
+The same run, which calls no tool, against two trails in one SQLite file that take turns: one waits for the disk before a call
+acts, `[storage] durable = "intent"`, and one also at the end of each answer, "answer". The model answers at once, so that a
+run is our own work and the disk's. Milliseconds.
 """
 
 from __future__ import annotations
 
+import asyncio
 import statistics
-from collections.abc import Sequence
+import tempfile
+import time
+from typing import Literal
 
-import aiohttp
-import uvloop
+from toolcaddie.audit.trail import Trail
+from toolcaddie.runtime import Runtime
+from toolcaddie.samples import gym
+from toolcaddie.storage.database import Database
+from toolcaddie.testing import ScriptedProvider, say
 
-from benchmarks import servers
-from benchmarks.gateway import Case, request_bodies
-from benchmarks.load import Load, Measured
-from benchmarks.servers import Server
-
-_REPETITIONS, _REQUESTS, _SECONDS = 7, 300, 0.5
-_CASES = [Case(connections=connections, stream=stream, tools=24) for connections in (1, 32) for stream in (False, True)]
-_WAYS = ("intent", "answer")
-
-
-def main() -> None:
-    with servers.upstream() as upstream:
-        target = upstream.base_url
-        first, second = (
-            servers.toolcaddie(target, name=way, environment={"TOOLCADDIE_STORAGE_DURABLE": way}) for way in _WAYS
-        )
-        with first as intent, second as answer:
-            uvloop.run(_compare([intent, answer]))
+_RUNS = 600
+_WAYS: tuple[Literal["intent", "answer"], ...] = ("intent", "answer")
+_MESSAGES = ("freeze John's membership", "show John's invoices", "book a class for Maria", "which plans are there")
 
 
-async def _compare(running: Sequence[Server]) -> None:
-    print(f"{'':<34}{'intent p50':>12}{'answer p50':>12}{'intent p99':>12}{'answer p99':>12}  ms")
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=3)) as session:
-        load = Load(session)
-        for case in _CASES:
-            measured: dict[str, list[Measured]] = {way: [] for way in _WAYS}
-            for repetition in range(_REPETITIONS + 1):  # the first one warms up
-                for server in running if repetition % 2 else reversed(running):
-                    block = await load.block(
-                        server,
-                        request_bodies(case),
-                        connections=case.connections,
-                        requests=_REQUESTS,
-                        seconds=_SECONDS,
-                    )
-                    measured[server.name] += [block] if repetition else []
-            p50 = [statistics.median(one.p50_ms for one in measured[way]) for way in _WAYS]
-            p99 = [statistics.median(one.p99_ms for one in measured[way]) for way in _WAYS]
-            print(f"{case!s:<34}" + "".join(f"{figure:>12.2f}" for figure in (*p50, *p99)))
+async def _compare(together: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with Database(f"sqlite:///{folder}/bench.sqlite") as database:
+            model, tools = ScriptedProvider(lambda request: say("Done.")), gym.source()
+            runtimes = {
+                way: Runtime(provider=model, sources=[tools], trail=Trail(database.events, durable=way))
+                for way in _WAYS
+            }
+            times: dict[str, list[float]] = {way: [] for way in _WAYS}
+
+            async def run(way: Literal["intent", "answer"], number: int) -> None:
+                started = time.perf_counter()
+                await runtimes[way].run(_MESSAGES[number % len(_MESSAGES)])
+                times[way].append((time.perf_counter() - started) * 1e3)
+
+            for number in range(_RUNS // together):
+                for way in _WAYS if number % 2 else reversed(_WAYS):
+                    await asyncio.gather(*(run(way, number + n) for n in range(together)))
+            for way in _WAYS:
+                cut = statistics.quantiles(times[way][len(times[way]) // 10 :], n=100)
+                print(f"{together:>3} at once  {way:<8}{cut[49]:>8.2f} p50 {cut[98]:>8.2f} p99")
 
 
 if __name__ == "__main__":
-    main()
+    for runs_at_once in (1, 16):
+        asyncio.run(_compare(runs_at_once))

@@ -14,7 +14,6 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 LITELLM = "litellm[proxy]==1.106.0"
 """Pinned. Never 1.82.7 or 1.82.8: those two releases were compromised."""
@@ -67,16 +66,14 @@ def bare_proxy(target: str) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def toolcaddie(
-    target: str, *, name: str = "toolcaddie", environment: Mapping[str, str] = MappingProxyType({})
-) -> Iterator[Server]:
-    """`toolcaddie serve` as anybody starts it, with its trail in a new SQLite file; `environment` sets what differs."""
+def toolcaddie(target: str) -> Iterator[Server]:
+    """`toolcaddie serve` as anybody starts it, with its trail in a new SQLite file."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
         command = [sys.executable, "-m", "toolcaddie", "serve", "--port", str(port)]
         command += ["--upstream", target, "--database-url", database]
-        with _started(name, command, port, environment) as server:
+        with _started("toolcaddie", command, port, {}) as server:
             yield server
 
 
