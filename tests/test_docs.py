@@ -20,6 +20,8 @@ from toolcaddie.presets import PRESETS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>python|python gateway|sh)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTS = re.compile(r"^.*print\(.*  # -> (.*)$", re.MULTILINE)
+"""What a page says that a line of its Python prints."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 BIN = Path(sys.executable).parent
 RUNNER = """
@@ -75,6 +77,8 @@ def test_the_python_of_the_docs_runs(code: str, tmp_path: Path) -> None:
         input=code,
     )
     assert done.returncode == 0, done.stderr
+    for printed in PRINTS.findall(code):
+        assert printed in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("words", commands())
