@@ -4,8 +4,9 @@
     python -m benchmarks.pairs ../before --pairs 10
 
 Machines are noisy, so the two take turns (before, after, after, before, ...), each pair gives one ratio a figure, and what
-counts is the median ratio with its 95 % interval by order statistics. A figure holds where the interval lies below `--most` (1.05: five
-percent slower); exits with 1 where all of an interval lies above. Litellm is left out: it is the same in both.
+counts is the median ratio with its 95 % interval by order statistics. A figure holds where the interval lies below
+`--most` (1.05: five percent slower); exits with 1 where all of an interval lies above. Litellm is left out: it is the same in
+both.
 """
 
 from __future__ import annotations
