@@ -328,8 +328,8 @@ class EventLog(Protocol):
         """Queue a row; rows are committed in groups, in order. Raises `AuditError` if an earlier write failed."""
         ...
 
-    async def flush(self) -> None:
-        """Return when all appended rows are on disk."""
+    async def flush(self, run_id: str | None = None) -> None:
+        """Return when all appended rows are on disk. Raises `AuditError` if those of `run_id` may not be written any more."""
         ...
 
     async def events(self, run_id: str) -> Sequence[EventRecord]: ...

@@ -56,7 +56,7 @@ class Database:
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None)
         settle = partial(settle_runs, clock=clock)
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
-        self.events = Journal(self._writer, self._reader)
+        self.events = Journal(self._writer, self._reader, self.leases)
         self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock)
 
