@@ -100,7 +100,6 @@ def check_bounds(bounds: Bounds) -> Bounds:
     return bounds
 
 
-
 def beyond(what: str, most: float, setting: str) -> str:
     """The end of every refusal: what there is too much of, how much is accepted, and where that is set."""
     return f"{what}; at most {most:,} are accepted (setting bounds.{setting})"

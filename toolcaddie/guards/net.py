@@ -79,25 +79,29 @@ def _same_host(here: URL, there: URL) -> bool:
     return _origin(here) == _origin(there) or upgrade
 
 
-async def read_capped(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole body, decompressed. Raises `OutboundError` as soon as it is larger than `limit` bytes."""
+async def read_capped(response: aiohttp.ClientResponse, limit: int, *, setting: str = "") -> bytes:
+    """The whole body, decompressed. Raises `OutboundError` as soon as it is larger than `limit` bytes; `setting` says where
+    that is set."""
     declared = response.content_length
     if declared is not None and declared > limit:
         response.close()
-        raise _too_large(response, limit)
+        raise _too_large(response, limit, setting)
     pieces = []
     size = 0
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > limit:
             response.close()
-            raise _too_large(response, limit)
+            raise _too_large(response, limit, setting)
         pieces.append(piece)
     return b"".join(pieces)
 
 
-def _too_large(response: aiohttp.ClientResponse, limit: int) -> OutboundError:
-    return OutboundError(f"the answer of {_shown(response.url)} is larger than the {limit:,} bytes allowed for it")
+def _too_large(response: aiohttp.ClientResponse, limit: int, setting: str) -> OutboundError:
+    named = f" (setting {setting})" if setting else ""
+    return OutboundError(
+        f"the answer of {_shown(response.url)} is larger than the {limit:,} bytes allowed for it{named}"
+    )
 
 
 # ---------------------------------------------------------------- addresses from anybody else

@@ -10,6 +10,8 @@ OpenAI's errors and the connection closed; bodies are the application's to bound
 from __future__ import annotations
 
 import asyncio
+import importlib
+import importlib.util
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -19,10 +21,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from toolcaddie.bounds import Bounds, beyond
 from toolcaddie.doors.gateway.problems import Problem, problem
 
-try:
-    import resource
-except ImportError:  # there is none on Windows
-    resource = None  # type: ignore[assignment]
+resource: Any = importlib.import_module("resource") if importlib.util.find_spec("resource") else None
+"""There is none on Windows."""
 
 _SLICE = 16 * 1024
 """Bytes the parser is given at once while headers arrive."""
@@ -38,7 +38,7 @@ _OTHER_FILES = 256
 _Phase = Literal["idle", "head", "body", "refused"]
 
 
-class _Refused(Exception):  # noqa: N818  it never leaves this file
+class _Refused(Exception):
     """Raised inside the parser's callbacks; the parser stops there."""
 
     def __init__(self, found: Problem) -> None:
@@ -78,7 +78,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _made_room(self) -> bool:
         """Closes the connection that has waited longest for the headers of its request; False: none does."""
-        waiting = [other for other in self.connections if other is not self and other._phase in ("head", "refused")]
+        others: set[Any] = self.connections - {self}
+        waiting: list[BoundedProtocol] = [other for other in others if other._phase in ("head", "refused")]
         if not waiting:
             return False
         longest = min(waiting, key=lambda other: other._begun)
@@ -100,8 +101,6 @@ class BoundedProtocol(HttpToolsProtocol):
                 self._fed += len(piece)
                 self.parser.feed_data(piece)
                 self._check_framing()
-                if self.parser is None:  # the connection was lost meanwhile
-                    return
         except _Refused as refused:
             self._refuse(refused.problem)
         except httptools.HttpParserUpgrade:
