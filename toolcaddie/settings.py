@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import fields
 
+from toolcaddie.bounds import Bounds, check_bounds
 from toolcaddie.capabilities import CapabilityRow
 from toolcaddie.errors import ConfigError
 from toolcaddie.presets import PRESETS, Preset, preset
@@ -229,6 +230,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: LimitsOverrides = LimitsOverrides()
     delivery: DeliveryOverrides = DeliveryOverrides()
     cache: CacheSettings = CacheSettings()
+    bounds: Bounds = Bounds()
+    """How much of what comes from outside is accepted."""
     fallback: tuple[FallbackSettings, ...] = ()
     """Asked in this order."""
     tool_config: dict[str, Any] | None = None
@@ -254,7 +257,9 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings)
-    return _with_environment(settings, os.environ if environ is None else environ)
+    whole = _with_environment(settings, os.environ if environ is None else environ)
+    check_bounds(whole.bounds)
+    return whole
 
 
 def effective_preset(settings: Settings) -> Preset:
@@ -662,6 +667,11 @@ catalogs = ["gym"]
 # [tool_config]
 # force_tool_use = true
 # on_tool_not_called = "retry"
+
+# How much of what comes from outside is accepted: docs/bounds.md has them all.
+# [bounds]
+# body = 16777216
+# messages = 5000
 
 # What a bot may use, by its name.
 # [bots.front-desk]

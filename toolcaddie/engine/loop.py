@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.capabilities import Capabilities
 from toolcaddie.catalog import View
 from toolcaddie.engine.batch import Batch
@@ -21,6 +22,7 @@ from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
 from toolcaddie.engine.meta import MetaScene, answer, looked_for
+from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
 from toolcaddie.errors import LimitExceededError, ProviderError
 from toolcaddie.events import (
@@ -49,9 +51,6 @@ _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have f
 
 _LIKELIEST = 8
 """Tools that a search puts in front where one must be called."""
-
-MAX_CALLS = 256
-"""Calls of one answer that are looked at; a model that has lost its way may write thousands."""
 
 Checkpoint = Callable[[RunState], Awaitable[None]]
 """Told how a run stands after each turn, and what is known of a turn that broke off."""
@@ -85,6 +84,7 @@ class Engine:
     held: HeldPages | None = None
     """Where cut results are read on; None: nowhere."""
     reader: Tool = field(default_factory=read_result)
+    bounds: Bounds = DEFAULT
 
     def meta_tool(self, name: str) -> Tool:
         return self.reader if name == READ_RESULT else self.meta[name]
@@ -230,9 +230,10 @@ class _Run:
             raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
 
     def pending_calls(self, message: Message) -> Iterator[PendingCall]:
+        most = self.engine.bounds.answer_calls
+        refusal = f"Not run: an answer may hold {most} calls; make the others in the next one."
         for number, call in enumerate(message.tool_calls):
-            over = number >= MAX_CALLS and not self.is_the_callers(call.name)
-            refusal = f"Not run: an answer may hold {MAX_CALLS} calls; make the others in the next one."
+            over = number >= most and not self.is_the_callers(call.name)
             yield PendingCall(call=call, result=failed(refusal, "limit") if over else None)
 
     def is_the_callers(self, name: str) -> bool:
@@ -306,6 +307,7 @@ class _Run:
         )
         started = time.perf_counter()
         reply = await (self.listen(request, state, offer) if self.live else provider.complete(request))
+        check_reply(reply, self.engine.bounds, who=reply.provider or provider.name)
         self.raw = reply.raw
         await self.emit(
             ModelAnswered(
@@ -334,6 +336,7 @@ class _Run:
                     continue
                 if item.text or item.raw is not None:
                     await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
+                check_deltas(item.calls, self.engine.bounds, who=self.engine.provider.name)
                 for delta in calls.of_the_caller(item.calls):
                     if offer:
                         await self.emit(ClientCallDelta(run_id=self.context.run_id, delta=delta))
