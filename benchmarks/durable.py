@@ -24,7 +24,7 @@ _WAYS: tuple[Literal["intent", "answer"], ...] = ("intent", "answer")
 _MESSAGES = ("freeze John's membership", "show John's invoices", "book a class for Maria", "which plans are there")
 
 
-async def _compare(together: int) -> None:
+async def _compare() -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with Database(f"sqlite:///{folder}/bench.sqlite") as database:
             model, tools = ScriptedProvider(lambda request: say("Done.")), gym.source()
@@ -39,14 +39,13 @@ async def _compare(together: int) -> None:
                 await runtimes[way].run(_MESSAGES[number % len(_MESSAGES)])
                 times[way].append((time.perf_counter() - started) * 1e3)
 
-            for number in range(_RUNS // together):
+            for number in range(_RUNS):
                 for way in _WAYS if number % 2 else reversed(_WAYS):
-                    await asyncio.gather(*(run(way, number + n) for n in range(together)))
+                    await run(way, number)
             for way in _WAYS:
                 cut = statistics.quantiles(times[way][len(times[way]) // 10 :], n=100)
-                print(f"{together:>3} at once  {way:<8}{cut[49]:>8.2f} p50 {cut[98]:>8.2f} p99")
+                print(f"{way:<8}{cut[49]:>8.2f} p50 {cut[98]:>8.2f} p99")
 
 
 if __name__ == "__main__":
-    for runs_at_once in (1, 16):
-        asyncio.run(_compare(runs_at_once))
+    asyncio.run(_compare())

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import fields
 
+from toolcaddie.bounds import Bounds, check_bounds
 from toolcaddie.capabilities import CapabilityRow
 from toolcaddie.errors import ConfigError
 from toolcaddie.presets import PRESETS, Preset, preset
@@ -206,6 +207,8 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What waits for the disk: a call that may act, or also the end of each answer."""
     keep: Age = "off"
     """Runs that ended longer ago are removed by `serve`; off: never."""
+    lease: Seconds = 3.0
+    """Seconds without a sign of life until other processes take over the runs of one."""
 
 
 class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -225,6 +228,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     catalogs: tuple[str, ...] = ()
     """As `--catalog` takes them: names, .jsonl files, python:module."""
     database_url: str = DEFAULT_DATABASE
+    storage: StorageSettings = StorageSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
     log: Log = Log()
@@ -236,7 +240,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: LimitsOverrides = LimitsOverrides()
     delivery: DeliveryOverrides = DeliveryOverrides()
     cache: CacheSettings = CacheSettings()
-    storage: StorageSettings = StorageSettings()
+    bounds: Bounds = Bounds()
+    """How much of what comes from outside is accepted."""
     fallback: tuple[FallbackSettings, ...] = ()
     """Asked in this order."""
     tool_config: dict[str, Any] | None = None
@@ -262,7 +267,9 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings)
-    return _with_environment(settings, os.environ if environ is None else environ)
+    whole = _with_environment(settings, os.environ if environ is None else environ)
+    check_bounds(whole.bounds)
+    return whole
 
 
 def effective_preset(settings: Settings) -> Preset:
@@ -630,6 +637,11 @@ catalogs = ["gym"]
 # Trails, keys and paused runs. The folder is made when it is not there.
 # database_url = "{DEFAULT_DATABASE}"
 
+# [storage]
+# durable = "intent"  # or "answer": no answer ends before what the run did is on disk
+# keep = "off"  # or an age such as "90d": `toolcaddie serve` removes runs that ended longer ago
+# lease = 3  # seconds without a sign of life until other processes take over the runs of one
+
 [server]
 # host = "127.0.0.1"
 # port = 8321
@@ -659,10 +671,6 @@ catalogs = ["gym"]
 # scope = "shared"  # or "principal": everybody learns from their own requests alone
 # most_entries = 20000
 
-# [storage]
-# durable = "intent"  # or "answer": no answer ends before what the run did is on disk
-# keep = "off"  # or an age such as "90d": `toolcaddie serve` removes runs that ended longer ago
-
 # The next three replace single values of the preset; "off" takes a limit away.
 [selection]
 # match = "word"  # or "substring"
@@ -682,6 +690,11 @@ catalogs = ["gym"]
 # [tool_config]
 # force_tool_use = true
 # on_tool_not_called = "retry"
+
+# How much of what comes from outside is accepted: docs/bounds.md has them all.
+# [bounds]
+# body = 16777216
+# messages = 5000
 
 # What a bot may use, by its name.
 # [bots.front-desk]

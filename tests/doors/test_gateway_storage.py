@@ -158,6 +158,7 @@ async def test_a_run_that_failed_before_anything_acted_may_be_sent_again(tmp_pat
         ScriptedUpstream([call(*RESERVE), call(*RESERVE), say("Done.")]) as upstream,
         gateway(tmp_path, upstream.base_url, sources=[shop.source], busy=BUSY) as served,
     ):
+        await served.database.leases.own()  # taken by the first run
         with locked(tmp_path), pytest.raises(openai.InternalServerError) as raised:
             await ask(served.client)
         assert raised.value.status_code == 503
@@ -204,6 +205,7 @@ async def test_a_refused_call_is_not_written_as_intended_when_the_database_is_fr
         ScriptedUpstream([call(*RESERVE)]) as upstream,
         gateway(tmp_path, upstream.base_url, sources=[shop.source], busy=BUSY) as served,
     ):
+        await served.database.leases.own()  # taken by the first run
         with locked(tmp_path), pytest.raises(openai.InternalServerError, match="locked"):
             await ask(served.client)
         await served.database.events.flush()

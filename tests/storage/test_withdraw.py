@@ -27,6 +27,7 @@ pytestmark = pytest.mark.anyio
 
 INTENT = EventRecord(run_id="a", seq=1, at=1.0, kind="call_intended", data={"name": "pay"})
 NOT_RUN = EventRecord(run_id="a", seq=2, at=2.0, kind="call_finished", data={"name": "pay", "error": "not_run"})
+"""What whoever withdraws an intent appends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,37 +62,50 @@ async def kinds(database: Database, run_id: str = "a") -> list[str]:
     return [record.kind for record in await database.events.events(run_id)]
 
 
-async def test_a_row_that_is_on_disk_is_followed_by_one_that_says_it_did_not_happen(database: Database) -> None:
+async def test_a_row_that_waits_is_taken_back(database: Database) -> None:
+    database.events.append(INTENT)
+    database.events.withdraw(INTENT)
+    database.events.append(NOT_RUN)
+    assert await kinds(database) == ["call_finished"]
+
+
+async def test_a_row_that_is_on_disk_stays(database: Database) -> None:
     database.events.append(INTENT)
     await database.events.flush()
-    database.events.withdraw(INTENT, instead=NOT_RUN)
+    database.events.withdraw(INTENT)
+    database.events.append(NOT_RUN)
     assert await kinds(database) == ["call_intended", "call_finished"]
 
 
-async def test_a_row_that_is_being_written_is_followed_by_one_that_says_it_did_not_happen(file_url: str) -> None:
+async def test_a_row_that_is_being_written_stays_if_that_succeeds(file_url: str) -> None:
     async with Database(file_url) as database:
+        await database.leases.own()
         with stopped_at_commit(database) as stopped:
             database.events.append(INTENT)
             waiting = asyncio.ensure_future(database.events.flush())
             await asyncio.to_thread(stopped.reached.wait, 10)
             waiting.cancel()
-            database.events.withdraw(INTENT, instead=NOT_RUN)
+            database.events.withdraw(INTENT)
+            database.events.append(NOT_RUN)
         assert await kinds(database) == ["call_intended", "call_finished"]
 
 
-async def test_a_row_whose_write_fails_after_it_was_withdrawn_is_never_written(file_url: str) -> None:
+async def test_a_row_that_is_being_written_is_dropped_if_that_fails(file_url: str) -> None:
     async with Database(file_url) as database:
+        await database.leases.own()
         with stopped_at_commit(database) as stopped:
             stopped.failures.append(OperationalError("commit", {}, Exception("the disk went away")))
             database.events.append(INTENT)
             waiting = asyncio.ensure_future(database.events.flush())
             await asyncio.to_thread(stopped.reached.wait, 10)
-            database.events.withdraw(INTENT, instead=NOT_RUN)
+            database.events.withdraw(INTENT)
             stopped.go.set()
             with pytest.raises(AuditError, match="went away"):
                 await waiting
+        with contextlib.suppress(AuditError):  # writing failed last; that the call did not run is kept all the same
+            database.events.append(NOT_RUN)
         await database.events.flush()
-        assert await kinds(database) == []
+        assert await kinds(database) == ["call_finished"]
 
 
 @contextlib.contextmanager
@@ -117,7 +131,7 @@ async def test_a_call_whose_caller_went_away_before_its_intent_was_written_is_no
         runtime = Runtime(provider=provider, sources=[pay], trail=Trail(database.events))
         with locked(file_url), pytest.raises(TimeoutError):
             await asyncio.wait_for(runtime.run("pay ann", run_id="a"), 0.2)
-        assert (await kinds(database))[-2:] == ["call_decided", "run_failed"]
+        assert (await kinds(database))[-3:] == ["call_decided", "call_finished", "run_failed"]
         await runtime.close()
     assert paid == []
 

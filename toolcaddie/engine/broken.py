@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from toolcaddie.engine.executor import Emit
-from toolcaddie.errors import ProviderError, RequestError, ToolNotCalledError, mark_acted
+from toolcaddie.errors import LimitExceededError, ProviderError, RequestError, ToolNotCalledError, mark_acted
 from toolcaddie.events import CallFinished, CallIntended, RunEvent, RunFailed
 from toolcaddie.message import Attempt
 
@@ -42,9 +42,14 @@ async def end_recorded(run_id: str, emit: Emit, *, acted: bool = False) -> Async
         raise
     except Exception as error:
         mark_acted(error, watched.acted)
-        await _recorded(
-            RunFailed(run_id=run_id, error=str(error), kind=type(error).__name__, attempts=_attempts(error)), emit
+        failed = RunFailed(
+            run_id=run_id,
+            error=str(error),
+            kind=type(error).__name__,
+            attempts=_attempts(error),
+            state=error.state if isinstance(error, LimitExceededError) else None,
         )
+        await _recorded(failed, emit)
         raise
 
 

@@ -20,9 +20,11 @@ from toolcaddie.storage.documents import DocumentStore
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
+from toolcaddie.storage.leases import LEASE_SECONDS, DatabaseLeases
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.retention import Retention
+from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
@@ -48,10 +50,12 @@ class Database:
             database.documents    small values under (kind, key)
             database.keys         the gateway's API keys
             database.retention    what is held, and removing what is old
+            database.leases       which processes are living
 
     Several processes may open one file. Raises `ConfigError` for a URL that cannot be used, on construction or on `open`.
     `clock` gives seconds since the epoch, for moments that are stored; `steady` gives seconds that never go back, for ages.
-    `busy`: seconds that a write waits for another process's lock.
+    `busy`: seconds that a write waits for another process's lock. `lease`: seconds without a sign of life until others take
+    over the runs of this process.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Database:
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
         busy: float = BUSY_SECONDS,
+        lease: float = LEASE_SECONDS,
     ) -> None:
         self._url = _parse(url)
         self._in_memory = self._url.get_backend_name() == "sqlite" and _path(self._url) is None
@@ -69,8 +74,10 @@ class Database:
         self._check = self._watch_files()
         self._writer = Writer(self._writing, check=self._check)
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
-        self.events = Journal(self._writer, self._reader)
-        self.documents = DocumentStore(self._writer, self._reader, clock=clock, steady=steady)
+        settle = partial(settle_runs, clock=clock)
+        self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
+        self.events = Journal(self._writer, self._reader, self.leases)
+        self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
         self.retention = Retention(self._writer, self._reader, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 
@@ -152,6 +159,7 @@ class Database:
             connection.close()
 
     def _release(self) -> None:
+        self.leases.close()
         self._writer.close()
         self._reader.close()
         self._engine.dispose()

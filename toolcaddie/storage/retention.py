@@ -164,7 +164,7 @@ class _Step:
 
 
 def _ended(cutoff: float, now: float) -> Any:
-    """The runs that may go. One that waits, is stored to be carried on, or was active lately may not.
+    """The runs that may go. One that somebody carries on, that waits, is stored to be carried on, or was active lately may not.
 
     Nor may the run of the newest row: SQLite gives an id again when the highest one is gone, and then the record of a
     pruning would name rows that came later.
@@ -176,7 +176,14 @@ def _ended(cutoff: float, now: float) -> Any:
         or_(documents.c.expires.is_(None), documents.c.expires > now),
     )
     newest = select(events.c.run_id).order_by(events.c.id.desc()).limit(1).scalar_subquery()
-    ended = and_(runs.c.started < cutoff, runs.c.status.not_in(_NOT_ENDED), ~active, ~stored, runs.c.run_id != newest)
+    ended = and_(
+        runs.c.started < cutoff,
+        runs.c.status.not_in(_NOT_ENDED),
+        runs.c.owner.is_(None),
+        ~active,
+        ~stored,
+        runs.c.run_id != newest,
+    )
     return select(runs.c.run_id, runs.c.started).where(ended)
 
 
