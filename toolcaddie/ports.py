@@ -328,13 +328,13 @@ class EventLog(Protocol):
         """Queue a row; rows are committed in groups, in order. Raises `AuditError` if an earlier write failed."""
         ...
 
-    async def flush(self) -> None:
-        """Return when all appended rows are on disk."""
+    async def flush(self, run_id: str | None = None) -> None:
+        """Return when all appended rows are on disk. Raises `AuditError` if those of `run_id` may not be written any more."""
         ...
 
-    def withdraw(self, record: EventRecord, *, instead: EventRecord) -> None:
-        """Take back an appended row, because what it announces will not happen. Where the row is on disk already, or
-        reaches it with a write that is under way, `instead` follows it and says so. Never raises."""
+    def withdraw(self, record: EventRecord) -> None:
+        """Take back an appended row, because what it announces will not happen. A row that is on disk, or reaches it with a
+        write that is under way, stays: whoever withdraws it appends one that says what became of it."""
         ...
 
     async def events(self, run_id: str) -> Sequence[EventRecord]: ...

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import fields
 
+from toolcaddie.bounds import Bounds, check_bounds
 from toolcaddie.capabilities import CapabilityRow
 from toolcaddie.errors import ConfigError
 from toolcaddie.presets import PRESETS, Preset, preset
@@ -43,6 +44,12 @@ Variable = Annotated[str, Meta(pattern=_VARIABLE)]
 """The name of an environment variable. What looks like a key pasted in its place is refused, and never shown: long, with
 capitals, small letters and digits, or begun as keys are."""
 LOOKS_LIKE_A_KEY = "this looks like a key; name the environment variable that holds it"
+Age = Annotated[
+    str, Meta(pattern=r"^(off|[1-9][0-9]{0,5}[mhdw])\Z", description='such as "12h", "90d" or "8w", or "off"')
+]
+"""A length of time as people write it."""
+_UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
 T = TypeVar("T")
@@ -201,6 +208,17 @@ class CacheSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`database`: what one process found serves all, also after a restart."""
 
 
+class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is on disk when, and for how long."""
+
+    durable: Literal["intent", "answer"] = "intent"
+    """What waits for the disk: a call that may act, or also the end of each answer."""
+    keep: Age = "off"
+    """Runs that ended longer ago are removed by `serve`; off: never."""
+    lease: Seconds = 3.0
+    """Seconds without a sign of life until other processes take over the runs of one."""
+
+
 class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one bot may use; a request says by its principal which bot asks."""
 
@@ -218,6 +236,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     catalogs: tuple[str, ...] = ()
     """As `--catalog` takes them: names, .jsonl files, python:module."""
     database_url: str = DEFAULT_DATABASE
+    storage: StorageSettings = StorageSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
     idempotency: Idempotency = Idempotency()
@@ -230,6 +249,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: LimitsOverrides = LimitsOverrides()
     delivery: DeliveryOverrides = DeliveryOverrides()
     cache: CacheSettings = CacheSettings()
+    bounds: Bounds = Bounds()
+    """How much of what comes from outside is accepted."""
     fallback: tuple[FallbackSettings, ...] = ()
     """Asked in this order."""
     tool_config: dict[str, Any] | None = None
@@ -255,7 +276,9 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings)
-    return _with_environment(settings, os.environ if environ is None else environ)
+    whole = _with_environment(settings, os.environ if environ is None else environ)
+    check_bounds(whole.bounds)
+    return whole
 
 
 def effective_preset(settings: Settings) -> Preset:
@@ -270,6 +293,15 @@ def effective_preset(settings: Settings) -> Preset:
         budget=replace(chosen.budget, **_given(settings.budget)),
         limits=replace(chosen.limits, **_given(settings.limits)),
     )
+
+
+def age_seconds(age: str) -> float | None:
+    """Seconds of an age such as "90d"; None for "off". Raises `ConfigError` for anything else."""
+    try:
+        checked = msgspec.convert(age, Age)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{age!r} is no age; write a number and m, h, d or w, such as 90d") from error
+    return None if checked == "off" else int(checked[:-1]) * _UNITS[checked[-1]]
 
 
 def starter_toml() -> str:
@@ -435,6 +467,8 @@ _BASES = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def _bounds(rule: Meta) -> str:
+    if rule.description is not None:
+        return rule.description
     if rule.pattern is not None:
         return "that begins with http:// or https://"
     if rule.min_length is not None:
@@ -612,6 +646,11 @@ catalogs = ["gym"]
 # Trails, keys and paused runs. The folder is made when it is not there.
 # database_url = "{DEFAULT_DATABASE}"
 
+# [storage]
+# durable = "intent"  # or "answer": no answer ends before what the run did is on disk
+# keep = "off"  # or an age such as "90d": `toolcaddie serve` removes runs that ended longer ago
+# lease = 3  # seconds without a sign of life until other processes take over the runs of one
+
 [server]
 # host = "127.0.0.1"
 # port = 8321
@@ -660,6 +699,11 @@ catalogs = ["gym"]
 # [tool_config]
 # force_tool_use = true
 # on_tool_not_called = "retry"
+
+# How much of what comes from outside is accepted: docs/bounds.md has them all.
+# [bounds]
+# body = 16777216
+# messages = 5000
 
 # What a bot may use, by its name.
 # [bots.front-desk]

@@ -18,6 +18,7 @@ from toolcaddie.events import (
     CallDecided,
     CallFinished,
     CallIntended,
+    CallUnknown,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -27,10 +28,10 @@ from toolcaddie.events import (
     RunFailed,
     RunFinished,
     RunPaused,
+    RunResumed,
     RunStarted,
     ToolsDelivered,
     ToolsSelected,
-    not_run,
 )
 from toolcaddie.message import Attempt, Message, Usage
 from toolcaddie.ports import EventLog, EventRecord
@@ -85,19 +86,19 @@ class Trail:
         record = self._record(event)
         self._log.append(record)
         if isinstance(event, CallIntended):
-            await self._flushed(record, event)
+            await self._flushed(record)
         elif isinstance(event, RunFinished | RunFailed | RunPaused):
             self._last.pop(event.run_id, None)
             if self._durable == "answer":
-                await self._log.flush()
+                await self._log.flush(event.run_id)
 
-    async def _flushed(self, record: EventRecord, event: CallIntended) -> None:
+    async def _flushed(self, intent: EventRecord) -> None:
         """Return when an intent is on disk. Where that fails, or nobody waits for it any longer, the call does not run, and
         no later write may say that it was about to."""
         try:
-            await self._log.flush()
+            await self._log.flush(intent.run_id)
         except BaseException:
-            self._log.withdraw(record, instead=self._record(not_run(event)))
+            self._log.withdraw(intent)
             raise
 
     def _record(self, event: RunEvent) -> EventRecord:
@@ -272,12 +273,20 @@ def _call_finished(event: CallFinished) -> Data:
     }
 
 
+def _call_unknown(event: CallUnknown) -> Data:
+    return {**_call(event.call), "reason": event.reason}
+
+
 def _limit_reached(event: LimitReached) -> Data:
     return {"limit": event.limit, "detail": _text(event.detail)}
 
 
 def _run_paused(event: RunPaused) -> Data:
     return {"status": "pending", **_state(event.state), "waiting": [_waiting(item) for item in event.state.pending]}
+
+
+def _run_resumed(event: RunResumed) -> Data:
+    return {"status": "running", "principal": event.principal.id, "answered": event.answered[:_NAMES]}
 
 
 def _run_finished(event: RunFinished) -> Data:
@@ -308,8 +317,10 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     CallDecided: _call_decided,
     CallIntended: _call_intended,
     CallFinished: _call_finished,
+    CallUnknown: _call_unknown,
     LimitReached: _limit_reached,
     RunPaused: _run_paused,
+    RunResumed: _run_resumed,
     RunFinished: _run_finished,
     RunFailed: _run_failed,
 }

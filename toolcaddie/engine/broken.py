@@ -7,7 +7,14 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 
 from toolcaddie.engine.executor import Emit
-from toolcaddie.errors import ProviderError, RequestError, ShutdownError, ToolNotCalledError, mark_acted
+from toolcaddie.errors import (
+    LimitExceededError,
+    ProviderError,
+    RequestError,
+    ShutdownError,
+    ToolNotCalledError,
+    mark_acted,
+)
 from toolcaddie.events import CallFinished, CallIntended, RunEvent, RunFailed
 from toolcaddie.message import Attempt
 
@@ -45,9 +52,14 @@ async def end_recorded(
         raise
     except Exception as error:
         mark_acted(error, watched.acted)
-        await _recorded(
-            RunFailed(run_id=run_id, error=str(error), kind=type(error).__name__, attempts=_attempts(error)), emit
+        failed = RunFailed(
+            run_id=run_id,
+            error=str(error),
+            kind=type(error).__name__,
+            attempts=_attempts(error),
+            state=error.state if isinstance(error, LimitExceededError) else None,
         )
+        await _recorded(failed, emit)
         raise
 
 
@@ -56,7 +68,9 @@ def _left(run_id: str) -> RunFailed:
 
 
 def _shut_down(run_id: str) -> RunFailed:
-    return RunFailed(run_id=run_id, error="the server was shut down before the run had ended", kind=ShutdownError.__name__)
+    return RunFailed(
+        run_id=run_id, error="the server was shut down before the run had ended", kind=ShutdownError.__name__
+    )
 
 
 def _attempts(error: Exception) -> tuple[Attempt, ...]:

@@ -16,7 +16,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -49,6 +49,7 @@ _THERE = select(owners.c.number).where(owners.c.number == bindparam("n")).with_f
 _TAKE = insert(owners).returning(owners.c.number)
 _BEAT = update(owners).where(owners.c.number == bindparam("n")).values(beat=owners.c.beat + 1)
 _BEATS = select(owners.c.number, owners.c.beat)
+_LABELS = select(owners.c.number, owners.c.label)
 _BEAT_OF = select(owners.c.beat).where(owners.c.number == bindparam("n"))
 
 
@@ -108,6 +109,10 @@ class DatabaseLeases:
             if (beat := await self._beat_of(number)) != first:
                 return beat is not None
         return True  # nobody could write for so long; nobody has taken it
+
+    async def labels(self) -> Mapping[int, str]:
+        """The processes that own a lease, as people know them."""
+        return {row.number: row.label for row in await self._reader.all(_LABELS)}
 
     def check(self, connection: Connection) -> int:
         """The number that may write in this transaction; a new one where there is none, or none any more. In the writer's

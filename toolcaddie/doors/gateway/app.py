@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access, doubled
 from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.exchange import Exchange
@@ -33,7 +34,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 log = structlog.get_logger(__name__)
 
 _KEPT_AS_DEFAULT = Idempotency()
-_MODELS_SIZE = 16 * 1024 * 1024
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -57,7 +57,9 @@ class Parts(Protocol):
         ...
 
 
-def create_app(parts: Parts, *, forwards: bool = True, idempotency: Idempotency = _KEPT_AS_DEFAULT) -> App:
+def create_app(
+    parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT, idempotency: Idempotency = _KEPT_AS_DEFAULT
+) -> App:
     """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path.
 
     `forwards`: what has no tools goes to the upstream byte for byte, if that speaks chat completions. False: it is read and
@@ -72,15 +74,16 @@ def create_app(parts: Parts, *, forwards: bool = True, idempotency: Idempotency 
         onward=onward,
         registry=parts.registry,
         forwards=forwards,
+        bounds=bounds,
         idempotency=idempotency,
     )
-    pages = _pages(parts, access, onward)
+    pages = _pages(parts, access, onward, bounds)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] != CHAT_PATH:
             await pages(scope, receive, send)
             return
-        exchange = Exchange(scope, receive, send)
+        exchange = Exchange(scope, receive, send, bounds=bounds)
         if scope["method"] != "POST":
             await exchange.refuse(_not_allowed(scope["method"]))
             return
@@ -108,7 +111,7 @@ def _not_allowed(method: str) -> Problem:
     return problem(405, f"{method} is not allowed here", kind="invalid_request_error")
 
 
-def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
+def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Starlette:
     writable = Writable(parts.event_log, parts.documents)
 
     async def guarded(request: Request) -> Problem | None:
@@ -128,7 +131,7 @@ def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
         provider = parts.runtime.provider
         try:
             if "authorization" in headers and isinstance(provider, Forwarder):
-                return await _forwarded(provider, headers)
+                return await _forwarded(provider, headers, bounds.answer)
             listed = await provider.models()
         except ToolcaddieError as error:
             return _refusal(problem_of(error, own_upstream_key=onward.own_key))
@@ -168,12 +171,12 @@ def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
     )
 
 
-async def _forwarded(provider: Forwarder, headers: Mapping[str, str]) -> Response:
+async def _forwarded(provider: Forwarder, headers: Mapping[str, str], most: int) -> Response:
     """The upstream's own list for a client that brings its own key."""
     response = await provider.forward("GET", "/models", None, headers)
     try:
         body = b""
-        while len(body) <= _MODELS_SIZE and (piece := await response.content.readany()):
+        while len(body) <= most and (piece := await response.content.readany()):
             body += piece
     except (aiohttp.ClientError, TimeoutError) as error:
         raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error

@@ -13,6 +13,8 @@ import aiohttp
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
+from toolcaddie.bounds import DEFAULT, LARGE, Bounds
+from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, intended, new_run_id, wrong_key
@@ -22,6 +24,7 @@ from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
 from toolcaddie.errors import MarksActed, ShutdownError, ToolcaddieError, mark_acted
 from toolcaddie.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, EventLog, Forwarder, RawResponse
 from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
@@ -45,13 +48,16 @@ class Chat:
         onward: Onward,
         registry: CollectorRegistry,
         forwards: bool = True,
+        bounds: Bounds = DEFAULT,
         idempotency: Idempotency = _KEPT_AS_DEFAULT,
     ) -> None:
         self._runtime = runtime
         self._event_log = event_log
         self._once = Once(documents, event_log, idempotency, partial(problem_of, own_upstream_key=onward.own_key))
         self._hidden = HiddenParts(documents)
-        self._lists = ToolLists()
+        self._bounds = bounds
+        self._bodies = Bodies(bounds.bodies)
+        self._lists = ToolLists(bounds=bounds)
         self._onward = onward
         self._forwarder = runtime.provider if forwards and isinstance(runtime.provider, Forwarder) else None
         ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
@@ -62,29 +68,39 @@ class Chat:
         if HEADER in exchange.headers and (wrong := wrong_key(exchange.headers[HEADER])):
             await exchange.refuse(wrong)
             return
-        body = await exchange.body()
-        if body is None:
-            return
-        if isinstance(body, Problem):
-            await exchange.refuse(body)
-            return
-        try:
-            peeked = peek(body)
-            if self._forwarder is not None and self._passes_through(exchange, peeked):
-                self._forwarded.inc()
-                headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
-                await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
+        with self._bodies.share() as share:
+            body = await exchange.body(share)
+            if body is None:
+                return
+            if isinstance(body, Problem):
+                await exchange.refuse(body)
+                return
+            try:
+                await self._handle(exchange, body, share, principal, keyed=keyed)
+            except ToolcaddieError as error:
+                await exchange.fail(problem_of(error, own_upstream_key=self._onward.own_key))
+
+    async def _handle(
+        self, exchange: Exchange, body: bytes, share: Share, principal: Principal, *, keyed: bool
+    ) -> None:
+        large = len(body) >= LARGE
+        peeked = await aside(peek, body, self._bounds) if large else peek(body, self._bounds)
+        if self._forwarder is not None and self._passes_through(exchange, peeked):
+            share.give()
+            self._forwarded.inc()
+            headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
+            await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
+        else:
+            self._ran.inc()
+            read = partial(read_chat, peeked, self._lists, self._bounds)
+            request = await aside(read) if large else read()
+            share.give()
+            headers = self._onward.headers(exchange.headers, keyed=keyed)
+            run = partial(self._run, chat=request, principal=principal, headers=headers)
+            if HEADER in exchange.headers:
+                await self._once.answer(exchange, body, principal, run, keyed=keyed)
             else:
-                self._ran.inc()
-                request = read_chat(peeked, self._lists)
-                headers = self._onward.headers(exchange.headers, keyed=keyed)
-                run = partial(self._run, chat=request, principal=principal, headers=headers)
-                if HEADER in exchange.headers:
-                    await self._once.answer(exchange, body, principal, run, keyed=keyed)
-                else:
-                    await exchange.while_there(run(exchange, run_id=new_run_id()))
-        except ToolcaddieError as error:
-            await exchange.fail(problem_of(error, own_upstream_key=self._onward.own_key))
+                await exchange.while_there(run(exchange, run_id=new_run_id()))
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
         return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))
@@ -130,6 +146,7 @@ class Chat:
         exchange: Exchange,
         *,
         run_id: str,
+        lease: int | None = None,
         chat: ChatRequest,
         principal: Principal,
         headers: Mapping[str, str],
@@ -148,6 +165,7 @@ class Chat:
             cache_key=restored.opening,
             remember=False,
             run_id=run_id,
+            lease=lease,
         )
         answer = self._streamed if chat.stream else self._plain
         try:
@@ -187,7 +205,7 @@ class Chat:
                         seen = event.selection.catalog_size
                     case ToolsDelivered():
                         sent = len(event.delivery.definitions)
-                    case CallFinished():
+                    case CallFinished() if event.result.error != "not_run":
                         marks.acted = True
                     case RunFinished() | RunPaused():
                         result = _result_of(event)

@@ -27,9 +27,11 @@ from typing import Any
 import msgspec
 import structlog
 
+from toolcaddie.bounds import LARGE
 from toolcaddie.doors.gateway.exchange import Exchange, Send
 from toolcaddie.doors.gateway.problems import Problem, not_again, problem
 from toolcaddie.errors import StorageError, ToolcaddieError, has_acted
+from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, EventLog
 from toolcaddie.run import Principal
 from toolcaddie.settings import Idempotency
@@ -99,7 +101,7 @@ async def intended(event_log: EventLog, run_id: str) -> bool:
 
 
 Run = Callable[..., Coroutine[Any, Any, None]]
-"""Answers a request: `run(exchange, run_id=...)`."""
+"""Answers a request: `run(exchange, run_id=..., lease=...)`."""
 
 
 class Once:
@@ -127,7 +129,8 @@ class Once:
         run_id = new_run_id()
         self._under_way.add(run_id)
         try:
-            outcome = await self._claimed(key, hashlib.sha256(body).digest(), run_id)
+            digest = await aside(_digest, body) if len(body) >= LARGE else _digest(body)
+            outcome = await self._claimed(key, digest, run_id)
             match outcome:
                 case Problem():
                     await exchange.refuse(outcome)
@@ -187,7 +190,7 @@ class Once:
         recorder = _Recorder(lambda answer: self._keep(key, claim, answer), self._answer_bytes)
         exchange.through(recorder.around)
         try:
-            await run(exchange, run_id=claim.run_id)
+            await run(exchange, run_id=claim.run_id, lease=claim.owner)
         except ToolcaddieError as error:
             if has_acted(error):
                 await exchange.fail(self._told(error))
@@ -265,6 +268,10 @@ def wrong_key(header: bytes) -> Problem | None:
         return None
     told = f"'idempotency-key' must have 1 to {LONGEST_KEY} printable ASCII characters; a UUID is a good one"
     return problem(400, told, kind="invalid_request_error", param="idempotency-key", code="invalid_idempotency_key")
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()
 
 
 def _document_key(key: bytes, principal: Principal, authorization: bytes) -> str:
