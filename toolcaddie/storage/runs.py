@@ -114,8 +114,11 @@ class Claim:
             log.warning("run_not_given_back", run=self._run.state.run_id, error=str(error))
 
     async def forget(self) -> None:
-        """The run has ended; nobody can resume it."""
-        await self._documents.delete(RUN, self._run.state.run_id, owner=self._run.owner)
+        """The run has ended, and that is on record; nobody can resume it."""
+        try:
+            await self._documents.delete(RUN, self._run.state.run_id, owner=self._run.owner)
+        except StorageError as error:  # whoever resumes it is given the answer that is stored
+            log.warning("run_not_forgotten", run=self._run.state.run_id, error=str(error))
 
     async def _write(self, run: StoredRun) -> None:
         value = msgspec.json.encode(run)
