@@ -20,7 +20,7 @@ import pytest
 from toolcaddie.audit.trail import Trail
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.errors import AuditError, LimitExceededError, ProviderError, RunNotFoundError, ToolcaddieError
-from toolcaddie.events import RunEvent, RunFinished
+from toolcaddie.events import CallIntended, RunEvent, RunFinished
 from toolcaddie.functions import tool
 from toolcaddie.ports import EventRecord, RunSummary
 from toolcaddie.presets import preset
@@ -383,3 +383,44 @@ async def test_a_run_that_ends_at_a_limit_says_what_it_did(limit: str, tmp_path:
         failed = (await database.events.events("r"))[-1]
         assert (failed.kind, failed.data["turns"], failed.data["rounds"]) == ("run_failed", state.turns, state.rounds)
         assert (await database.events.runs())[0].turns == state.turns >= 2
+
+
+async def test_a_call_that_was_about_to_be_made_is_unknown_also_where_its_intent_was_not_written(
+    tmp_path: Path,
+) -> None:
+    """What a kill between the two writes leaves: the state says that the call may have been made, the trail says nothing."""
+    url = await paused(tmp_path)
+
+    async with Database(url) as database:
+
+        class StopsAtTheIntent(Trail):
+            async def emit(self, event: RunEvent) -> None:
+                if isinstance(event, CallIntended):
+                    reached.set()
+                    await asyncio.sleep(60)
+                await super().emit(event)
+
+        reached = asyncio.Event()
+        runtime, _ = runtime_over(database, trail=StopsAtTheIntent(database.events))
+        task = asyncio.ensure_future(runtime.resume("r", approvals={"c1": True}))
+        await reached.wait()
+        # The process is gone: nobody writes for it any more.
+        with sqlite3.connect(tmp_path / "x.sqlite") as other:
+            copy = other.execute("select value, (select max(number) from owners) from documents where kind = 'run'")
+            value, number = copy.fetchone()
+        task.cancel()
+        await asyncio.wait({task})
+    with sqlite3.connect(tmp_path / "x.sqlite") as other:
+        other.execute("update documents set value = ? where kind = 'run'", (value,))
+        other.execute("delete from events where kind in ('run_failed', 'call_finished', 'call_unknown')")
+        other.execute("update runs set status = 'running', owner = ?", (number,))
+        other.execute(
+            "insert into owners (number, beat, seconds, label, started) values (?, 1, 0, 'x process 1', 0)", (number,)
+        )
+    async with Database(url, lease=LEASE) as database:
+        assert (await settled(database)).status == "pending"
+        (unknown,) = [event for event in await database.events.events("r") if event.kind == "call_unknown"]
+        assert (unknown.data["id"], unknown.data["name"]) == ("c1", "pay")
+        runtime, provider = runtime_over(database, say("I will look."))
+        assert (await runtime.resume("r")).text == "I will look."
+        assert "not known" in provider.requests[-1].messages[-1].content

@@ -131,6 +131,13 @@ def waiting_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:
     return [{"id": item.call.id, "name": item.call.name, "waiting": item.waiting} for item in pending if item.waiting]
 
 
+def unknown_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:
+    """The calls of a stored run that may have been made, as the trail says it. Their arguments may hold secrets."""
+    pending = _decoded(stored).state.pending
+    unknown = [item.call for item in pending if item.result is not None and item.result.error == "unknown_outcome"]
+    return [{"id": call.id, "name": call.name, "arguments": ""} for call in unknown]
+
+
 def _decoded(stored: bytes) -> StoredRun:
     return msgspec.json.decode(stored, type=StoredRun)
 
