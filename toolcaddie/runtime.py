@@ -949,7 +949,8 @@ class _Conversation:
     reads: bool = False
     """A result was cut, so that `read_result` joined the array."""
     at: float | None = None
-    """When the provider was last sent it, in seconds since the epoch; None: the caller keeps the conversation."""
+    """When the provider was last sent it, in seconds since the epoch; None: the caller keeps the conversation. It is stored and
+    read by other processes, so a wall clock it must be; where that is put back, a cold prompt cache counts as a warm one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
