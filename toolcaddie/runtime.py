@@ -90,6 +90,7 @@ from toolcaddie.run import (
     RunRequest,
     RunResult,
     RunState,
+    RunStatus,
     Selection,
 )
 from toolcaddie.schema import definition_tokens
@@ -103,7 +104,7 @@ from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.merged import MergedCatalogs
 from toolcaddie.storage.cache import DocumentCache, MemoryCache
 from toolcaddie.storage.memory import MemoryDocuments
-from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.storage.runs import Claim, StoredRun, StoredRuns
 from toolcaddie.tool_config import ToolConfig
 from toolcaddie.tool_types import ToolCall, ToolResult
 
@@ -517,7 +518,7 @@ class Runtime:
             result = await chosen.engine.run(
                 state, context, chosen.selection, emit, live=live is not None, delivery=delivery
             )
-            return await self._ended(request, result, emit, partial(self._runs.put_away, owner=owner))
+            return await self._ended(request, result, emit, put_away=partial(self._runs.put_away, owner=owner))
 
     async def _carry_on(
         self, request: RunRequest, stored: StoredRun, pending: tuple[PendingCall, ...], approvals: Mapping[str, bool]
@@ -528,14 +529,16 @@ class Runtime:
         engine = assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver))
         emit = self._emitter(None)
         delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
-        state = replace(stored.state, status="running", pending=pending, delivered=delivered)
+        # One that is completed already only lacks its end on record.
+        status: RunStatus = "completed" if stored.state.status == "completed" else "running"
+        state = replace(stored.state, status=status, pending=pending, delivered=delivered)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self._runs.claim(stored)
         try:
             async with end_recorded(context.run_id, emit):
                 await emit(RunResumed(run_id=context.run_id, principal=context.principal, answered=answered))
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
-                return await self._ended(request, result, emit, claim.put_away, forget=claim.forget)
+                return await self._ended(request, result, emit, put_away=claim.put_away, claim=claim)
         except BaseException:
             await claim.give_back()
             raise
@@ -545,20 +548,26 @@ class Runtime:
         request: RunRequest,
         result: RunResult,
         emit: Emit,
+        *,
         put_away: Callable[[StoredRun], Awaitable[None]],
-        forget: Callable[[], Awaitable[None]] | None = None,
+        claim: Claim | None = None,
     ) -> RunResult:
-        if result.status == "pending" or (result.status == "client_calls" and request.remember):
+        """The end of a run, stored where it can be carried on, and on record. The stored state of one that is over goes only
+        behind that: whoever resumes it in between is given the answer that is there."""
+        waits = result.status == "pending" or (result.status == "client_calls" and request.remember)
+        if waits:
             names = self.view(request).category_names()
             await put_away(StoredRun(request=_keyless(request), state=result.state, meta_categories=names))
-        elif forget is not None:
-            await forget()
+        elif claim is not None:
+            await claim.checkpoint(result.state)
         if result.status == "pending":
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
         if request.conversation and request.remember:
             self.remember(request, result.state)
         await emit(RunFinished(run_id=result.run_id, result=result))
+        if claim is not None and not waits:
+            self._later(claim.forget())
         return result
 
     async def _chosen(
