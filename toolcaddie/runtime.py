@@ -503,9 +503,8 @@ class Runtime:
         away = self._away(assembly, request)
         view = await away(self.view, request)
         context = self._context(request, view)
-        emit = self._emitter(live)
         owner = await self._documents.leases.own()
-        async with end_recorded(context.run_id, emit):
+        async with end_recorded(context.run_id, self._emitter(live)) as emit:
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
             await self._embed(assembly.preset, view, self._query(assembly, view, request))
@@ -527,7 +526,6 @@ class Runtime:
         view = self.view(request)
         context = self._context(replace(request, run_id=stored.state.run_id), view)
         engine = assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver))
-        emit = self._emitter(None)
         delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
         # One that is completed already only lacks its end on record.
         status: RunStatus = "completed" if stored.state.status == "completed" else "running"
@@ -535,7 +533,7 @@ class Runtime:
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self._runs.claim(stored)
         try:
-            async with end_recorded(context.run_id, emit):
+            async with end_recorded(context.run_id, self._emitter(None), acted=bool(state.called)) as emit:
                 await emit(RunResumed(run_id=context.run_id, principal=context.principal, answered=answered))
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
                 return await self._ended(request, result, emit, put_away=claim.put_away, claim=claim)

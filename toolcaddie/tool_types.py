@@ -107,6 +107,7 @@ ErrorKind = Literal[
     "timeout",
     "failed",  # the tool raised or answered with an error
     "limit",  # the turn limit was reached before this call
+    "not_run",  # its intent was recorded, or may have been, and then the run broke off before the call began
     "unknown_outcome",  # it may or may not have run before a crash; never repeated blindly
 ]
 

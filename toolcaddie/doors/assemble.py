@@ -83,7 +83,7 @@ async def assembled(
             settings,
             sources,
             provider,
-            trail=Trail(database.events),
+            trail=Trail(database.events, durable=settings.storage.durable),
             sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink(), *plugged_sinks()),
             documents=database.documents,
             classifier=classifier,

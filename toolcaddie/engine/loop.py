@@ -24,7 +24,7 @@ from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_argumen
 from toolcaddie.engine.meta import MetaScene, answer, looked_for
 from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
-from toolcaddie.errors import LimitExceededError, ProviderError
+from toolcaddie.errors import LimitExceededError
 from toolcaddie.events import (
     ClientCallDelta,
     LimitReached,
@@ -167,11 +167,7 @@ class _Run:
     async def drive(self) -> RunResult:
         state = self.state
         while state.status == "running":
-            try:
-                state = await (self.turn(state) if state.pending else self.round(state))
-            except ProviderError as error:
-                error.acted = bool(state.called)
-                raise
+            state = await (self.turn(state) if state.pending else self.round(state))
             state = self.state = replace(state, seconds=self.seconds())
         return RunResult(
             run_id=state.run_id,

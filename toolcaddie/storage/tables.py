@@ -92,3 +92,18 @@ api_keys = Table(
     Index("api_keys_by_name", "name", unique=True),
     Index("api_keys_by_digest", "digest", unique=True),
 )
+
+prunings = Table(
+    "prunings",
+    metadata,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("at", Double, nullable=False),
+    Column("by", String(255), nullable=False),
+    # Runs that ended before this moment were removed, whole.
+    Column("cutoff", Double, nullable=False),
+    Column("runs", Integer, nullable=False),
+    Column("events", Integer, nullable=False),
+    # The lowest and the highest `events.id` that were removed: whoever checks the trail knows where rows are missing.
+    Column("first_event", BigInteger, nullable=False),
+    Column("last_event", BigInteger, nullable=False),
+)

@@ -21,8 +21,8 @@ from toolcaddie.doors.gateway.onward import Onward, answered_headers
 from toolcaddie.doors.gateway.problems import Problem, problem_of
 from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.errors import MarksActed, ToolcaddieError
+from toolcaddie.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, Forwarder
 from toolcaddie.run import Principal, RunRequest, RunResult
@@ -137,19 +137,25 @@ class Chat:
             remember=False,
             run_id=f"run_{uuid.uuid4().hex}",
         )
-        if chat.stream:
-            await self._streamed(exchange, chat, request, restored)
-        else:
-            await self._plain(exchange, chat, request, restored)
+        with MarksActed() as marks:  # what fails behind the run is told like what failed in it
+            if chat.stream:
+                await self._streamed(exchange, chat, request, restored, marks)
+            else:
+                await self._plain(exchange, chat, request, restored, marks)
 
-    async def _plain(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+    async def _plain(
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
+    ) -> None:
         created = int(time.time())
         result = await self._runtime.run(request)
+        marks.acted = bool(result.state.called)
         await self._keep(exchange, chat, request, restored, result)
         told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
         await exchange.answer(200, write_chat(result, created=created, model=chat.model), told)
 
-    async def _streamed(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+    async def _streamed(
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
+    ) -> None:
         """The status is sent with the first words, so that an upstream that fails before them still gives its status."""
         stream = ChatStream(
             run_id=request.run_id or "", created=int(time.time()), model=chat.model, include_usage=chat.include_usage
@@ -164,6 +170,8 @@ class Chat:
                         seen = event.selection.catalog_size
                     case ToolsDelivered():
                         sent = len(event.delivery.definitions)
+                    case CallFinished() if event.result.error != "not_run":
+                        marks.acted = True
                     case RunFinished() | RunPaused():
                         result = _result_of(event)
                         continue

@@ -82,7 +82,7 @@ class Exchange:
     async def fail(self, found: Problem) -> None:
         """Refuse, or where the answer has begun, end its stream with the error."""
         if self.started:
-            await self.write(error_event(found.body), more=False)
+            await self.write(error_event(found), more=False)
         else:
             await self.refuse(found)
 
