@@ -45,7 +45,7 @@ async def of_requests(*, quick: bool) -> AsyncIterator[tuple[Server, Sequence[At
 
 
 def _of_headers() -> list[Attack]:
-    endless = b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\ntransfer-encoding: chunked\r\n\r\n"
+    endless = chat_head(None)
     return [
         _sent("H4 one header of 100 MiB", 431, "bounds.headers", GET + b"x: ", b"a" * (100 * MEGABYTE)),
         _sent("H4 60 MiB of short header lines", 431, "bounds.header", GET, b"a: b\r\n" * (10 * MEGABYTE)),
@@ -53,11 +53,9 @@ def _of_headers() -> list[Attack]:
         _sent("H4 129 headers", 431, "bounds.header_count", GET + b"a: b\r\n" * 129 + b"\r\n"),
         _sent("H4 a URL of 50 MiB", 414, "bounds.url", b"GET /" + b"a" * (50 * MEGABYTE) + b" HTTP/1.1\r\n\r\n"),
         _sent("H4 empty lines before a request, 50 MiB", 431, "bounds.headers", b"\r\n" * (25 * MEGABYTE)),
-        _sent("H4 a chunk extension of 50 MiB", 400, "bounds.headers", endless + b"5;", b"x" * (50 * MEGABYTE)),
-        _sent("H4 a trailer of 50 MiB", 400, "bounds.headers", endless + b"0\r\nx: ", b"x" * (50 * MEGABYTE)),
-        _sent(
-            "H4 50 MiB of short trailers", (400, 431), "bounds.header", endless + b"0\r\n", b"a: b\r\n" * (8 * MEGABYTE)
-        ),
+        _sent("H4 a chunk extension of 50 MiB", 431, "bounds.headers", endless + b"5;", b"x" * (50 * MEGABYTE)),
+        _sent("H4 a trailer of 50 MiB", 431, "bounds.headers", endless + b"0\r\nx: ", b"x" * (50 * MEGABYTE)),
+        _sent("H4 50 MiB of short trailers", 431, "bounds.header", endless + b"0\r\n", b"a: b\r\n" * (8 * MEGABYTE)),
         Attack(name="H4 100,000 requests at once on one connection", play=_pipelined, statuses=(0, 200)),
         Attack(
             name="H4 300 requests whose headers never end",
@@ -134,7 +132,7 @@ def _of_bodies(quick: bool) -> list[Attack]:
         Attack(name="H8 the same, of a length that is not told", play=chunked, statuses=(413, 503), says="bounds.bod"),
         Attack(name="H8 20 unfinished bodies of 16 MiB", play=within, statuses=(408, 503), says="bounds.bod"),
         Attack(name="H8 requests whose bodies never end", play=slow, statuses=(408, 503), says="bounds."),
-        Attack(name="H8 a body of chunks of one byte, 48 MiB", play=bytewise, statuses=(400, 408), says=""),
+        Attack(name="H8 a body of chunks of one byte, 48 MiB", play=bytewise, statuses=(400,), says="bounds.chunks"),
     ]
 
 
@@ -288,7 +286,7 @@ async def of_upstreams(*, quick: bool) -> AsyncIterator[tuple[Server, Sequence[A
 
     with ScriptedUpstream(answer) as upstream:
         words = ("--upstream", upstream.base_url, "--catalog", "python:hostile_tools", "--model", "m")
-        environ = {"OPENAI_API_KEY": "test-key-of-nobody"}
+        environ = {"OPENAI_API_KEY": "test-key"}
         async with serving(*words, quiet=("/healthz", "/readyz"), tools=TOOLS, **environ) as server:
             yield server, [*_of_answers(), *_of_patterns()]
 
@@ -296,7 +294,7 @@ async def of_upstreams(*, quick: bool) -> AsyncIterator[tuple[Server, Sequence[A
 def _answers() -> dict[str, Any]:
     one = '{"id":"call_%d","type":"function","function":{"name":"plain","arguments":"{}"}}'
     calls = "[" + ",".join(one % number for number in range(100_000)) + "]"
-    many = "[" + ",".join(one % number for number in range(4_000)) + "]"
+    many = "[" + ",".join(one % number for number in range(1_000)) + "]"
     long_name = '[{"id":"c","type":"function","function":{"name":"%s","arguments":"{}"}}]' % ("n" * 10_000_000)
     return {
         "calls": _completion(calls),
@@ -330,7 +328,7 @@ def _of_answers() -> list[Attack]:
         _told("H9 an answer of four million values", "values", "bounds.values", 502),
         _told("H9 arguments nested 400,000 deep", "deep", "not JSON", 200),
         _told("H9 arguments of more than a million characters", "over", "bounds.arguments", 200),
-        _told("allowed: an answer of 4,000 calls", "some calls", "", 200),
+        _told("allowed: an answer of 1,000 calls", "some calls", "", 422),
         _told("H9 60,000 wrong items in arguments", "long", "wrong", 200),
     ]
 

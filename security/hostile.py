@@ -3,8 +3,8 @@
     python -m security hostile [--quick] [--json]
 
 For each input: what the server answered, how long the quiet client waited at most, and how much memory the server took. The
-exit status is 1 where somebody else waited more than 200 ms, memory grew by more than 128 MiB, or the input was not refused with a
-status and a sentence. A wait that is too long is measured again: a stall of the server repeats, one of the machine does not.
+exit status is 1 where somebody else waited more than 200 ms, memory grew by more than 128 MiB, or the input was not refused with
+a status and a sentence. A wait that is too long is measured again: a stall of the server repeats, one of the machine does not.
 """
 
 from __future__ import annotations
