@@ -32,6 +32,8 @@ class Attack:
     statuses: tuple[int, ...]
     says: str = ""
     """Part of the sentence, mostly the setting it names."""
+    prepare: Callable[[], None] = lambda: None
+    """Makes what is sent, before anything is measured."""
 
 
 # ---------------------------------------------------------------- what a client sends
@@ -149,69 +151,69 @@ async def _unfinished(server: Server, count: int, *pieces: bytes) -> Answer:
 def _of_chats() -> list[Attack]:
     one = '{"role":"user","content":"hello, how are you"}'
     a_call = '{"id":"call_%d","type":"function","function":{"name":"find_member","arguments":"{}"}}'
-    calls = ",".join(a_call % number for number in range(100_000))
+    calling = '"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[%s]}]'
     tool = '{"type":"function","function":{"name":"tool_%d","description":"does one thing"}}'
     message = {"role": "user", "content": "hello"}
-    parts = [{"type": "text", "text": "a"}] * 150_000
+    part = {"type": "text", "text": "a"}
+    large = 15 * MEGABYTE
     return [
-        _asked("H9 200,000 messages", "bounds.", raw('"messages":[' + ",".join([one] * 200_000) + "]")),
-        _asked("H9 60,000 messages", "bounds.messages", raw('"messages":[' + ",".join([one] * 60_000) + "]")),
-        _asked("H9 a million fields", "bounds.", raw(",".join(f'"k{n}":1' for n in range(1_000_000)))),
-        _asked("H9 201 fields", "bounds.keys", raw(",".join(f'"k{n}":1' for n in range(201)))),
+        _asked("H9 200,000 messages", "bounds.", lambda: raw('"messages":[' + ",".join([one] * 200_000) + "]")),
+        _asked("H9 60,000 messages", "bounds.", lambda: raw('"messages":[' + ",".join([one] * 60_000) + "]")),
+        _asked("H9 a million fields", "bounds.", lambda: raw(",".join(f'"k{n}":1' for n in range(1_000_000)))),
+        _asked("H9 201 fields", "bounds.keys", lambda: raw(",".join(f'"k{n}":1' for n in range(201)))),
+        _asked("H9 100,000 tool calls", "bounds.", lambda: raw(calling % ",".join(a_call % n for n in range(100_000)))),
+        _asked("H9 150,000 parts", "bounds.", lambda: body(messages=[{"role": "user", "content": [part] * 150_000}])),
         _asked(
-            "H9 100,000 tool calls in one message",
-            "bounds.",
-            raw('"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[' + calls + "]}]"),
+            "H9 90,000 parts", "bounds.parts", lambda: body(messages=[{"role": "user", "content": [part] * 90_000}])
         ),
-        _asked("H9 150,000 parts in one message", "bounds.", body(messages=[{"role": "user", "content": parts}])),
         _asked(
             "H9 a tool whose name has 10 million characters",
             "bounds.name",
-            body(messages=[message], tools=[_tool("n" * 10_000_000)]),
+            lambda: body(messages=[message], tools=[_tool("n" * 10_000_000)]),
         ),
         _asked(
             "H9 a tool described in 10 million characters",
             "bounds.description",
-            body(messages=[message], tools=[_tool("n", "d" * 10_000_000)]),
+            lambda: body(messages=[message], tools=[_tool("n", "d" * 10_000_000)]),
         ),
-        _asked("H9 100,000 tools", "bounds.", raw('"tools":[' + ",".join(tool % n for n in range(100_000)) + "]")),
-        _asked("H9 15 MiB of brackets within brackets", "bounds.", raw('"x":' + "[" * (15 * MEGABYTE))),
-        _asked("H9 15 MiB of empty lists", "bounds.values", raw('"x":[' + "[]," * (5 * MEGABYTE) + "[]]")),
-        _asked("H9 15 MiB of quotes", "bounds.", raw('"x":[' + '"",' * (5 * MEGABYTE) + '""]')),
-        _asked("H9 15 MiB of backslashes, no JSON", "JSON", b'{"x":"' + b"\\" * (15 * MEGABYTE)),
-        _asked("H9 200,000 brackets, small enough to be read at once", "", raw('"x":' + "[" * 200_000)),
+        _asked(
+            "H9 100,000 tools", "bounds.", lambda: raw('"tools":[' + ",".join(tool % n for n in range(100_000)) + "]")
+        ),
+        _asked("H9 15 MiB of brackets within brackets", "bounds.", lambda: raw('"x":' + "[" * large)),
+        _asked("H9 15 MiB of empty lists", "bounds.values", lambda: raw('"x":[' + "[]," * (large // 3) + "[]]")),
+        _asked("H9 15 MiB of quotes", "bounds.", lambda: raw('"x":[' + '"",' * (large // 3) + '""]')),
+        _asked("H9 15 MiB of backslashes, no JSON", "JSON", lambda: b'{"x":"' + b"\\" * large),
+        _asked("H9 200,000 brackets, few enough to be read at once", "", lambda: raw('"x":' + "[" * 200_000)),
     ]
 
 
 def _allowed() -> list[Attack]:
     """As large as the bounds allow: nobody is refused, and nobody else may notice."""
     message = {"role": "user", "content": "freeze the membership of John"}
-    tools = [_tool(f"tool_{n}", f"Does thing {n} for customer {n % 17}.") for n in range(10_000)]
-    turns: list[Any] = []
-    for number in range(1_600):
-        name = {"name": "find_member", "arguments": "{}"}
-        a_call = {"id": f"call_with_a_long_id_{number}", "type": "function", "function": name}
-        result = {"role": "tool", "tool_call_id": a_call["id"], "content": f"member {number}"}
-        turns += [message, {"role": "assistant", "tool_calls": [a_call]}, result]
     long = {"role": "user", "content": "a word and another, " * (700 * 1024)}
+    tools = [_tool(f"tool_{n}", f"Does thing {n} for customer {n % 17}.") for n in range(10_000)]
+    others = [_tool(f"x{n}") for n in range(2_000)]
     return [
-        _asked("allowed: 10,000 tools nobody has seen before", "", body(messages=[message], tools=tools), 200),
-        _asked(
-            "allowed: 2,000 other tools",
-            "",
-            body(messages=[message], tools=[_tool(f"x{n}") for n in range(2_000)]),
-            200,
-        ),
-        _asked("allowed: 4,801 messages, 1,600 calls", "", body(messages=[*turns, message]), 200),
-        _asked("allowed: a message of 14 MiB", "", body(messages=[long]), 200),
+        _asked("allowed: 10,000 tools nobody has seen before", "", lambda: body(messages=[message], tools=tools), 200),
+        _asked("allowed: 2,000 other tools", "", lambda: body(messages=[message], tools=others), 200),
+        _asked("allowed: 4,801 messages, 1,600 calls", "", lambda: body(messages=[*_turns(1_600), message]), 200),
+        _asked("allowed: a message of 14 MiB", "", lambda: body(messages=[long]), 200),
     ]
 
 
+def _turns(count: int) -> list[Any]:
+    turns: list[Any] = []
+    for number in range(count):
+        name = {"name": "find_member", "arguments": "{}"}
+        a_call = {"id": f"call_with_a_long_id_{number}", "type": "function", "function": name}
+        result = {"role": "tool", "tool_call_id": a_call["id"], "content": f"member {number}"}
+        turns += [{"role": "user", "content": "who?"}, {"role": "assistant", "tool_calls": [a_call]}, result]
+    return turns
+
+
 def _tool(name: str, description: str = "does one thing") -> dict[str, Any]:
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "string", "description": "What."}, "b": {"type": "integer"}},
-    }
+    text = {"type": "string", "description": "What."}
+    schema = {"type": "object", "properties": {"a": text, "b": {"type": "integer"}}}
     return {"type": "function", "function": {"name": name, "description": description, "parameters": schema}}
 
 
@@ -223,11 +225,16 @@ def raw(fields: str) -> bytes:
     return b'{"model":"practice",' + fields.encode() + b"}"
 
 
-def _asked(name: str, says: str, sent: bytes, status: int = 400) -> Attack:
-    async def play(server: Server) -> Answer:
-        return await server.post(sent)
+def _asked(name: str, says: str, made: Callable[[], bytes], status: int = 400) -> Attack:
+    sent: list[bytes] = []
 
-    return Attack(name=name, play=play, statuses=(status,), says=says)
+    async def play(server: Server) -> Answer:
+        return await server.post(sent[0])
+
+    def prepare() -> None:
+        sent[:] = [made()]
+
+    return Attack(name=name, play=play, statuses=(status,), says=says, prepare=prepare)
 
 
 # ---------------------------------------------------------------- what an upstream answers, and a model calls
@@ -278,38 +285,38 @@ source = Source()
 @contextlib.asynccontextmanager
 async def of_upstreams(*, quick: bool) -> AsyncIterator[tuple[Server, Sequence[Attack]]]:
     """Attacks by a model's server, and by what a model writes into its calls."""
-    answers = _answers()
+    made: dict[str, Any] = {}
 
     def answer(asked: Any) -> Any:
         last = asked["messages"][-1]
-        return say(last["content"][:4_000]) if last["role"] == "tool" else answers[last["content"]]
+        return say(last["content"][:4_000]) if last["role"] == "tool" else made[last["content"]]
 
     with ScriptedUpstream(answer) as upstream:
         words = ("--upstream", upstream.base_url, "--catalog", "python:hostile_tools", "--model", "m")
         environ = {"OPENAI_API_KEY": "test-key"}
         async with serving(*words, quiet=("/healthz", "/readyz"), tools=TOOLS, **environ) as server:
-            yield server, [*_of_answers(), *_of_patterns()]
+            yield server, [*_of_answers(made), *_of_patterns(made)]
 
 
-def _answers() -> dict[str, Any]:
+_ANSWERS: dict[str, Callable[[], Any]] = {
+    "calls": lambda: _completion(_calls(100_000)),
+    "some calls": lambda: _completion(_calls(1_000)),
+    "name": lambda: _completion('[{"id":"c","type":"function","function":{"name":"%s"}}]' % ("n" * 10_000_000)),
+    "large": lambda: garbage(b" " * (60 * MEGABYTE)),
+    "values": lambda: _completion("null", '"x":[' + "[]," * (4 * MEGABYTE) + "[]],"),
+    "deep": lambda: call("plain", '{"items":' + "[" * 400_000 + "]" * 400_000 + "}"),
+    "long": lambda: call("plain", {"items": [{"b": number} for number in range(60_000)]}),
+    "over": lambda: call("plain", {"items": ["a" * 1_100_000]}),
+    "password": lambda: call("set_password", {"password": "a" * 200_000}),
+    "repeat": lambda: call("repeat", {"text": "a" * 199_999 + "b"}),
+    "repeat many": lambda: call("repeat_many", {"texts": ["a" * 999 + "b"] * 900}),
+    "named": lambda: call("named", {"a" * 900 + f"b{number}": number for number in range(900)}),
+}
+
+
+def _calls(count: int) -> str:
     one = '{"id":"call_%d","type":"function","function":{"name":"plain","arguments":"{}"}}'
-    calls = "[" + ",".join(one % number for number in range(100_000)) + "]"
-    many = "[" + ",".join(one % number for number in range(1_000)) + "]"
-    long_name = '[{"id":"c","type":"function","function":{"name":"%s","arguments":"{}"}}]' % ("n" * 10_000_000)
-    return {
-        "calls": _completion(calls),
-        "some calls": _completion(many),
-        "name": _completion(long_name),
-        "large": garbage(b" " * (60 * MEGABYTE)),
-        "values": _completion("null", '"x":[' + "[]," * (4 * MEGABYTE) + "[]],"),
-        "deep": call("plain", '{"items":' + "[" * 400_000 + "]" * 400_000 + "}"),
-        "long": call("plain", {"items": [{"b": number} for number in range(60_000)]}),
-        "over": call("plain", {"items": ["a" * 1_100_000]}),
-        "password": call("set_password", {"password": "a" * 200_000}),
-        "repeat": call("repeat", {"text": "a" * 199_999 + "b"}),
-        "repeat many": call("repeat_many", {"texts": ["a" * 999 + "b"] * 900}),
-        "named": call("named", {"a" * 900 + f"b{number}": number for number in range(900)}),
-    }
+    return "[" + ",".join(one % number for number in range(count)) + "]"
 
 
 def _completion(calls: str, more: str = "") -> Any:
@@ -320,32 +327,35 @@ def _completion(calls: str, more: str = "") -> Any:
     )
 
 
-def _of_answers() -> list[Attack]:
+def _of_answers(made: dict[str, Any]) -> list[Attack]:
     return [
-        _told("H9 an answer of 100,000 calls", "calls", "bounds.", 502),
-        _told("H9 a call whose name has 10 million characters", "name", "bounds.name", 502),
-        _told("H9 an answer of 60 MiB", "large", "bounds.answer", 502),
-        _told("H9 an answer of four million values", "values", "bounds.values", 502),
-        _told("H9 arguments nested 400,000 deep", "deep", "not JSON", 200),
-        _told("H9 arguments of more than a million characters", "over", "bounds.arguments", 200),
-        _told("allowed: an answer of 1,000 calls", "some calls", "", 422),
-        _told("H9 60,000 wrong items in arguments", "long", "wrong", 200),
+        _told(made, "H9 an answer of 100,000 calls", "calls", "bounds.", 502),
+        _told(made, "H9 a call whose name has 10 million characters", "name", "bounds.name", 502),
+        _told(made, "H9 an answer of 60 MiB", "large", "bounds.answer", 502),
+        _told(made, "H9 an answer of four million values", "values", "bounds.values", 502),
+        _told(made, "H9 arguments nested 400,000 deep", "deep", "not JSON", 200),
+        _told(made, "H9 arguments of more than a million characters", "over", "bounds.arguments", 200),
+        _told(made, "allowed: an answer of 1,000 calls", "some calls", "", 422),
+        _told(made, "H9 60,000 wrong items in arguments", "long", "wrong", 200),
     ]
 
 
-def _of_patterns() -> list[Attack]:
+def _of_patterns(made: dict[str, Any]) -> list[Attack]:
     return [
-        _told("H5 a password of 200,000 characters", "password", "bounds.pattern_text", 200),
-        _told("H5 (?=a)(a+)+$ over 200,000 characters", "repeat", "bounds.pattern_text", 200),
-        _told("H5 900 texts that make a pattern go back", "repeat many", "does not match", 200),
-        _told("H5 900 names that make a pattern go back", "named", "bounds.pattern_seconds", 200),
+        _told(made, "H5 a password of 200,000 characters", "password", "bounds.pattern_text", 200),
+        _told(made, "H5 (?=a)(a+)+$ over 200,000 characters", "repeat", "bounds.pattern_text", 200),
+        _told(made, "H5 900 texts that make a pattern go back", "repeat many", "does not match", 200),
+        _told(made, "H5 900 names that make a pattern go back", "named", "bounds.pattern_seconds", 200),
     ]
 
 
-def _told(name: str, said: str, says: str, status: int) -> Attack:
+def _told(made: dict[str, Any], name: str, said: str, says: str, status: int) -> Attack:
     sent = json.dumps({"model": "m", "messages": [{"role": "user", "content": said}]}).encode()
 
     async def play(server: Server) -> Answer:
         return await server.post(sent)
 
-    return Attack(name=name, play=play, statuses=(status,), says=says)
+    def prepare() -> None:
+        made[said] = _ANSWERS[said]()
+
+    return Attack(name=name, play=play, statuses=(status,), says=says, prepare=prepare)

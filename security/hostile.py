@@ -43,6 +43,7 @@ class Outcome:
 
 async def measured(server: Server, attack: Attack) -> Outcome:
     """The best of a few tries where one is not good enough."""
+    attack.prepare()
     for _ in range(_TRIES):
         outcome = await _once(server, attack)
         if not outcome.wrong:

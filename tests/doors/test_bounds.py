@@ -304,7 +304,9 @@ def calling(count: int, name: str = "find_member") -> dict[str, Any]:
         ),
         pytest.param({"messages": [HELLO], **{f"k{number}": 1 for number in range(50)}}, "keys", None, id="keys"),
         pytest.param({"messages": [HELLO], "x": [[]] * 80_000}, "values", None, id="values"),
-        pytest.param(b'{"x":' + b"[" * 129 + b"]" * 129 + b',"y":"' + b"a" * 270_000 + b'"}', "depth", None, id="depth"),
+        pytest.param(
+            b'{"x":' + b"[" * 129 + b"]" * 129 + b',"y":"' + b"a" * 270_000 + b'"}', "depth", None, id="depth"
+        ),
     ],
 )
 def test_a_request_that_holds_too_much_is_refused_with_the_field_and_the_setting(
