@@ -30,6 +30,7 @@ from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
 from toolcaddie.embedders.catalogs import CatalogVectors
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
+from toolcaddie.engine.batch import Batch, unkept
 from toolcaddie.engine.broken import end_recorded
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
@@ -42,6 +43,7 @@ from toolcaddie.events import (
     RunEvent,
     RunFinished,
     RunPaused,
+    RunResumed,
     RunStarted,
     ToolsSelected,
 )
@@ -311,16 +313,36 @@ class Runtime:
         assembly = self._assembly_of(request)
         context = self._context(request, self.view(request))
         emit = self._emitter(None)
-        await emit(self._started(request, context, assembly))
         call = ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=msgspec.json.encode(arguments).decode())
-        gated = await assembly.engine.executor.admit(PendingCall(call=call), context, emit)
-        if isinstance(gated, Admitted):
-            result = await assembly.engine.executor.carry_out(gated, context, assembly.preset.limits, 1, emit)
-        else:
-            result = gated.result or ToolResult(content="The call waits for a person.", is_error=True, error="denied")
-        state = RunState(run_id=context.run_id, status="completed", turns=1, text=result.content)
-        finished = RunResult(run_id=context.run_id, status="completed", text=result.content, state=state)
-        await emit(RunFinished(run_id=context.run_id, result=finished))
+        async with end_recorded(context.run_id, emit):
+            await emit(self._started(request, context, assembly))
+            gated = await assembly.engine.executor.admit(PendingCall(call=call), context, emit)
+            if isinstance(gated, Admitted):
+                result = await self._carried_out(assembly, gated, context, emit)
+            else:
+                waits = ToolResult(content="The call waits for a person.", is_error=True, error="denied")
+                result = gated.result or waits
+            state = RunState(run_id=context.run_id, status="completed", turns=1, text=result.content)
+            finished = RunResult(run_id=context.run_id, status="completed", text=result.content, state=state)
+            await emit(RunFinished(run_id=context.run_id, result=finished))
+        return result
+
+    @staticmethod
+    async def _carried_out(assembly: _Assembly, call: Admitted, context: RunContext, emit: Emit) -> ToolResult:
+        """One call as the turn of a run that has no other."""
+        batch = Batch(
+            assembly.engine.executor,
+            context,
+            assembly.preset.limits,
+            emit,
+            admitted={0: call},
+            taken=0,
+            outcomes=[PendingCall(call=call.call)],
+            before_acting=unkept,
+        )
+        await batch.run(together=False)
+        result = batch.entered()[0].result
+        assert result is not None, "a batch that ends has a result of every call"
         return result
 
     def executor(
@@ -481,6 +503,7 @@ class Runtime:
         view = await away(self.view, request)
         context = self._context(request, view)
         emit = self._emitter(live)
+        owner = await self._documents.leases.own()
         async with end_recorded(context.run_id, emit):
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
@@ -494,7 +517,7 @@ class Runtime:
             result = await chosen.engine.run(
                 state, context, chosen.selection, emit, live=live is not None, delivery=delivery
             )
-            return await self._ended(request, result, emit, resumed=False)
+            return await self._ended(request, result, emit, partial(self._runs.put_away, owner=owner))
 
     async def _carry_on(
         self, request: RunRequest, stored: StoredRun, pending: tuple[PendingCall, ...], approvals: Mapping[str, bool]
@@ -506,22 +529,30 @@ class Runtime:
         emit = self._emitter(None)
         delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
         state = replace(stored.state, status="running", pending=pending, delivered=delivered)
+        answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self._runs.claim(stored)
         try:
             async with end_recorded(context.run_id, emit):
+                await emit(RunResumed(run_id=context.run_id, principal=context.principal, answered=answered))
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
-                return await self._ended(request, result, emit, resumed=True)
+                return await self._ended(request, result, emit, claim.put_away, forget=claim.forget)
         except BaseException:
             await claim.give_back()
             raise
 
-    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, resumed: bool) -> RunResult:
+    async def _ended(
+        self,
+        request: RunRequest,
+        result: RunResult,
+        emit: Emit,
+        put_away: Callable[[StoredRun], Awaitable[None]],
+        forget: Callable[[], Awaitable[None]] | None = None,
+    ) -> RunResult:
         if result.status == "pending" or (result.status == "client_calls" and request.remember):
             names = self.view(request).category_names()
-            stored = StoredRun(request=_keyless(request), state=result.state, meta_categories=names)
-            await self._runs.put_away(stored)
-        elif resumed:
-            self._later(self._runs.forget(result.run_id))
+            await put_away(StoredRun(request=_keyless(request), state=result.state, meta_categories=names))
+        elif forget is not None:
+            await forget()
         if result.status == "pending":
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result

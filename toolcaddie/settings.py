@@ -202,6 +202,13 @@ class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The enabled ones; None: all. Tools of others are not loaded, listed, searched or run."""
 
 
+class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the database is used."""
+
+    lease: Seconds = 3.0
+    """Seconds without a sign of life until other processes take over the runs of one."""
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that can be set. `msgspec.structs.replace` makes a changed copy (a command's options)."""
 
@@ -211,6 +218,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     catalogs: tuple[str, ...] = ()
     """As `--catalog` takes them: names, .jsonl files, python:module."""
     database_url: str = DEFAULT_DATABASE
+    storage: StorageSettings = StorageSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
     log: Log = Log()
@@ -607,6 +615,9 @@ catalogs = ["gym"]
 
 # Trails, keys and paused runs. The folder is made when it is not there.
 # database_url = "{DEFAULT_DATABASE}"
+
+# [storage]
+# lease = 3  # seconds without a sign of life until other processes take over the runs of one
 
 [server]
 # host = "127.0.0.1"

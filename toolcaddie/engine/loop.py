@@ -107,14 +107,19 @@ class Engine:
         """
         seconds = self.preset.limits.seconds
         left = None if seconds is None else max(0.0, seconds - state.seconds)
+        run = _Run(self, context, selection, emit, live, delivery, checkpoint, state)
         try:
             async with asyncio.timeout(left) as clock:
-                return await _Run(self, context, selection, emit, live, delivery, checkpoint).drive(state)
+                return await run.drive()
         except TimeoutError:
             if not clock.expired():
                 raise
             await emit(LimitReached(run_id=context.run_id, limit="seconds", detail=f"{seconds} s"))
-            raise LimitExceededError(f"the run took longer than {seconds} s", limit="seconds") from None
+            said = f"the run took longer than {seconds} s"
+            raise LimitExceededError(said, limit="seconds", state=run.as_failed()) from None
+        except LimitExceededError as error:
+            error.state = run.as_failed()
+            raise
 
 
 class _Run:
@@ -129,9 +134,13 @@ class _Run:
         live: bool,
         delivery: Delivery | None,
         checkpoint: Checkpoint,
+        state: RunState,
     ) -> None:
         self.engine = engine
-        self.checkpoint = checkpoint
+        self.state = state
+        """The last one that is known, also where a turn broke off."""
+        self.before = state.seconds
+        self.keep = checkpoint
         self.preset = engine.preset
         self.limits = engine.preset.limits
         self.context = context
@@ -145,15 +154,25 @@ class _Run:
         self.last_sent: tuple[Any, ...] = ()
         self.asked_for: tuple[str, ...] = ()
 
-    async def drive(self, state: RunState) -> RunResult:
-        before = state.seconds
+    async def checkpoint(self, state: RunState) -> None:
+        self.state = state
+        await self.keep(state)
+
+    def as_failed(self) -> RunState:
+        return replace(self.state, status="failed", seconds=self.seconds())
+
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.started
+
+    async def drive(self) -> RunResult:
+        state = self.state
         while state.status == "running":
             try:
                 state = await (self.turn(state) if state.pending else self.round(state))
             except ProviderError as error:
                 error.acted = bool(state.called)
                 raise
-            state = replace(state, seconds=before + time.monotonic() - self.started)
+            state = self.state = replace(state, seconds=self.seconds())
         return RunResult(
             run_id=state.run_id,
             status=state.status,
@@ -480,13 +499,34 @@ class _Run:
         """Run the admitted calls; the outcomes with theirs entered. Nothing that has run may run again after a failure."""
         if not admitted:
             return outcomes
-        batch = Batch(self.engine.executor, self.context, self.limits, self.emit, admitted=admitted, taken=state.turns)
+
+        async def before_acting(known: Sequence[PendingCall]) -> None:
+            await self.keep(replace(state, pending=tuple(known)))
+
+        batch = Batch(
+            self.engine.executor,
+            self.context,
+            self.limits,
+            self.emit,
+            admitted=admitted,
+            taken=state.turns,
+            outcomes=outcomes,
+            before_acting=before_acting,
+        )
         try:
             await batch.run(together=self.together(admitted))
         except BaseException:
-            await self.checkpoint(replace(state, pending=tuple(batch.entered(outcomes))))
+            await self.break_off(state, batch)
             raise
-        return batch.entered(outcomes)
+        return batch.entered()
+
+    async def break_off(self, state: RunState, batch: Batch) -> None:
+        """What is known of a turn that did not come to its end, kept for whoever carries the run on."""
+        ran = tuple(call.tool.name for call in batch.ran())
+        self.state = replace(
+            state, pending=tuple(batch.entered()), turns=state.turns + len(ran), called=(*state.called, *ran)
+        )
+        await self.keep(self.state)
 
     def together(self, admitted: dict[int, Admitted]) -> bool:
         if self.preset.batch == "auto":
