@@ -226,7 +226,7 @@ class _Run:
             raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
 
     def pending_calls(self, message: Message) -> Iterator[PendingCall]:
-        most = self.engine.bounds.answer_calls
+        most = self.engine.bounds.calls_run
         refusal = f"Not run: an answer may hold {most} calls; make the others in the next one."
         for number, call in enumerate(message.tool_calls):
             over = number >= most and not self.is_the_callers(call.name)
