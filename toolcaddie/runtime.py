@@ -24,7 +24,7 @@ import numpy as np
 
 from toolcaddie.approval.decided import Decided
 from toolcaddie.audit.redact import redact_text
-from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
+from toolcaddie.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
 from toolcaddie.embedders.catalogs import CatalogVectors
@@ -75,7 +75,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.presets import SIGNALS, Preset, SelectionSettings, preset
 from toolcaddie.providers.observed import Observed
-from toolcaddie.providers.wrapping import Entry
+from toolcaddie.providers.wrapping import Entry, known_of
 from toolcaddie.run import (
     Classification,
     DeliveredTool,
@@ -687,7 +687,7 @@ class Runtime:
     def _assembly_of(self, request: RunRequest) -> _Assembly:
         """Selector, planner, executor for a request's preset under its model's cap, made once for each pair."""
         chosen = self.preset if request.preset is None else preset(request.preset)
-        capabilities = capabilities_of(f"{self.provider.name}:{self._model_of(request)}", self._capabilities)
+        capabilities = known_of(Entry(provider=self.provider, model=self._model_of(request)), self._capabilities)
         key = (request.preset, capabilities)
         if key not in self._assemblies:
             chosen = _configured(_capped(chosen, capabilities), self.tool_config)

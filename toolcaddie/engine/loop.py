@@ -14,7 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolcaddie.capabilities import Capabilities
+from toolcaddie.capabilities import ASSUMED_CACHE, Capabilities
 from toolcaddie.catalog import View
 from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
@@ -268,9 +268,10 @@ class _Run:
 
     def keeps_array(self) -> bool:
         """Whether a round without tools sends them all the same, none of them to be called: the conversation stands behind
-        them in the provider's cache. Not where a choice is ignored, nor for presets that send to the letter."""
+        them in the provider's cache. Not where a choice is ignored, or nothing is known of the server, nor for presets that
+        send to the letter."""
         capabilities = self.engine.capabilities
-        cached = capabilities.cache.kind != "none"
+        cached = capabilities.cache.kind != "none" and capabilities.cache != ASSUMED_CACHE
         return self.preset.delivery != "direct" and cached and capabilities.required != "ignored"
 
     async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelReply:
