@@ -29,9 +29,7 @@ class Vocabulary:
 
 VOCABULARY: Mapping[Wire, Vocabulary] = {
     "chat": Vocabulary(masks=frozenset({"allowed_tools"}), cache_key=True),
-    "responses": Vocabulary(
-        masks=frozenset({"allowed_tools"}), deferrals=frozenset({"additions"}), cache_key=True
-    ),
+    "responses": Vocabulary(masks=frozenset({"allowed_tools"}), deferrals=frozenset({"additions"}), cache_key=True),
     "messages": Vocabulary(deferrals=frozenset({"references", "additions"}), breakpoints=True),
     "gemini": Vocabulary(masks=frozenset({"allowed_function_names"})),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -55,5 +56,5 @@ async def test_over_the_turns_of_a_conversation_the_array_of_an_unknown_model_on
                 messages.append({"role": "assistant", "content": reply.choices[0].message.content})
         sent = arrays(upstream)
     assert len(sent) == len(TURNS) + 1
-    for before, after in zip(sent, sent[1:], strict=False):
+    for before, after in pairwise(sent):
         assert after.startswith(before)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -26,7 +27,12 @@ from toolcaddie.wires import Wire
 
 pytestmark = pytest.mark.anyio
 
-WIRES = {"chat": lambda: CHAT, "responses": ResponsesWire, "messages": lambda: AnthropicWire(mid_system=True), "gemini": GeminiWire}
+WIRES = {
+    "chat": lambda: CHAT,
+    "responses": ResponsesWire,
+    "messages": lambda: AnthropicWire(mid_system=True),
+    "gemini": GeminiWire,
+}
 OPEN, LATER = "find_member", "freeze_membership"
 UNKNOWN = ("house-model-1", "acme/house-model-1")
 
@@ -211,7 +217,7 @@ async def test_later_turns_over_chat_completions_say_what_was_planned(name: str,
                 messages += result.messages
                 notes.append(result.state.later_by)
     arrays = [json.dumps(body["tools"])[:-1] for body in upstream.bodies]
-    for before, after in zip(arrays, arrays[1:], strict=False):
+    for before, after in pairwise(arrays):
         assert after.startswith(before)
     for body in upstream.bodies:
         assert all(message["content"] for message in body["messages"] if message["role"] == "system")
@@ -223,9 +229,15 @@ async def test_later_turns_over_chat_completions_say_what_was_planned(name: str,
 @pytest.mark.parametrize("name", ["openai", "openai-responses", "anthropic", "gemini"])
 @pytest.mark.parametrize("place", [0, 2])
 async def test_no_wire_sends_a_system_message_without_words(name: str, content: Any, place: int) -> None:
-    said = [Message(role="user", content="hello"), Message(role="assistant", content="Yes?"), Message(role="user", content="go")]
+    said = [
+        Message(role="user", content="hello"),
+        Message(role="assistant", content="Yes?"),
+        Message(role="user", content="go"),
+    ]
     blank = Message(role="system", content=tuple(content) if isinstance(content, list) else content)
-    wire = {"openai-responses": ResponsesWire, "anthropic": AnthropicWire, "gemini": GeminiWire}.get(name, lambda: CHAT)()
+    wire = {"openai-responses": ResponsesWire, "anthropic": AnthropicWire, "gemini": GeminiWire}.get(
+        name, lambda: CHAT
+    )()
     bodies = []
     for messages in (said, [*said[:place], blank, *said[place:]]):
         async with ScriptedUpstream([say("Done.")], wire=wire) as upstream:
@@ -238,6 +250,7 @@ async def test_no_wire_sends_a_system_message_without_words(name: str, content: 
 
 async def test_a_fallback_over_another_wire_gets_the_tools_it_can_be_sent() -> None:
     """The first is Anthropic's and its later tools are told behind the conversation; the fallback's array has them openly."""
+
     @tool
     def unused() -> str:
         """Do nothing."""
@@ -249,9 +262,7 @@ async def test_a_fallback_over_another_wire_gets_the_tools_it_can_be_sent() -> N
     first = ScriptedProvider([say(LONG), *[down] * 9], name="anthropic")
     async with ScriptedUpstream([say("nobody")]) as upstream:
         second = Entry(provider=OpenAIChat(upstream.base_url, "test-key"), model="claude-sonnet-5-5")
-        runtime = Runtime(
-            provider=first, model="claude-sonnet-5-5", fallbacks=[second], sources=[gym.source(), unused]
-        )
+        runtime = Runtime(provider=first, model="claude-sonnet-5-5", fallbacks=[second], sources=[gym.source(), unused])
         async with runtime:
             messages = [Message(role="user", content="freeze John's membership")]
             result = await runtime.run(RunRequest(messages=tuple(messages), conversation="c1"))
@@ -262,5 +273,3 @@ async def test_a_fallback_over_another_wire_gets_the_tools_it_can_be_sent() -> N
     names = {each["function"]["name"] for each in body["tools"]}
     assert first.requests[1].deferred <= names
     assert all(message["content"] for message in body["messages"])
-
-

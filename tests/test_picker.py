@@ -7,7 +7,7 @@ import pytest
 from toolcaddie.catalog import Category
 from toolcaddie.errors import CatalogError, DuplicateToolError, RequestError
 from toolcaddie.message import Message
-from toolcaddie.selection.pick import Picker
+from toolcaddie.picker import Picker
 from toolcaddie.tool_types import Tool
 
 
