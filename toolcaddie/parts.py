@@ -126,6 +126,9 @@ def check_parts(**parts: Any) -> None:
                 _check(f"{name}[{place}]", item, *_LISTS[name])
         elif name in _MAPPINGS and value is not None and not isinstance(value, Mapping):
             raise ConfigError(f"{name} must be a dict by name, not {_called(value)}")
+    for name, bot in (parts.get("bots") or {}).items():
+        if not hasattr(bot, "disabled_tools"):
+            raise ConfigError(f"bots[{name!r}] must be a Bot, not {_called(bot)}; write Bot(disabled_tools=(...))")
     if not isinstance(model := parts.get("model", ""), str):
         raise ConfigError(f"model must be a name, not {_called(model)}; write model='gpt-5-mini'")
     patience = parts.get("patience", 0.0)

@@ -18,7 +18,7 @@ from toolcaddie.embedders.prepared import Prepared
 from toolcaddie.errors import CatalogError, ConfigError, RequestError
 from toolcaddie.inputs import messages_from
 from toolcaddie.message import Message
-from toolcaddie.parts import embedder_from, tools_from
+from toolcaddie.parts import check_parts, embedder_from, tools_from
 from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, SelectionQuery
 from toolcaddie.presets import SIGNALS, SelectionSettings
 from toolcaddie.run import Budget, DroppedTool, SelectedTool, Selection
@@ -108,6 +108,7 @@ class Picker:
 
         Raises `CatalogError` for what is no tool, naming its place, and for a name used twice; `ConfigError`.
         """
+        check_parts(experience=experience)
         read, brought = tools_from(tools)
         catalog = Catalog.of(read, (*brought, *categories), check_schemas=False)
         return cls(catalog, _selector(settings, embedder_from(embedder), experience), experience=experience)
@@ -196,7 +197,9 @@ def _selector(
             f"embedder: {embedder.name!r} has to ask a server, and a picker waits for nobody; give one that computes in this "
             "process, such as 'minilm', or use Runtime(...).select"
         )
-    chosen = settings or SelectionSettings()
+    chosen = SelectionSettings() if settings is None else settings
+    if not isinstance(chosen, SelectionSettings):
+        raise ConfigError(f"settings must be SelectionSettings(...), not a {type(chosen).__name__}")
     rankers: dict[str, RankerFactory] = {}
     names = tuple(chosen.rankers)
     if embedder is not None:
