@@ -752,6 +752,12 @@ class Runtime:
         if unmarked:
             hint = "their results are kept; say read_only=True or False of each, so that no write is answered from the cache"
             log.warning("cached_without_saying_read_only", tools=unmarked[:_NAMED], count=len(unmarked), hint=hint)
+        unchecked = [tool.name for tool in tools if config.validate_tool_response and tool.output_schema is None]
+        if unchecked:
+            hint = (
+                "only size and encoding of their results are checked; give each an output_schema or a return annotation"
+            )
+            log.warning("results_without_schema", tools=unchecked[:_NAMED], count=len(unchecked), hint=hint)
 
     def _executor(self, approver: Approver | None, chosen: Preset) -> Executor:
         """The layers around a call, outermost first.

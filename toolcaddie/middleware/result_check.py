@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from toolcaddie.logger import Logger
+from toolcaddie.middleware.held import HELD_BYTES
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.schema import argument_errors
 from toolcaddie.tool_types import Tool, ToolResult, failed
 
 _log = Logger(__name__)
 
+_LARGE = 100_000
+"""Characters from which a result is checked in a thread: the schema of a long list takes long enough to hold up others."""
+
 
 class ResultCheck:
     """Turns a successful result that is not what the tool promised into a failed one that names the field.
 
-    With an output schema: `structured` has to fit it, or, where there is none, the content read as JSON. Without one: the
-    content has to be text that can be written as UTF-8; which text is the tool's affair, none at all included.
+    It has at most `max_bytes` of UTF-8: of a longer one the model could not read the end. With an output schema: `structured`
+    has to fit it, or, where there is none, the content read as JSON. Without one: the content has to be text that can be
+    written as UTF-8; which text is the tool's affair, none at all included.
 
     Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
     """
+
+    def __init__(self, *, max_bytes: int = HELD_BYTES) -> None:
+        self._max_bytes = max_bytes
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         result = await call_next(invocation)
         if result.is_error:
             return result
-        wrong = _wrong_with(result, invocation.tool)
+        large = isinstance(result.content, str) and len(result.content) > _LARGE
+        job = partial(_wrong_with, result, invocation.tool, self._max_bytes)
+        wrong = await asyncio.to_thread(job) if large else job()
         if not wrong:
             return result
         _log.warning("result refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
@@ -37,7 +49,7 @@ class ResultCheck:
         )
 
 
-def _wrong_with(result: ToolResult, tool: Tool) -> list[str]:
+def _wrong_with(result: ToolResult, tool: Tool, max_bytes: int) -> list[str]:
     """A sentence for each thing that is wrong; empty: nothing."""
     content: Any = result.content  # what a source puts there is not for its type to say
     if not isinstance(content, str):
@@ -46,6 +58,8 @@ def _wrong_with(result: ToolResult, tool: Tool) -> list[str]:
         encoded = content.encode()
     except UnicodeEncodeError as error:
         return [f"its text is not valid Unicode at character {error.start}"]
+    if len(encoded) > max_bytes:
+        return [f"it has {len(encoded):,} bytes, and results have at most {max_bytes:,}"]
     if tool.output_schema is None:
         return []
     value = result.structured

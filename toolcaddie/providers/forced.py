@@ -131,6 +131,7 @@ class Forced:
         failure: ProviderError | RequestError | None = None
         for climber in self._climbers(request, force, live):
             if climber.is_fallback:
+                self._log_exhausted(record, then="fallback")
                 log.info("fallback_asked", provider=climber.entry.provider.name, model=climber.entry.model)
             try:
                 async with closing(climber.climb(record)) as items:
@@ -184,14 +185,20 @@ class Forced:
             clock=self._clock,
         )
 
+    def _log_exhausted(self, record: Record, *, then: str) -> int:
+        """Log that all attempts so far called no tool, and return how many there were."""
+        tried = sum(attempt.outcome == "not_called" for attempt in record.attempts)
+        if tried:
+            log.warning("attempts_exhausted", provider=self.name, attempts=tried, then=then)
+        return tried
+
     def _given_up(
         self, record: Record, failure: ProviderError | RequestError | None
     ) -> Iterator[ModelDelta | ModelReply]:
         if record.words is None:
             assert failure is not None, "an attempt gives words or fails"
             raise failure
-        tried = sum(attempt.outcome == "not_called" for attempt in record.attempts)
-        log.warning("attempts_exhausted", provider=self.name, attempts=tried, then=self._on_not_called)
+        tried = self._log_exhausted(record, then=self._on_not_called)
         if self._on_not_called == "error":
             attempts = tuple(record.attempts)
             broke = [attempt for attempt in record.attempts if attempt.outcome == "failed"]
