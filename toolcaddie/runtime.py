@@ -349,6 +349,14 @@ class Runtime:
         """What the caches of results did since the runtime was made: one for each way of keeping them that was needed."""
         return [cache.statistics for cache in self._caches.values()]
 
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """A sentence for each part that does not work now, and what stands in for it."""
+        prepared = None if self._vectors is None else self._vectors.prepared
+        if prepared is None or not prepared.problem:
+            return ()
+        return (f"the embedder {prepared.name} failed ({prepared.problem}); words alone find the tools",)
+
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def view(self, request: Asked) -> View:

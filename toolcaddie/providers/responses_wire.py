@@ -379,7 +379,7 @@ def _part(part: JsonObject, message: Message) -> dict[str, Any]:
         return {"type": "input_image", "image_url": inside["url"], "detail": inside.get("detail") or "auto", **rest}
     if kind == "file" and isinstance(inside, Mapping):
         return {"type": "input_file", **inside, **rest}
-    if kind in _INPUT_PARTS:
+    if isinstance(kind, str) and kind in _INPUT_PARTS:
         return dict(part)
     raise _no_part(part, message)
 
