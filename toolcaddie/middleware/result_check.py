@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
 import msgspec
 
+from toolcaddie.bounds import DEFAULT, Bounds
+from toolcaddie.guards.aside import aside
 from toolcaddie.logger import Logger
 from toolcaddie.middleware.held import HELD_BYTES
 from toolcaddie.ports import CallNext, Invocation
-from toolcaddie.schema import argument_errors
+from toolcaddie.schema import argument_errors, takes_long
 from toolcaddie.tool_types import Tool, ToolResult, failed
 
 _log = Logger(__name__)
-
-_LARGE = 100_000
-"""Characters from which a result is checked in a thread: the schema of a long list takes long enough to hold up others."""
 
 
 class ResultCheck:
@@ -30,16 +28,22 @@ class ResultCheck:
     Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
     """
 
-    def __init__(self, *, max_bytes: int = HELD_BYTES) -> None:
+    def __init__(self, bounds: Bounds = DEFAULT, *, max_bytes: int = HELD_BYTES) -> None:
+        self._bounds = bounds
         self._max_bytes = max_bytes
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         result = await call_next(invocation)
         if result.is_error:
             return result
-        large = isinstance(result.content, str) and len(result.content) > _LARGE
-        job = partial(_wrong_with, result, invocation.tool, self._max_bytes)
-        wrong = await asyncio.to_thread(job) if large else job()
+        tool, content = invocation.tool, result.content
+        size = len(content) if isinstance(content, str) else 0
+        # What a result holds beside its text may be of any size, and measuring it takes as long as checking it.
+        heavy = tool.output_schema is not None and (
+            result.structured is not None or takes_long(tool.output_schema, size)
+        )
+        check = partial(_wrong_with, result, tool, self._bounds, self._max_bytes)
+        wrong = await aside(check) if heavy else check()
         if not wrong:
             return result
         _log.warning("result refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
@@ -49,7 +53,7 @@ class ResultCheck:
         )
 
 
-def _wrong_with(result: ToolResult, tool: Tool, max_bytes: int) -> list[str]:
+def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) -> list[str]:
     """A sentence for each thing that is wrong; empty: nothing."""
     content: Any = result.content  # what a source puts there is not for its type to say
     if not isinstance(content, str):
@@ -71,7 +75,7 @@ def _wrong_with(result: ToolResult, tool: Tool, max_bytes: int) -> list[str]:
     # The check speaks of arguments where it means the whole value.
     return [
         f"result: {line.removeprefix('arguments: ')}" if line.startswith("arguments: ") else line
-        for line in argument_errors(tool.output_schema, value)
+        for line in argument_errors(tool.output_schema, value, bounds=bounds)
     ]
 
 
