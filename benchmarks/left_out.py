@@ -3,8 +3,8 @@
 python -m benchmarks.left_out
 
 Each of the gym's 129 tools that belong to a category is wanted once, by preset `budget`. The first stage names the tool's own
-category, or its neighbour (a wrong choice); then the model may ask once for the right one. Nothing is random and no model is asked:
-how much worse a small model chooses among 16 tools than among 8 is not measured here.
+category, or its neighbour (a wrong choice); then the model may ask once for the right one. Nothing is random and no model is
+asked: how much worse a small model chooses among 16 tools than among 8 is not measured here.
 """
 
 from __future__ import annotations

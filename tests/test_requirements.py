@@ -1,4 +1,4 @@
-"""docs/requirements.md and the tests say the same: what is listed is proved, what is proved is listed, and nothing is forgotten."""
+"""docs/requirements.md and the tests say the same: what is listed is proved, what is proved is listed, nothing is forgotten."""
 
 from __future__ import annotations
 
