@@ -6,6 +6,7 @@ test fails.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -386,3 +387,16 @@ async def test_a_first_stage_names_five_categories_at_most() -> None:
         everything, "go", work(**dict.fromkeys(named, 3)), classifier=ModelClassifier(small, model="small")
     )
     assert len({name.split("_")[0] for name in names(request)[1:]}) == 5
+
+
+# ---------------------------------------------------------------- settings
+
+
+def test_the_page_of_settings_shows_the_defaults_of_what_no_preset_has() -> None:
+    page = (ROOT / "docs" / "settings.md").read_text()
+    shown = tomllib.loads(page.partition("```toml\n")[2].partition("\n```")[0])
+    learning = msgspec.structs.asdict(Settings().learning)
+    assert {key: learning[key] for key in shown["learning"]} == shown["learning"]
+    classifier = Settings().classifier
+    assert (classifier.timeout, classifier.most) == (shown["classifier"]["timeout"], shown["classifier"]["most"])
+    assert Settings().embedding.patience == shown["embedding"]["patience"]
