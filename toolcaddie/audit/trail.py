@@ -369,6 +369,8 @@ def _result(result: ToolResult) -> Data:
     kept: Data = {"content": _json_or_text(result.content), "bytes": len(result.content)}
     if result.cached:
         kept["cached"] = True
+    elif result.tries > 1:
+        kept["tries"] = result.tries
     if result.is_error:
         kept["error"] = result.error or "failed"
     return kept

@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Update, bindparam, insert, select, true, update
 
 from toolcaddie.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
@@ -277,19 +277,22 @@ def _change_runs(connection: Connection, lines: Sequence[_Line], owner: int) -> 
     if started := [{**line.started, "owner": owner} for line in lines if line.started]:
         upsert(connection, runs, started)
     ended = (line for line in lines if line.ended)
-    for columns, group in groupby(ended, key=lambda line: tuple(line.ended or ())):
-        connection.execute(_ending(columns), [_of_run(line, owner) for line in group])
+    for (columns, goes_on), group in groupby(ended, key=lambda line: (tuple(line.ended or ()), line.goes_on)):
+        connection.execute(_ending(columns, goes_on), [_of_run(line, owner) for line in group])
 
 
 def _of_run(line: _Line, owner: int) -> dict[str, Any]:
     changes = {f"new_{name}": value for name, value in (line.ended or {}).items()}
-    return {**changes, "new_owner": owner if line.goes_on else None, "of_run": line.event["run_id"], "by": owner}
+    by = {"new_owner": owner} if line.goes_on else {"new_owner": None, "by": owner}
+    return {**changes, **by, "of_run": line.event["run_id"]}
 
 
 @cache
-def _ending(columns: tuple[str, ...]) -> Update:
+def _ending(columns: tuple[str, ...], goes_on: bool) -> Update:
     # Built once: making a statement costs more than running it.
-    ours = (runs.c.owner == bindparam("by")) | runs.c.owner.is_(None)  # nobody ends what another process carries on
+    waits = runs.c.owner.is_(None) & (runs.c.status == "pending")
+    # Nobody ends what another process carries on, or has ended meanwhile. Who resumes a run holds the claim on it.
+    ours = true() if goes_on else (runs.c.owner == bindparam("by")) | waits
     changes: dict[str, Any] = {column: bindparam(f"new_{column}") for column in (*columns, "owner")}
     return update(runs).where(runs.c.run_id == bindparam("of_run"), ours).values(changes)
 

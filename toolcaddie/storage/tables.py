@@ -58,6 +58,7 @@ owners = Table(
     # The fencing number. Never given twice, also when the newest row was removed: hence SQLite's own AUTOINCREMENT.
     Column("number", _SERIAL, primary_key=True, autoincrement=True),
     Column("beat", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),  # the length of its lease, as its process is set up
     Column("label", String(255), nullable=False),
     Column("started", Double, nullable=False),
     sqlite_autoincrement=True,
