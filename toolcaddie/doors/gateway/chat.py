@@ -6,12 +6,14 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import aiohttp
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
+from toolcaddie.doors.gateway.essential import HEADER, Essential, Pins
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
 from toolcaddie.doors.gateway.onward import Onward, answered_headers
@@ -44,6 +46,7 @@ class Chat:
         self._runtime = runtime
         self._hidden = HiddenParts(documents)
         self._lists = ToolLists()
+        self._essential = Essential()
         self._onward = onward
         self._forwarder = runtime.provider if forwards and isinstance(runtime.provider, Forwarder) else None
         ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
@@ -120,19 +123,34 @@ class Chat:
             remember=False,
             run_id=f"run_{uuid.uuid4().hex}",
         )
+        pins = self._pins(exchange, chat, request)
+        request = replace(request, essential=pins.tools)
+        told = {"x-toolcaddie-unpinned": ",".join(pins.unknown)} if pins.unknown else {}
         if chat.stream:
-            await self._streamed(exchange, chat, request, restored)
+            await self._streamed(exchange, chat, request, restored, told)
         else:
-            await self._plain(exchange, chat, request, restored)
+            await self._plain(exchange, chat, request, restored, told)
 
-    async def _plain(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+    def _pins(self, exchange: Exchange, chat: ChatRequest, request: RunRequest) -> Pins:
+        return self._essential.of(
+            exchange.headers.get(HEADER.encode()),
+            chat.tools,
+            chat.messages,
+            lambda: [tool.name for tool in self._runtime.view(request)],
+        )
+
+    async def _plain(
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, told: Mapping[str, str]
+    ) -> None:
         created = int(time.time())
         result = await self._runtime.run(request)
         await self._keep(exchange, chat, request, restored, result)
-        told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
-        await exchange.answer(200, write_chat(result, created=created, model=chat.model), told)
+        done = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
+        await exchange.answer(200, write_chat(result, created=created, model=chat.model), {**done, **told})
 
-    async def _streamed(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+    async def _streamed(
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, told: Mapping[str, str]
+    ) -> None:
         """The status is sent with the first words, so that an upstream that fails before them still gives its status."""
         stream = ChatStream(
             run_id=request.run_id or "", created=int(time.time()), model=chat.model, include_usage=chat.include_usage
@@ -153,12 +171,12 @@ class Chat:
                 data = stream.event(event)
                 if data:
                     if not exchange.started:
-                        await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
+                        await exchange.start(200, {**_STREAM_HEADERS, **self._told(request, seen, sent), **told})
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         await self._keep(exchange, chat, request, restored, result)
         if not exchange.started:
-            await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
+            await exchange.start(200, {**_STREAM_HEADERS, **self._told(request, seen, sent), **told})
         await exchange.write(stream.finish(result), more=False)
 
     async def _keep(
