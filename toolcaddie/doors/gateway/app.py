@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from toolcaddie.doors.gateway.access import Access
 from toolcaddie.doors.gateway.chat import Chat
+from toolcaddie.doors.gateway.elsewhere import advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
@@ -125,8 +126,9 @@ def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
         return _json({"status": "ready", "tools": tools, "provider": parts.runtime.provider.name})
 
     async def missing(request: Request, error: Exception) -> Response:
-        told = problem(404, f"there is nothing at {request.url.path}", kind="invalid_request_error", code="unknown_url")
-        return _refusal(told)
+        path = request.url.path
+        said = f"there is nothing at {path[:200]}; {advice(path)}"
+        return _refusal(problem(404, said, kind="invalid_request_error", code="unknown_url"))
 
     async def wrong_method(request: Request, error: Exception) -> Response:
         return _refusal(_not_allowed(request.method))

@@ -135,6 +135,7 @@ class Chat:
         return self._essential.of(
             exchange.headers.get(HEADER.encode()),
             chat.tools,
+            chat.tool_choice,
             chat.messages,
             lambda: [tool.name for tool in self._runtime.view(request)],
         )

@@ -1,8 +1,8 @@
 """The tools of a request that its client cannot do without: they are sent whatever they score.
 
-Three things make a tool essential: the client pins it (`x-toolcaddie-pin: lookup_policy, crm_*`), it is the output tool or the
-hand-off of a known kind of client (`essential.toml`), or the client's own instructions name it. What `tool_choice` names is not
-looked at here: the runtime itself sends that.
+Four things make a tool essential: the client pins it (`x-toolcaddie-pin: lookup_policy, crm_*`), it is the output tool or the
+hand-off of a known kind of client (`essential.toml`), a tool must be called and this one is named like a type, or the client's
+own instructions name it. What `tool_choice` names is not looked at here: the runtime itself sends that.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message
@@ -26,9 +27,11 @@ _MOST_OF_A_ROW = 32
 """A pattern that fits more tools is how a client names its tools, and says nothing of any one."""
 _MOST_NAMED = 16
 """Instructions that name more tools list what there is, and depend on none."""
+_MOST_TYPES = 8
 _MOST_READ = 256 * 1024
 """Characters of instructions that are read."""
 _LISTS, _TEXTS = 256, 8
+_TYPE = re.compile(r"(?:[A-Z][a-z0-9]+)+")
 _PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}\*?|\*")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 _QUOTED = re.compile(r"[`'\"]([A-Za-z0-9_-]{1,64})(?:\(\))?[`'\"]|\b([A-Za-z0-9_-]{1,64}) tool\b")
@@ -52,6 +55,7 @@ class _Known:
     names: frozenset[str]
     identifiers: frozenset[str]
     recognised: Mapping[str, str]
+    types: Mapping[str, str]
     named: OrderedDict[str, Mapping[str, str]] = field(default_factory=OrderedDict)
     """By the text of the instructions: clients send the same ones again."""
 
@@ -66,6 +70,7 @@ class Essential:
         self,
         header: bytes | None,
         tools: Sequence[Tool],
+        tool_choice: Any,
         messages: Sequence[Message],
         visible: Callable[[], Iterable[str]],
     ) -> Pins:
@@ -75,7 +80,8 @@ class Essential:
         if not tools:
             return pins
         known = self._known(tools)
-        found = {**_named(known, messages), **known.recognised, **pins.tools}
+        types = known.types if tool_choice == "required" else {}
+        found = {**_named(known, messages), **types, **known.recognised, **pins.tools}
         return Pins(tools=found, unknown=pins.unknown)
 
     def _known(self, tools: Sequence[Tool]) -> _Known:
@@ -89,6 +95,7 @@ class Essential:
             names=names,
             identifiers=frozenset(name for name in names if _IDENTIFIER.match(name)),
             recognised=recognised(tools),
+            types=_types(names),
         )
         if len(self._lists) > _LISTS:
             self._lists.popitem(last=False)
@@ -118,6 +125,15 @@ def recognised(tools: Sequence[Tool]) -> Mapping[str, str]:
         if len(fitting) <= _MOST_OF_A_ROW:
             found = {**dict.fromkeys(fitting, row.reason), **found}
     return found
+
+
+def _types(names: Collection[str]) -> Mapping[str, str]:
+    """Tools named like a type among others that are not: that of an answer, where a client that wants one of this type makes
+    the model call a tool (LangChain's `ToolStrategy`)."""
+    found = sorted(name for name in names if _TYPE.fullmatch(name))
+    if not found or len(found) > _MOST_TYPES or 2 * len(found) > len(names):
+        return {}
+    return dict.fromkeys(found, "a tool must be called, and this one is named like the type of an answer")
 
 
 def _pinned(pins: Sequence[str], tools: Sequence[Tool], visible: Callable[[], Iterable[str]]) -> Pins:
