@@ -35,8 +35,8 @@ def get_weather(city: str) -> str:
 
 def office(count: int) -> list[BaseTool]:
     def made(name: str) -> BaseTool:
-        def work(id: str) -> str:
-            return f"{name} {id}"
+        def work(number: str) -> str:
+            return f"{name} {number}"
 
         text = f"{name.replace('_', ' ').capitalize()} of the office."
         return StructuredTool.from_function(work, name=name, description=text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import openai
@@ -89,7 +90,7 @@ def test_several_turns_keep_their_tools_in_place(stage: Stage, client: openai.Op
         answer = client.chat.completions.create(model=MODEL, messages=messages, tools=tools)
         messages.append(answer.choices[0].message)
         arrays.append(names_of(stage.asked[0]))
-    for before, after in zip(arrays, arrays[1:], strict=False):
+    for before, after in pairwise(arrays):
         assert after[: len(before)] == before
 
 

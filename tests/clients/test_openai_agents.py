@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from typing import Any
 
 import openai
@@ -46,9 +45,9 @@ WEATHER = tool("get_weather", "The weather of a city.")
 
 
 @pytest.fixture
-def chat(stage: Stage) -> Iterator[OpenAIChatCompletionsModel]:
+def chat(stage: Stage) -> OpenAIChatCompletionsModel:
     client = openai.AsyncOpenAI(base_url=stage.base_url, api_key="unused", timeout=20)
-    yield OpenAIChatCompletionsModel(model=MODEL, openai_client=client)
+    return OpenAIChatCompletionsModel(model=MODEL, openai_client=client)
 
 
 def agent(chat: OpenAIChatCompletionsModel, **options: Any) -> Agent[None]:
@@ -155,6 +154,6 @@ def test_the_other_wire_of_the_sdk_is_refused_with_the_setting_to_change(stage: 
     """It speaks the Responses API unless it is told otherwise."""
     client = openai.AsyncOpenAI(base_url=stage.base_url, api_key="unused", timeout=20)
     responses = OpenAIResponsesModel(model=MODEL, openai_client=client)
-    with pytest.raises(openai.NotFoundError, match="chat/completions.*set_default_openai_api") as caught:
+    with pytest.raises(openai.NotFoundError, match=r"set_default_openai_api\('chat_completions'\)") as caught:
         run(Agent(name="Triage", model=responses), "the weather?")
     assert caught.value.code == "unknown_url"

@@ -39,8 +39,8 @@ def office(count: int) -> list[Tool[None]]:
     """So many tools of an office."""
 
     def made(name: str) -> Tool[None]:
-        def work(id: str) -> str:
-            return f"{name} {id}"
+        def work(number: str) -> str:
+            return f"{name} {number}"
 
         return Tool(work, name=name, description=f"{name.replace('_', ' ').capitalize()} of the office.")
 
