@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ class Program:
         done = subprocess.run(
             [self.runner, self.script, scenario, base_url],
             cwd=self.script.parent,
+            env={**os.environ, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},  # it would fetch a table at every start
             capture_output=True,
             text=True,
             timeout=_SECONDS,

@@ -23,7 +23,7 @@ def test_a_tool_call_round_trip_among_many_tools(stage: Stage) -> None:
     stage.plays(call("get_weather", {"city": "Oslo"}), say("8 degrees."))
     seen = LITELLM("tool", stage.base_url)
     assert seen == {"calls": [["get_weather", {"city": "Oslo"}]], "text": "8 degrees."}
-    assert len(stage.offered) < 60
+    assert "get_weather" in stage.offered
 
 
 def test_parallel_calls_are_streamed_apart(stage: Stage) -> None:
