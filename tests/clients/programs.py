@@ -26,8 +26,7 @@ class Program:
 
     def __call__(self, scenario: str, base_url: str) -> Any:
         """What the client saw. The test is skipped where the client is not installed."""
-        if not self.installed.exists():
-            pytest.skip(f"{self.installed.relative_to(ROOT)} is not there; `make clients` installs it")
+        self.needed()
         done = subprocess.run(
             [self.runner, self.script, scenario, base_url],
             cwd=self.script.parent,
@@ -38,6 +37,11 @@ class Program:
         )
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout.splitlines()[-1])
+
+    def needed(self) -> None:
+        """Skips the test where the client is not installed."""
+        if not self.installed.exists():
+            pytest.skip(f"{self.installed.relative_to(ROOT)} is not there; `make clients` installs it")
 
 
 _LITELLM = ROOT / ".venv-litellm-client"

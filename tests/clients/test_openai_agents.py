@@ -19,7 +19,7 @@ from agents import (
 )
 from pydantic import BaseModel
 
-from tests.clients.server import MODEL, Stage, many_names
+from tests.clients.server import MODEL, Stage, many_names, names_of
 from toolcaddie.testing import call, calls, endless, refuse, say
 
 
@@ -100,6 +100,7 @@ def test_a_hand_off_with_a_name_of_its_own_is_offered(stage: Stage, chat: OpenAI
     triage = agent(chat, tools=office(250), handoffs=[handoff(billing, tool_name_override="ask_the_accountant")])
     stage.plays(call("ask_the_accountant", {}), say("Paid."))
     assert run(triage, "archive the ticket").last_agent.name == "Billing"
+    assert "ask_the_accountant" in names_of(stage.asked[0])
 
 
 def test_output_of_a_type(stage: Stage, chat: OpenAIChatCompletionsModel) -> None:

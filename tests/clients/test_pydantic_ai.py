@@ -95,6 +95,7 @@ def test_an_output_tool_with_a_name_of_its_own_is_offered(stage: Stage) -> None:
     stage.plays(call("file_report", FOUND))
     result = agent(stage, tools=office(250), output_type=ToolOutput(Report, name="file_report")).run_sync("archive it")
     assert result.output == Report(city="Oslo", degrees=8)
+    assert "file_report" in stage.offered
 
 
 def test_an_answer_in_words_is_asked_for_again_as_an_output(stage: Stage) -> None:
