@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import fields
 
+from toolcaddie.bounds import Bounds, check_bounds
 from toolcaddie.capabilities import CapabilityRow
 from toolcaddie.errors import ConfigError
 from toolcaddie.presets import PRESETS, Preset, preset
@@ -201,6 +202,13 @@ class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The enabled ones; None: all. Tools of others are not loaded, listed, searched or run."""
 
 
+class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the database is used."""
+
+    lease: Seconds = 3.0
+    """Seconds without a sign of life until other processes take over the runs of one."""
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that can be set. `msgspec.structs.replace` makes a changed copy (a command's options)."""
 
@@ -210,6 +218,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     catalogs: tuple[str, ...] = ()
     """As `--catalog` takes them: names, .jsonl files, python:module."""
     database_url: str = DEFAULT_DATABASE
+    storage: StorageSettings = StorageSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
     log: Log = Log()
@@ -221,6 +230,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: LimitsOverrides = LimitsOverrides()
     delivery: DeliveryOverrides = DeliveryOverrides()
     cache: CacheSettings = CacheSettings()
+    bounds: Bounds = Bounds()
+    """How much of what comes from outside is accepted."""
     fallback: tuple[FallbackSettings, ...] = ()
     """Asked in this order."""
     tool_config: dict[str, Any] | None = None
@@ -246,7 +257,9 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings)
-    return _with_environment(settings, os.environ if environ is None else environ)
+    whole = _with_environment(settings, os.environ if environ is None else environ)
+    check_bounds(whole.bounds)
+    return whole
 
 
 def effective_preset(settings: Settings) -> Preset:
@@ -603,6 +616,9 @@ catalogs = ["gym"]
 # Trails, keys and paused runs. The folder is made when it is not there.
 # database_url = "{DEFAULT_DATABASE}"
 
+# [storage]
+# lease = 3  # seconds without a sign of life until other processes take over the runs of one
+
 [server]
 # host = "127.0.0.1"
 # port = 8321
@@ -651,6 +667,11 @@ catalogs = ["gym"]
 # [tool_config]
 # force_tool_use = true
 # on_tool_not_called = "retry"
+
+# How much of what comes from outside is accepted: docs/bounds.md has them all.
+# [bounds]
+# body = 16777216
+# messages = 5000
 
 # What a bot may use, by its name.
 # [bots.front-desk]

@@ -159,12 +159,15 @@ async def test_instructions_that_list_every_tool_pin_none_and_common_words_are_n
         assert "search" not in second
 
 
-async def test_where_a_tool_must_be_called_those_named_like_a_type_are_sent(tmp_path: Path) -> None:
-    tools = [*many_tools(200), definition("ContactInfo", "Name and address.")]
+@pytest.mark.parametrize("name", ["ContactInfo", "file_it"])
+async def test_where_a_tool_must_be_called_that_of_the_answer_is_sent(tmp_path: Path, name: str) -> None:
+    """Known by a type's name wherever it stands, and else by its place: frameworks put it last."""
+    tools = many_tools(200)
+    tools.insert(100 if name == "ContactInfo" else 200, definition(name, "Name and address."))
     async with ScriptedUpstream(lambda body: say("ok")) as upstream, gateway(tmp_path, upstream.base_url) as served:
         await ask(served, tools)
         await ask(served, tools, tool_choice="required")
-        assert ["ContactInfo" in names_of(body) for body in upstream.bodies] == [False, True]
+        assert [name in names_of(body) for body in upstream.bodies] == [False, True]
 
 
 async def test_a_small_set_with_an_output_tool_goes_through_whole_and_in_the_clients_order(tmp_path: Path) -> None:

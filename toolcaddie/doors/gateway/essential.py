@@ -1,19 +1,19 @@
 """The tools of a request that its client cannot do without: they are sent whatever they score.
 
 Four things make a tool essential: the client pins it (`x-toolcaddie-pin: lookup_policy, crm_*`), it is the output tool or the
-hand-off of a known kind of client (`essential.toml`), a tool must be called and this one is named like a type, or the client's
-own instructions name it. What `tool_choice` names is not looked at here: the runtime itself sends that.
+hand-off of a known kind of client (`essential.toml`), a tool must be called and this one looks like that of an answer, or the
+client's own instructions name it. What `tool_choice` names is not looked at here: the runtime itself sends that.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 from toolcaddie.errors import RequestError
@@ -28,13 +28,13 @@ _MOST_OF_A_ROW = 32
 _MOST_NAMED = 16
 """Instructions that name more tools list what there is, and depend on none."""
 _MOST_TYPES = 8
-_MOST_READ = 256 * 1024
+_MOST_READ = 64 * 1024
 """Characters of instructions that are read."""
-_LISTS, _TEXTS = 256, 8
+_TEXTS = 8
 _TYPE = re.compile(r"(?:[A-Z][a-z0-9]+)+")
 _PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}\*?|\*")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
-_QUOTED = re.compile(r"[`'\"]([A-Za-z0-9_-]{1,64})(?:\(\))?[`'\"]|\b([A-Za-z0-9_-]{1,64}) tool\b")
+_QUOTED = re.compile(r"[`'\"]([A-Za-z0-9_-]{1,64})(?:\(\))?[`'\"]")
 _IDENTIFIER = re.compile(r".*(?:[_0-9-]|[a-z][A-Z])")
 """Names that nobody writes by chance: `lookup_policy`, `readFile`, but not `search`."""
 
@@ -48,58 +48,63 @@ class Pins:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What is read from a client's tools once. They hold their list, so that its identity stays its own."""
+class KnownTools:
+    """What is read of a client's tools once, because it sends the same list with every request."""
 
-    tools: Sequence[Tool]
-    names: frozenset[str]
-    identifiers: frozenset[str]
-    recognised: Mapping[str, str]
-    types: Mapping[str, str]
-    named: OrderedDict[str, Mapping[str, str]] = field(default_factory=OrderedDict)
-    """By the text of the instructions: clients send the same ones again."""
+    names: frozenset[str] = frozenset()
+    identifiers: frozenset[str] = frozenset()
+    recognised: Mapping[str, str] = field(default_factory=dict)
+    """Output tools and hand-offs, each with the reason."""
+    answers: Mapping[str, str] = field(default_factory=dict)
+    """What is probably the tool of an answer where one must be called, each with the reason."""
+    _named: dict[tuple[int, int], Mapping[str, str]] = field(default_factory=dict)
+    """By length and hash of the instructions, which are the same in most requests: the tools they name."""
 
-
-class Essential:
-    """Finds them. A client sends the same list of tools with every request, so what a list says is kept by its identity."""
-
-    def __init__(self) -> None:
-        self._lists: OrderedDict[int, _Known] = OrderedDict()
-
-    def of(
-        self,
-        header: bytes | None,
-        tools: Sequence[Tool],
-        tool_choice: Any,
-        messages: Sequence[Message],
-        visible: Callable[[], Iterable[str]],
-    ) -> Pins:
-        """The essential tools of a request. `visible` gives the names of all tools that the client may use, ours included;
-        only a pin that none of the client's own tools fits needs them. Raises `RequestError` where the header is wrong."""
-        pins = Pins() if header is None else _pinned(read_pins(header), tools, visible)
-        if not tools:
-            return pins
-        known = self._known(tools)
-        types = known.types if tool_choice == "required" else {}
-        found = {**_named(known, messages), **types, **known.recognised, **pins.tools}
-        return Pins(tools=found, unknown=pins.unknown)
-
-    def _known(self, tools: Sequence[Tool]) -> _Known:
-        key = id(tools)
-        if key in self._lists:
-            self._lists.move_to_end(key)
-            return self._lists[key]
+    @classmethod
+    def of(cls, tools: Sequence[Tool]) -> KnownTools:
         names = frozenset(tool.name for tool in tools)
-        known = self._lists[key] = _Known(
-            tools=tools,
+        return cls(
             names=names,
             identifiers=frozenset(name for name in names if _IDENTIFIER.match(name)),
-            recognised=recognised(tools),
-            types=_types(names),
+            recognised=_recognised(tools),
+            answers=_answers(tools),
         )
-        if len(self._lists) > _LISTS:
-            self._lists.popitem(last=False)
-        return known
+
+    def named_in(self, text: str) -> Mapping[str, str]:
+        """The tools that instructions name. Where they name many, they list what there is."""
+        key = len(text), hash(text)
+        if key not in self._named:
+            if len(self._named) >= _TEXTS:
+                del self._named[next(iter(self._named))]
+            words = _WORD.findall(text)
+            before_tool = (word for word, following in pairwise(words) if following == "tool")
+            meant = self.names.intersection((*_QUOTED.findall(text), *before_tool)) | self.identifiers.intersection(
+                words
+            )
+            names = sorted(meant) if len(meant) <= _MOST_NAMED else ()
+            self._named[key] = dict.fromkeys(names, "the instructions name it")
+        return self._named[key]
+
+
+NO_TOOLS = KnownTools()
+
+
+def pins_of(
+    header: bytes | None,
+    known: KnownTools,
+    tool_choice: Any,
+    messages: Sequence[Message],
+    visible: Callable[[], Iterable[str]],
+) -> Pins:
+    """The essential tools of a request. `visible` gives the names of all tools that the client may use, ours included; only a pin
+    that none of the client's own tools fits needs them. Raises `RequestError` where the header is wrong."""
+    pins = Pins() if header is None else _pinned(read_pins(header), known.names, visible)
+    if not known.names:
+        return pins
+    text = "\n".join(message.text for message in messages if message.role in ("system", "developer"))[:_MOST_READ]
+    named = known.named_in(text) if text else {}
+    answers = known.answers if tool_choice == "required" else {}
+    return Pins(tools={**named, **answers, **known.recognised, **pins.tools}, unknown=pins.unknown)
 
 
 def read_pins(header: bytes) -> tuple[str, ...]:
@@ -117,28 +122,32 @@ def read_pins(header: bytes) -> tuple[str, ...]:
     return pins
 
 
-def recognised(tools: Sequence[Tool]) -> Mapping[str, str]:
+def _recognised(tools: Sequence[Tool]) -> Mapping[str, str]:
     """Output tools and hand-offs among a client's tools, each with the reason."""
     found: dict[str, str] = {}
+    by_name = {tool.name: tool for tool in tools}
     for row in _rows():
-        fitting = [tool.name for tool in tools if row.fits(tool)]
+        if len(row.name) == 1:
+            possible: Iterable[Tool] = filter(None, (by_name.get(row.name[0]),))
+        else:
+            possible = tools
+        fitting = [tool.name for tool in possible if row.fits(tool)]
         if len(fitting) <= _MOST_OF_A_ROW:
             found = {**dict.fromkeys(fitting, row.reason), **found}
     return found
 
 
-def _types(names: Collection[str]) -> Mapping[str, str]:
-    """Tools named like a type among others that are not: that of an answer, where a client that wants one of this type makes
-    the model call a tool (LangChain's `ToolStrategy`)."""
-    found = sorted(name for name in names if _TYPE.fullmatch(name))
-    if not found or len(found) > _MOST_TYPES or 2 * len(found) > len(names):
-        return {}
-    return dict.fromkeys(found, "a tool must be called, and this one is named like the type of an answer")
+def _answers(tools: Sequence[Tool]) -> Mapping[str, str]:
+    """Tools that are probably there to give the answer with, where a client makes the model call one: the last of the list, where
+    Pydantic AI and LangChain put theirs whatever its name, and those named like a type among others that are not."""
+    typed = sorted(tool.name for tool in tools if _TYPE.fullmatch(tool.name))
+    few = len(typed) <= _MOST_TYPES and 2 * len(typed) <= len(tools)
+    found = {tool.name: "a tool must be called, and this is the last of the list" for tool in tools[-1:]}
+    return found | dict.fromkeys(typed if few else (), "a tool must be called, and this one is named like a type")
 
 
-def _pinned(pins: Sequence[str], tools: Sequence[Tool], visible: Callable[[], Iterable[str]]) -> Pins:
+def _pinned(pins: Sequence[str], own: frozenset[str], visible: Callable[[], Iterable[str]]) -> Pins:
     reason = f"by the client ({HEADER})"
-    own = frozenset(tool.name for tool in tools)
     names = own if all(pin in own for pin in pins) else own.union(visible())
     found: dict[str, str] = {}
     unknown = []
@@ -151,37 +160,16 @@ def _pinned(pins: Sequence[str], tools: Sequence[Tool], visible: Callable[[], It
     return Pins(tools=found, unknown=tuple(unknown))
 
 
-def _named(known: _Known, messages: Sequence[Message]) -> Mapping[str, str]:
-    """Tools that the client's instructions name. Where they name many, they list what there is."""
-    text = "\n".join(message.text for message in messages if message.role in ("system", "developer"))[:_MOST_READ]
-    if not text:
-        return {}
-    if text not in known.named:
-        if len(known.named) >= _TEXTS:
-            known.named.popitem(last=False)
-        known.named[text] = _named_in(text, known)
-    return known.named[text]
-
-
-def _named_in(text: str, known: _Known) -> Mapping[str, str]:
-    words = known.identifiers.intersection(_WORD.findall(text))
-    quoted = known.names.intersection(word for pair in _QUOTED.findall(text) for word in pair)
-    names = words | quoted
-    return dict.fromkeys(sorted(names), "the instructions name it") if len(names) <= _MOST_NAMED else {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Row:
-    """A row of essential.toml."""
+    """A row of essential.toml; a pattern is its parts between the stars."""
 
-    name: re.Pattern[str]
-    description: re.Pattern[str] | None
+    name: Sequence[str]
+    description: Sequence[str]
     reason: str
 
     def fits(self, tool: Tool) -> bool:
-        if not self.name.fullmatch(tool.name):
-            return False
-        return self.description is None or self.description.fullmatch(tool.description[:2000]) is not None
+        return _fits(tool.name, self.name) and _fits(tool.description, self.description)
 
 
 @cache
@@ -189,8 +177,8 @@ def _rows() -> tuple[_Row, ...]:
     text = files(__package__).joinpath("essential.toml").read_text(encoding="utf-8")
     return tuple(
         _Row(
-            name=_pattern(row["name"]),
-            description=_pattern(row["description"]) if "description" in row else None,
+            name=row["name"].split("*"),
+            description=row.get("description", "*").split("*"),
             reason=f"{_A[row['kind']]} of {row['client']}",
         )
         for row in tomllib.loads(text)["tool"]
@@ -200,5 +188,17 @@ def _rows() -> tuple[_Row, ...]:
 _A = {"output": "an output tool", "hand-off": "a hand-off"}
 
 
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
+def _fits(text: str, parts: Sequence[str]) -> bool:
+    """Whether the parts stand in the text in this order, the first at its beginning and the last at its end."""
+    if len(parts) == 1:
+        return text == parts[0]
+    first, *middle, last = parts
+    if not text.startswith(first):
+        return False
+    at = len(first)
+    for part in middle:
+        found = text.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(text) >= at + len(last) and text.endswith(last)
