@@ -193,7 +193,7 @@ async def test_the_output_tool_can_be_called_in_the_last_round(tmp_path: Path, s
         gateway(tmp_path, upstream.base_url, sources=[look_around]) as served,
     ):
         answer = await served.client.chat.completions.create(
-            model="gpt-test", messages=ASK, tools=[OUTPUT, POLICY], tool_choice="required", stream=stream
+            model="gpt-test", messages=ASK, tools=[POLICY, OUTPUT], tool_choice="required", stream=stream
         )
         if stream:
             pieces = [each async for chunk in answer for each in chunk.choices[0].delta.tool_calls or ()]
