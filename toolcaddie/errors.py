@@ -25,11 +25,17 @@ What the model can mend is never raised: it is a `ToolResult` with `is_error`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 
 class ToolcaddieError(Exception):
-    """The root: catch this to catch everything of ours."""
+    """The root: catch this to catch everything of ours.
+
+    `acted`: tools of the run had run by then, so that sending the whole of the request again runs them again. `has_acted`
+    asks it of any exception.
+    """
+
+    acted = False
 
 
 class ConfigError(ToolcaddieError):
@@ -106,12 +112,11 @@ class ProviderError(ToolcaddieError):
     """A provider failed.
 
     `status` is the HTTP status or None, `retry_after` seconds or None, `body` what the provider said, so that a gateway
-    can hand it on unchanged. `acted`: tools of the run had run by then, so that sending the whole of it again runs them again.
+    can hand it on unchanged.
     `attempts`: every request that failed, as `message.Attempt`s, where a wrapper counted them; the rest is of the last.
     """
 
     retryable = False
-    acted = False
     attempts: tuple[Any, ...] = ()
 
     def __init__(
@@ -152,3 +157,26 @@ class ProviderProtocolError(ProviderError):
     """The provider's answer is not what its protocol promises."""
 
     retryable = True
+
+
+def mark_acted(error: BaseException, acted: bool) -> None:
+    """Notes on an exception, also one that is not ours, whether tools of the run had run when it was raised."""
+    error.acted = acted  # type: ignore[attr-defined]
+
+
+def has_acted(error: BaseException) -> bool:
+    return bool(getattr(error, "acted", False))
+
+
+class MarksActed:
+    """Marks whatever exception leaves its block, if `acted` was set by then."""
+
+    def __init__(self) -> None:
+        self.acted = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and self.acted:
+            mark_acted(error, True)

@@ -19,7 +19,7 @@ from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.ports import Provider
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
-from toolcaddie.storage.database import Database
+from toolcaddie.storage.database import BUSY_SECONDS, Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,7 @@ class Gateway:
 class Parts:
     runtime: Runtime
     documents: Any
+    event_log: Any
     keys: Any
     registry: CollectorRegistry
     own_upstream_key: bool
@@ -67,12 +68,13 @@ async def gateway(
     sources: Sequence[Any] = (),
     own_upstream_key: bool = True,
     forwards: bool = True,
+    busy: float = BUSY_SECONDS,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
-    """`upstream` is a base address or a provider. The database in `folder` outlives the gateway: open it twice to see a
-    restart."""
+    """`upstream` is a base address or a provider. `busy`: how long a write waits for a locked database. The database in
+    `folder` outlives the gateway: open it twice to see a restart."""
     provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
-    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}") as database:
+    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", busy=busy) as database:
         made = Runtime(
             provider=provider,
             sources=sources,
@@ -83,6 +85,7 @@ async def gateway(
         parts = Parts(
             runtime=made,
             documents=database.documents,
+            event_log=database.events,
             keys=database.keys,
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,

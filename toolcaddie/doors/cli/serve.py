@@ -34,6 +34,7 @@ from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.gateway.access import is_loopback
 from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
+from toolcaddie.doors.pruning import pruned
 from toolcaddie.errors import ConfigError
 from toolcaddie.settings import Settings
 
@@ -97,7 +98,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 async def _serve(
     settings: Settings, config: uvicorn.Config, listener: socket.socket, announce: Callable[..., None]
 ) -> None:
-    async with assembled(settings, clients_retry=True) as parts:
+    async with assembled(settings, clients_retry=True) as parts, pruned(parts.database, settings.storage):
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
         config.app = _until_cut(create_app(parts, forwards=not settings.fallback, bounds=settings.bounds))

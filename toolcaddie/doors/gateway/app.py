@@ -20,8 +20,9 @@ from toolcaddie.doors.gateway.elsewhere import advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.ports import Documents, Forwarder, KeyStore
+from toolcaddie.doors.gateway.writable import Writable
+from toolcaddie.errors import StorageError, ToolcaddieError
+from toolcaddie.ports import Documents, EventLog, Forwarder, KeyStore
 from toolcaddie.runtime import Runtime
 
 Scope = MutableMapping[str, Any]
@@ -42,6 +43,8 @@ class Parts(Protocol):
     def runtime(self) -> Runtime: ...
     @property
     def documents(self) -> Documents: ...
+    @property
+    def event_log(self) -> EventLog: ...
     @property
     def keys(self) -> KeyStore: ...
     @property
@@ -73,17 +76,19 @@ def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT)
         if scope["method"] != "POST":
             await exchange.refuse(_not_allowed(scope["method"]))
             return
-        principal = await access.check(exchange.headers, client=exchange.client, has_body=True)
-        if isinstance(principal, Problem):
-            await exchange.refuse(principal)
-            return
         try:
+            principal = await access.check(exchange.headers, client=exchange.client, has_body=True)
+            if isinstance(principal, Problem):
+                await exchange.refuse(principal)
+                return
             await chat.handle(exchange, principal, keyed=await access.has_keys())
-        except Exception:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
+        except StorageError as error:  # without its keys the gateway knows nobody
+            await exchange.fail(problem_of(error, own_upstream_key=onward.own_key))
+        except (
+            Exception
+        ) as error:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
             log.exception("chat_failed")
-            await exchange.fail(
-                problem(500, "the gateway failed on this request; its log says why", kind="server_error")
-            )
+            await exchange.fail(problem_of(error, own_upstream_key=onward.own_key))
 
     return app
 
@@ -93,9 +98,14 @@ def _not_allowed(method: str) -> Problem:
 
 
 def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Starlette:
+    writable = Writable(parts.event_log, parts.documents)
+
     async def guarded(request: Request) -> Problem | None:
         client = request.client.host if request.client else None
-        found = await access.check(dict(request.headers.raw), client=client, has_body=False)
+        try:
+            found = await access.check(dict(request.headers.raw), client=client, has_body=False)
+        except StorageError as error:
+            return problem_of(error, own_upstream_key=onward.own_key)
         return found if isinstance(found, Problem) else None
 
     async def models(request: Request) -> Response:
@@ -121,7 +131,7 @@ def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Star
 
     async def readyz(request: Request) -> Response:
         try:
-            await parts.documents.get("ready", "ready")
+            await writable.check()
             tools = len(parts.runtime.source.snapshot())
         except ToolcaddieError as error:
             return _json({"status": "not ready", "reason": str(error)}, status=503)

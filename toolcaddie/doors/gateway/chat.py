@@ -23,8 +23,8 @@ from toolcaddie.doors.gateway.onward import Onward, answered_headers
 from toolcaddie.doors.gateway.problems import Problem, problem_of
 from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.errors import MarksActed, ToolcaddieError
+from toolcaddie.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, Forwarder
 from toolcaddie.run import Principal, RunRequest, RunResult
@@ -141,11 +141,13 @@ class Chat:
         )
         pins = self._pins(exchange, chat, request)
         request = replace(request, essential=pins.tools)
-        told = {"x-toolcaddie-unpinned": ",".join(pins.unknown)} if pins.unknown else {}
-        if chat.stream:
-            await self._streamed(exchange, chat, request, restored, told)
-        else:
-            await self._plain(exchange, chat, request, restored, told)
+        if pins.unknown:
+            exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
+        with MarksActed() as marks:  # what fails behind the run is told like what failed in it
+            if chat.stream:
+                await self._streamed(exchange, chat, request, restored, marks)
+            else:
+                await self._plain(exchange, chat, request, restored, marks)
 
     def _pins(self, exchange: Exchange, chat: ChatRequest, request: RunRequest) -> Pins:
         return pins_of(
@@ -157,16 +159,17 @@ class Chat:
         )
 
     async def _plain(
-        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, told: Mapping[str, str]
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
         created = int(time.time())
         result = await self._runtime.run(request)
+        marks.acted = bool(result.state.called)
         await self._keep(exchange, chat, request, restored, result)
-        done = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
-        await exchange.answer(200, write_chat(result, created=created, model=chat.model), {**done, **told})
+        told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
+        await exchange.answer(200, write_chat(result, created=created, model=chat.model), told)
 
     async def _streamed(
-        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, told: Mapping[str, str]
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
         """The status is sent with the first words, so that an upstream that fails before them still gives its status."""
         stream = ChatStream(
@@ -182,18 +185,20 @@ class Chat:
                         seen = event.selection.catalog_size
                     case ToolsDelivered():
                         sent = len(event.delivery.definitions)
+                    case CallFinished() if event.result.error != "not_run":
+                        marks.acted = True
                     case RunFinished() | RunPaused():
                         result = _result_of(event)
                         continue
                 data = stream.event(event)
                 if data:
                     if not exchange.started:
-                        await exchange.start(200, {**_STREAM_HEADERS, **self._told(request, seen, sent), **told})
+                        await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         await self._keep(exchange, chat, request, restored, result)
         if not exchange.started:
-            await exchange.start(200, {**_STREAM_HEADERS, **self._told(request, seen, sent), **told})
+            await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
         await exchange.write(stream.finish(result), more=False)
 
     async def _keep(
