@@ -10,6 +10,7 @@ ToolcaddieError
 ├── RunError                 the run could not be carried on
 │   ├── LimitExceededError   turns or seconds ran out; `limit` says which
 │   ├── ToolNotCalledError   forced use was asked for and no attempt called a tool
+│   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
 ├── OutboundError            an outgoing request broke a rule of `guards.net` (address, redirect, size) or failed
@@ -94,6 +95,10 @@ class ToolNotCalledError(RunError):
     def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
         self.attempts = attempts
+
+
+class ShutdownError(RunError):
+    """The server was shut down before the run had ended; its grace period was over."""
 
 
 class AuditError(RunError):

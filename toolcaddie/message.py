@@ -125,6 +125,8 @@ class CallDelta:
     id: str | None = None
     name: str | None = None
     arguments: str = ""
+    extra: JsonObject | None = None
+    """Wire fields of this piece that we do not know, as in `ToolCall.extra`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

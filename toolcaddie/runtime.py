@@ -37,7 +37,7 @@ from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
 from toolcaddie.engine.reveal import known_from, referenced_in, telling
-from toolcaddie.errors import ConfigError, ProviderError, RequestError
+from toolcaddie.errors import ConfigError, ProviderError, RequestError, StorageError
 from toolcaddie.events import (
     RequestClassified,
     RunEvent,
@@ -255,6 +255,8 @@ class Runtime:
         self._assemblies: dict[tuple[str | None, Capabilities], _Assembly] = {}
         self._merged = MergedCatalogs()
         self._runs = StoredRuns(self._documents)
+        self.stopping = False
+        """The server is being shut down, so a cancellation comes from it."""
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
@@ -504,6 +506,10 @@ class Runtime:
         await asyncio.to_thread(self._experience.extend, entries)
         await asyncio.to_thread(self._refit, catalog)
 
+    def begin_shutdown(self) -> None:
+        """From now on a run that is cancelled is recorded as cut by a shutdown, not as left by its caller."""
+        self.stopping = True
+
     async def __aenter__(self) -> Runtime:
         return self
 
@@ -534,7 +540,9 @@ class Runtime:
         view = await away(self.view, request)
         context = self._context(request, view)
         owner = await self._documents.leases.own()
-        async with end_recorded(context.run_id, self._emitter(live)) as emit:
+        if request.lease not in (None, owner):
+            raise StorageError("this process lost its lease before the run began; send the request again")
+        async with end_recorded(context.run_id, self._emitter(live), stopping=lambda: self.stopping) as emit:
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
             await self._embed(assembly.preset, view, self._query(assembly, view, request))
@@ -563,7 +571,9 @@ class Runtime:
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self._runs.claim(stored)
         try:
-            async with end_recorded(context.run_id, self._emitter(None), acted=bool(state.called)) as emit:
+            async with end_recorded(
+                context.run_id, self._emitter(None), acted=bool(state.called), stopping=lambda: self.stopping
+            ) as emit:
                 await emit(RunResumed(run_id=context.run_id, principal=context.principal, answered=answered))
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
                 return await self._ended(request, result, emit, put_away=claim.put_away, claim=claim)

@@ -85,6 +85,14 @@ class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """None: the provider's own variable, and none where a `url` is set: a key goes to the address it was given for."""
 
 
+class Idempotency(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of requests that carry an `idempotency-key`."""
+
+    keep_hours: Annotated[float, Meta(gt=0, le=8_760)] = 24.0
+    answer_bytes: Annotated[int, Meta(ge=0, le=64 * 1024 * 1024)] = 1024 * 1024
+    """A larger answer is not kept; its request is not run again all the same."""
+
+
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     json: bool = False
@@ -231,6 +239,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     storage: StorageSettings = StorageSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
+    idempotency: Idempotency = Idempotency()
     log: Log = Log()
     classifier: ClassifierSettings = ClassifierSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()

@@ -19,6 +19,7 @@ from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.ports import Provider
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
+from toolcaddie.settings import Idempotency
 from toolcaddie.storage.database import BUSY_SECONDS, Database
 
 
@@ -69,6 +70,7 @@ async def gateway(
     own_upstream_key: bool = True,
     forwards: bool = True,
     busy: float = BUSY_SECONDS,
+    idempotency: Idempotency | None = None,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
     """`upstream` is a base address or a provider. `busy`: how long a write waits for a locked database. The database in
@@ -90,7 +92,7 @@ async def gateway(
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
-        async with served(create_app(parts, forwards=forwards)) as address:
+        async with served(create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency())) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
             try:
                 yield Gateway(base_url=address, client=client, database=database, runtime=made)

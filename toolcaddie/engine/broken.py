@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from toolcaddie.engine.executor import Emit
-from toolcaddie.errors import LimitExceededError, ProviderError, RequestError, ToolNotCalledError, mark_acted
+from toolcaddie.errors import (
+    LimitExceededError,
+    ProviderError,
+    RequestError,
+    ShutdownError,
+    ToolNotCalledError,
+    mark_acted,
+)
 from toolcaddie.events import CallFinished, CallIntended, RunEvent, RunFailed
 from toolcaddie.message import Attempt
 
@@ -28,17 +35,20 @@ class _Watched:
 
 
 @contextlib.asynccontextmanager
-async def end_recorded(run_id: str, emit: Emit, *, acted: bool = False) -> AsyncIterator[Emit]:
+async def end_recorded(
+    run_id: str, emit: Emit, *, acted: bool = False, stopping: Callable[[], bool] = lambda: False
+) -> AsyncIterator[Emit]:
     """Gives the emitter for a run. If the run breaks off, whatever broke it (its policy and approver are strangers too), it
     has an end on record, and the error says whether calls had acted (`errors.has_acted`).
 
-    `acted`: calls of the run had acted before, where it is carried on.
+    `acted`: calls of the run had acted before, where it is carried on. `stopping`: whether a cancellation comes from the
+    server that is shut down, rather than from a caller who went away.
     """
     watched = _Watched(emit, acted=acted)
     try:
         yield watched
     except asyncio.CancelledError:
-        await _recorded(RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError"), emit)
+        await _recorded(_shut_down(run_id) if stopping() else _left(run_id), emit)
         raise
     except Exception as error:
         mark_acted(error, watched.acted)
@@ -51,6 +61,16 @@ async def end_recorded(run_id: str, emit: Emit, *, acted: bool = False) -> Async
         )
         await _recorded(failed, emit)
         raise
+
+
+def _left(run_id: str) -> RunFailed:
+    return RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError")
+
+
+def _shut_down(run_id: str) -> RunFailed:
+    return RunFailed(
+        run_id=run_id, error="the server was shut down before the run had ended", kind=ShutdownError.__name__
+    )
 
 
 def _attempts(error: Exception) -> tuple[Attempt, ...]:

@@ -131,8 +131,7 @@ class Forced:
         failure: ProviderError | RequestError | None = None
         for climber in self._climbers(request, force, live):
             if climber.is_fallback:
-                if failure is None and record.attempts:
-                    self._log_exhausted(record, then="fallback")
+                self._log_exhausted(record, then="fallback")
                 log.info("fallback_asked", provider=climber.entry.provider.name, model=climber.entry.model)
             try:
                 async with closing(climber.climb(record)) as items:
@@ -209,12 +208,6 @@ class Forced:
             log.warning("answered_without_tool", provider=record.words.provider or self.name, attempts=tried)
         yield from record.held
         yield with_attempts(record.words, record.attempts)
-
-    def _log_exhausted(self, record: Record, *, then: str) -> int:
-        """Logs that so many attempts called no tool, and what follows; returns how many they were."""
-        tried = sum(attempt.outcome == "not_called" for attempt in record.attempts)
-        log.warning("attempts_exhausted", provider=self.name, attempts=tried, then=then)
-        return tried
 
 
 def _applies(request: ModelRequest, force: Force) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
@@ -223,6 +223,9 @@ class DatabaseLeases:
 
 
 def _is_there(connection: Connection, number: int) -> bool:
+    if connection.dialect.name == "sqlite":  # it has no row locks, and by its driver alone this costs a tenth
+        driver: Any = connection.connection.driver_connection
+        return driver.execute("SELECT 1 FROM owners WHERE number = ?", (number,)).fetchone() is not None
     return connection.execute(_THERE, {"n": number}).first() is not None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
 
+import aiohttp
 import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,16 +15,17 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.doors.gateway.access import Access
+from toolcaddie.doors.gateway.access import Access, doubled
 from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.elsewhere import advice
 from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.onward import Onward
+from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
-from toolcaddie.errors import StorageError, ToolcaddieError
+from toolcaddie.errors import ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.ports import Documents, EventLog, Forwarder, KeyStore
 from toolcaddie.runtime import Runtime
+from toolcaddie.settings import Idempotency
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -32,6 +34,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
+_KEPT_AS_DEFAULT = Idempotency()
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -55,7 +58,9 @@ class Parts(Protocol):
         ...
 
 
-def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT) -> App:
+def create_app(
+    parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT, idempotency: Idempotency = _KEPT_AS_DEFAULT
+) -> App:
     """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path.
 
     `forwards`: what has no tools goes to the upstream byte for byte, if that speaks chat completions. False: it is read and
@@ -64,7 +69,14 @@ def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT)
     access = Access(parts.keys)
     onward = Onward(own_key=parts.own_upstream_key)
     chat = Chat(
-        parts.runtime, parts.documents, onward=onward, registry=parts.registry, forwards=forwards, bounds=bounds
+        parts.runtime,
+        parts.documents,
+        parts.event_log,
+        onward=onward,
+        registry=parts.registry,
+        forwards=forwards,
+        bounds=bounds,
+        idempotency=idempotency,
     )
     pages = _pages(parts, access, onward, bounds)
 
@@ -77,6 +89,9 @@ def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT)
             await exchange.refuse(_not_allowed(scope["method"]))
             return
         try:
+            if twice := doubled(scope["headers"], exchange.headers):
+                await exchange.refuse(twice)
+                return
             principal = await access.check(exchange.headers, client=exchange.client, has_body=True)
             if isinstance(principal, Problem):
                 await exchange.refuse(principal)
@@ -101,9 +116,11 @@ def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Star
     writable = Writable(parts.event_log, parts.documents)
 
     async def guarded(request: Request) -> Problem | None:
-        client = request.client.host if request.client else None
+        client, headers = request.client.host if request.client else None, dict(request.headers.raw)
+        if twice := doubled(request.headers.raw, headers):
+            return twice
         try:
-            found = await access.check(dict(request.headers.raw), client=client, has_body=False)
+            found = await access.check(headers, client=client, has_body=False)
         except StorageError as error:
             return problem_of(error, own_upstream_key=onward.own_key)
         return found if isinstance(found, Problem) else None
@@ -163,9 +180,12 @@ async def _forwarded(provider: Forwarder, headers: Mapping[str, str], most: int)
         body = b""
         while len(body) <= most and (piece := await response.content.readany()):
             body += piece
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error
     finally:
         response.close()
-    return Response(body, status_code=response.status, media_type=response.headers.get("content-type"))
+    kind = dict(answered_headers(response)).get(b"content-type", b"application/json").decode("latin-1")
+    return Response(body, status_code=answered_status(response), media_type=kind)
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

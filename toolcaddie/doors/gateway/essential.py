@@ -20,7 +20,7 @@ from toolcaddie.errors import RequestError
 from toolcaddie.message import Message
 from toolcaddie.tool_types import Tool
 
-HEADER = "x-toolcaddie-pin"
+PIN_HEADER = "x-toolcaddie-pin"
 
 _MOST_PATTERNS = 128
 _MOST_OF_A_ROW = 32
@@ -111,13 +111,15 @@ def read_pins(header: bytes) -> tuple[str, ...]:
     """The names of the header, each with a `*` at its end where it stands for all that begin so."""
     pins = tuple(dict.fromkeys(pin for part in header.decode("latin-1").split(",") if (pin := part.strip())))
     if len(pins) > _MOST_PATTERNS:
-        raise RequestError(f"'{HEADER}' holds {len(pins)} names; at most {_MOST_PATTERNS} are read", param=HEADER)
+        raise RequestError(
+            f"'{PIN_HEADER}' holds {len(pins)} names; at most {_MOST_PATTERNS} are read", param=PIN_HEADER
+        )
     for pin in pins:
         if not _PATTERN.fullmatch(pin):
             raise RequestError(
-                f"'{HEADER}' holds {pin[:80]!r}, which is no name of a tool; write names between commas, with a * at the end of "
+                f"'{PIN_HEADER}' holds {pin[:80]!r}, which is no name of a tool; write names between commas, with a * at the end of "
                 "one that stands for all tools that begin so",
-                param=HEADER,
+                param=PIN_HEADER,
             )
     return pins
 
@@ -147,7 +149,7 @@ def _answers(tools: Sequence[Tool]) -> Mapping[str, str]:
 
 
 def _pinned(pins: Sequence[str], own: frozenset[str], visible: Callable[[], Iterable[str]]) -> Pins:
-    reason = f"by the client ({HEADER})"
+    reason = f"by the client ({PIN_HEADER})"
     names = own if all(pin in own for pin in pins) else own.union(visible())
     found: dict[str, str] = {}
     unknown = []

@@ -19,6 +19,7 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
     RequestError,
+    ShutdownError,
     StorageError,
     ToolcaddieError,
     has_acted,
@@ -34,6 +35,8 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+_LAST_STATUS = 599
+"""An upstream may write any number; a client, and the server under us, know none above."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
@@ -62,8 +65,9 @@ def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
 
 
 def not_again(found: Problem) -> Problem:
-    """The problem with a note to clients that retry by themselves: `x-should-retry: false`."""
-    return replace(found, headers={**found.headers, **_NO_RETRY})
+    """The problem with a note to clients that retry by themselves: `x-should-retry: false`, and no time to do so."""
+    kept = {name: value for name, value in found.headers.items() if name != "retry-after"}
+    return replace(found, headers={**kept, **_NO_RETRY})
 
 
 def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
@@ -82,13 +86,16 @@ def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
         case ProviderUnavailableError() if error.status is None:
             return problem(504 if _too_slow(error) else 502, str(error), kind="upstream_error", code="upstream_down")
         case ProviderUnavailableError():
-            return problem(error.status or 502, str(error), kind="upstream_error", code="upstream_failed")
+            status = error.status if error.status and error.status <= _LAST_STATUS else 502
+            return problem(status, str(error), kind="upstream_error", code="upstream_failed")
         case ProviderError():
             return problem(502, str(error), kind="upstream_error", code="upstream_protocol")
         case RequestError():
             return problem(400, str(error), kind="invalid_request_error", param=error.param, code=error.code)
         case ConfigError():
             return problem(400, str(error), kind="invalid_request_error", param="tools", code="invalid_tools")
+        case ShutdownError():
+            return problem(503, str(error), kind="server_error", code="server_shutdown", headers={"retry-after": "1"})
         case AuditError():
             return problem(503, f"nothing may run unrecorded: {error}", kind="server_error", code="audit_failed")
         case StorageError():
