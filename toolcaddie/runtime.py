@@ -667,7 +667,7 @@ class Runtime:
         if preset.exposure == "compact":
             selection = Selection(catalog_size=len(view), tokens_all=definition_tokens(view))
         elif preset.exposure == "all":
-            selection = everything(view, assembly.preset.budget.provider_cap)
+            selection = everything(view, assembly.preset.budget.provider_cap, request.essential)
         else:
             query = self._query(assembly, view, request, said)
             crowded = query.fixed_count < len(preset.meta)
@@ -707,12 +707,14 @@ class Runtime:
         named = said.categories if said is not None else ()
         decides = said is not None and assembly.preset.selection.rankers == ("categories",)
         pinned = forced_names(request.tool_choice)
-        offered = assembly.preset.meta if _leaves_room(assembly.preset, view, pinned) else ()
+        room = _leaves_room(assembly.preset, view, (*pinned, *request.essential))
+        offered = assembly.preset.meta if room else ()
         return SelectionQuery(
             messages=request.messages,
             categories=named if decides else request.categories,
             suggested=() if decides else named,
             pinned=pinned,
+            essential=request.essential,
             fixed_count=len(offered),
             fixed_tokens=assembly.meta_tokens(view.category_names()) if offered else 0,
             expandable=REQUEST_MORE_TOOLS in offered,
@@ -740,7 +742,7 @@ class Runtime:
                 capabilities=engine.capabilities,
                 known=known_from(messages),
                 referenced=referenced_in(messages),
-                pinned=forced_names(request.tool_choice),
+                pinned=_named_in(request, view),
                 allowed=before.allowed if before else None,
                 called=_called_lately(messages),
                 history=message_tokens(messages[:answered]),
@@ -900,6 +902,7 @@ class Runtime:
             params=request.params,
             headers=request.headers,
             tool_choice=request.tool_choice,
+            essential=tuple(request.essential),
             injected=request.injected,
             cache_key=_cache_key(request),
         )
@@ -1127,6 +1130,11 @@ def _leaves_room(preset: Preset, view: View, pinned: Sequence[str]) -> bool:
     if cap is None or len(pinned) < 2:
         return True
     return len(preset.meta) + len(pinned) + sum(map(view.catalog.is_core, view)) <= cap
+
+
+def _named_in(request: RunRequest, view: View) -> tuple[str, ...]:
+    """What must stand in the array: the tools of the caller's choice, and those it cannot do without."""
+    return (*forced_names(request.tool_choice), *(name for name in request.essential if view.get(name) is not None))
 
 
 def _first_state(context: RunContext, request: RunRequest, delivery: Delivery, said: Classification) -> RunState:

@@ -39,7 +39,7 @@ from toolcaddie.meta import EXECUTE_TOOL, READ_LIMIT, READ_RESULT, read_result
 from toolcaddie.ports import DeliveryPlan, HeldPages, Planner, Provider, SelectionQuery, Selector
 from toolcaddie.presets import Preset
 from toolcaddie.run import Delivery, PendingCall, RunContext, RunResult, RunState, Selection
-from toolcaddie.schema import canonical_json, definition_tokens
+from toolcaddie.schema import canonical_json, definition_tokens, wire_definition
 from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
@@ -48,6 +48,7 @@ CAPABILITY_NOTE = (
     "request_more_tools and the set is expanded for your next step."
 )
 _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
+_LAST_CALLS_NOTE = "Only these tools can still be called: {names}. Finish now with what you have found out so far."
 
 _LIKELIEST = 8
 """Tools that a search puts in front where one must be called."""
@@ -204,7 +205,7 @@ class _Run:
             finish_reason=reply.finish_reason,
         )
         if not offer:
-            return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
+            return await self.last_answer(state, reply, delivery)
         if force is not None:
             state = await self.count_attempts(state, reply, force)
         state = replace(state, rounds=state.rounds + 1)
@@ -264,6 +265,9 @@ class _Run:
     def request(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
         """What the model is asked. A choice of tools holds until the first call."""
         context, had_tools = self.context, bool(delivery.definitions)
+        last = () if offer else self.last_tools(delivery)
+        if last:
+            return self.last_request(state, last)
         sent = offer or (had_tools and self.keeps_array())
         choice = context.tool_choice if offer and not state.called else None
         if isinstance(choice, Mapping):
@@ -280,6 +284,29 @@ class _Run:
             cache=had_tools,
             cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
             force=force,
+        )
+
+    def last_tools(self, delivery: Delivery) -> tuple[str, ...]:
+        """What can still be called in a round without tools: those of the caller's own tools that it cannot do without, as a
+        client whose answer is the call of an output tool. Such a call ends the run, so it is no further step."""
+        sent = {tool.name for tool in delivery.tools}
+        return tuple(name for name in self.context.essential if name in sent and self.is_the_callers(name))
+
+    def last_request(self, state: RunState, names: Sequence[str]) -> ModelRequest:
+        """The last question of a run, with these tools alone. The caller's choice holds as far as it can be met with them."""
+        context, choice = self.context, self.context.tool_choice
+        tools = [tool for name in names if (tool := context.view.get(name)) is not None]
+        keeps = choice == "required" or bool(set(forced_names(choice)) & set(names))
+        note = _LAST_CALLS_NOTE.format(names=", ".join(names))
+        return ModelRequest(
+            model=context.model,
+            messages=(*state.messages, Message(role="system", content=note)),
+            tools=tuple(wire_definition(tool) for tool in tools),
+            tool_choice=sendable_choice(choice, names, context.view) if keeps else None,
+            params=context.params,
+            headers=context.headers,
+            cache=True,
+            cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
         )
 
     def keeps_array(self) -> bool:
@@ -384,6 +411,15 @@ class _Run:
             await self.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
         return replace(state, forced=forced)
 
+    async def last_answer(self, state: RunState, reply: ModelReply, delivery: Delivery) -> RunState:
+        """The end of the last round: in words, or with calls that the caller is waiting for."""
+        last = self.last_tools(delivery)
+        calls = tuple(call for call in reply.message.tool_calls if call.name in last)
+        if not calls:
+            return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
+        message = with_unique_ids(replace(reply.message, tool_calls=calls), state.messages)
+        return replace(state, messages=(*state.messages, message), pending=tuple(self.pending_calls(message)))
+
     async def finish_without_tools(self, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
         """The end of a round without tools: whatever it calls is ignored."""
         message = replace(reply.message, tool_calls=())
@@ -482,7 +518,7 @@ class _Run:
             fixed_tokens=self.deliver(state).tokens,
             fixed_meta=len(state.meta),
             meta_tokens=definition_tokens(self.engine.meta_tool(name) for name in state.meta),
-            pinned=forced_names(self.context.tool_choice),
+            pinned=(*forced_names(self.context.tool_choice), *self.context.essential),
             sparing=sparing,
             exact_categories=self.preset.expand_by == "categories",
         )

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from toolcaddie.doors.cli import delivery as shown
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
     Match,
@@ -116,13 +117,13 @@ def print_explanation(found: Explanation) -> None:
     """What `why` prints of a tool: in or out, where it stands, and what was said for it."""
     place = f", place {found.rank} of {found.candidates} candidates" if found.rank else ""
     verdict = "in" if found.chosen else "out"
-    click.echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
+    echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
     if found.detail:
-        click.echo(f"  {found.detail}")
+        echo(f"  {found.detail}")
     for reason in found.reasons:
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
     for ranker, signal in found.signals.items():
-        click.echo(f"  {ranker}: {signal:.3f}")
+        echo(f"  {ranker}: {signal:.3f}")
 
 
 # --- of a recorded run ----------------------------------------------------------------------------------------------------
@@ -180,9 +181,9 @@ def _left_out(selected: Mapping[str, Any]) -> str:
 
 def _print_tool_of_run(told: Mapping[str, Any]) -> None:
     score = "" if told["score"] is None else f", score {told['score']:.3f}"
-    click.echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
+    echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
     for reason in told["reasons"]:
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
 
 
 def _print_run(selected: Mapping[str, Any]) -> None:
