@@ -71,7 +71,8 @@ class RunError(ToolcaddieError):
 
 
 class LimitExceededError(RunError):
-    """A counter of the run reached its end. `limit` is 'turns', 'seconds', 'tokens' or 'repeats'."""
+    """A counter of the run reached its end. `limit` is the name of the setting under `[limits]`: 'turns', 'idle_rounds',
+    'idle_rounds_in_row', 'seconds', 'tokens'."""
 
     def __init__(self, message: str, *, limit: str) -> None:
         super().__init__(message)

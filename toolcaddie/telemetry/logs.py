@@ -32,6 +32,7 @@ from toolcaddie.run import RunState
 from toolcaddie.tool_types import ToolCall
 
 _SHOWN = 200
+_NAMED = 10
 _PLAIN_WORD = re.compile(r"[\w.:/+-]+", re.ASCII)
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -244,6 +245,7 @@ class StructlogSink:
             verdict=decision.verdict,
             rule=decision.rule,
             reason=_shown(decision.reason),
+            **({"dropped": [_shown(name) for name in event.dropped[:_NAMED]]} if event.dropped else {}),
         )
 
     def _called(self, event: CallFinished) -> None:

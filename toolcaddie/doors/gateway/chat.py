@@ -58,6 +58,7 @@ class Chat:
             await exchange.refuse(body)
             return
         try:
+            principal = self._runtime.identified(principal)
             peeked = peek(body)
             if self._forwarder is not None and self._passes_through(exchange, peeked):
                 self._forwarded.inc()
