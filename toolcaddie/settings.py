@@ -647,6 +647,9 @@ catalogs = ["gym"]
 # Trails, keys and paused runs. The folder is made when it is not there.
 # database_url = "{DEFAULT_DATABASE}"
 
+# The bot of requests that name none. Without it they are refused, if there are bots (at the end of this file).
+# default_bot = "front-desk"
+
 [server]
 # host = "127.0.0.1"
 # port = 8321
@@ -688,7 +691,7 @@ catalogs = ["gym"]
 [limits]
 # rounds = 5  # model calls with tools, 1 to 10
 # turns = 75  # executed tools
-# idle_rounds = 75  # model calls whose calls ran no tool
+# idle_rounds = 75  # model calls that ran no tool
 # seconds = 300
 # tool_seconds = 30
 
@@ -697,9 +700,8 @@ catalogs = ["gym"]
 # force_tool_use = true
 # on_tool_not_called = "retry"
 
-# What a bot may use, by its name. Where there are bots, a request that names none is refused unless a line above the first
-# [table] names one: default_bot = "front-desk"
+# What a bot may use, by its name; tools and categories must be there.
 # [bots.front-desk]
-# disabled_tools = ["delete_member"]
-# categories = ["members", "memberships"]
+# disabled_tools = ["delete_client"]
+# categories = ["clients", "memberships"]
 """
