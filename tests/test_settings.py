@@ -87,7 +87,10 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("\n\nserver.prt = 1", "toolcaddie.toml:3: unknown key 'server.prt'; did you mean 'port'?"),
         ("server = {prt = 1}", "toolcaddie.toml:1: unknown key 'server.prt'"),
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
-        ("zzz = 1", "there are bots, budget, cache, capabilities, catalog, catalogs, classifier, database_url, default_bot, delivery"),
+        (
+            "zzz = 1",
+            "there are bots, budget, cache, capabilities, catalog, catalogs, classifier, database_url, default_bot",
+        ),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
         ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),
         (

@@ -22,7 +22,9 @@ from toolcaddie.storage.memory import MemoryDocuments
 def looked_at(made: Any) -> tuple[Any, ...]:
     selection, delivery = made.preview(ASKED)
     selected = made.select(ASKED)
-    scores = [[(chosen.tool.name, chosen.score, chosen.reasons) for chosen in one.tools] for one in (selected, selection)]
+    scores = [
+        [(chosen.tool.name, chosen.score, chosen.reasons) for chosen in one.tools] for one in (selected, selection)
+    ]
     explained = made.explain(WANTED, ASKED)
     return scores, delivery.definitions, (explained.stage, explained.score, explained.rank, explained.signals)
 

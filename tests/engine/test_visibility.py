@@ -9,9 +9,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from toolcaddie.bots import Bot, Bots
-from toolcaddie.catalog import Catalog, Mask, View
-from toolcaddie.engine.visibility import Visibility
+from toolcaddie import Bot
+from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.errors import ConfigError
 from toolcaddie.functions import FunctionSource, tool
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
@@ -68,12 +67,15 @@ class ShowsAll:
         return Decision(verdict=self._verdict)
 
 
-def club(*steps: Any, preset: str = "default", policy: Any = None, **options: Any) -> Runtime:
+STRANGER = ShowsAll()
+
+
+def club(*steps: Any, preset: str = "default", policy: Any = STRANGER, **options: Any) -> Runtime:
     return Runtime(
         provider=ScriptedProvider([*steps, *([say("done")] * 3)]),
         sources=[erase_members, lock_doors, count_members],
         preset=preset,
-        policy=policy or ShowsAll(),
+        policy=policy,
         **options,
     )
 
@@ -141,9 +143,7 @@ async def test_a_run_that_an_admin_left_is_not_carried_on_with_an_admins_tool_by
     runtime = club(call("erase_members", call_id="c1"), policy=ShowsAll("ask"))
     paused = await runtime.run("erase", principal=Principal(id="ann", role="admin"))
     assert paused.status == "pending"
-    result = await runtime.resume(
-        paused.run_id, approvals={"c1": True}, principal=Principal(id="ann", role="guest")
-    )
+    result = await runtime.resume(paused.run_id, approvals={"c1": True}, principal=Principal(id="ann", role="guest"))
     assert (ran, result.tool_calls) == ([], ())
 
 
@@ -154,53 +154,6 @@ async def test_a_tool_may_be_hidden_by_the_policy_as_well() -> None:
 
     runtime = club(policy=HidesCounting())
     assert [shown.name for shown in runtime.view(RunRequest(messages=(), principal=ADMIN))] == ["erase_members"]
-
-
-# --- the mask by itself ---------------------------------------------------------------------------------------------------
-
-RESTRICTED = Catalog.of(
-    [
-        Tool(name="open"),
-        Tool(name="admins", roles=("admin", "owner")),
-        Tool(name="bot7", scope="bot7"),
-        Tool(name="both", scope="bot7", roles=("admin",)),
-    ]
-)
-
-
-def seen(visibility: Visibility, catalog: Catalog, **principal: str) -> list[str]:
-    mask = visibility.mask(catalog, Principal(**principal))
-    return [shown.name for shown in View(catalog=catalog, mask=mask)]
-
-
-def test_roles_and_scope_decide_what_is_seen() -> None:
-    visibility = Visibility(Bots())
-    assert seen(visibility, RESTRICTED) == ["open"]
-    assert seen(visibility, RESTRICTED, role="owner") == ["open", "admins"]
-    assert seen(visibility, RESTRICTED, bot="bot7") == ["open", "bot7"]
-    assert seen(visibility, RESTRICTED, bot="bot7", role="admin") == ["open", "admins", "bot7", "both"]
-    assert seen(visibility, RESTRICTED, bot="all") == ["open"]
-
-
-def test_a_catalog_without_restrictions_needs_no_mask() -> None:
-    assert Visibility(Bots({"b": Bot()})).mask(Catalog.of([Tool(name="a")]), Principal(bot="b")) is None
-
-
-def test_the_mask_of_a_role_and_bot_is_made_once_and_cannot_be_changed() -> None:
-    visibility = Visibility(Bots())
-    mask = visibility.mask(RESTRICTED, Principal(id="a", role="admin"))
-    assert mask is not None
-    assert visibility.mask(RESTRICTED, Principal(id="b", role="admin")) is mask
-    with pytest.raises(ValueError, match="read-only"):
-        mask[0] = False
-
-
-def test_catalogs_that_come_and_go_do_not_mix_up_their_masks() -> None:
-    visibility = Visibility(Bots())
-    for number in range(50):
-        catalog = Catalog.of([Tool(name=f"t{number}", roles=("admin",)), Tool(name="open")])
-        assert seen(visibility, catalog) == ["open"]
-    assert seen(visibility, RESTRICTED) == ["open"]
 
 
 def test_enabled_categories_hold_for_everybody_and_together_with_a_bots_own() -> None:

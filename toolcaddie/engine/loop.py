@@ -442,9 +442,11 @@ class _Run:
     def count_idle(
         self, state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]
     ) -> RunState:
-        """The rounds whose calls ran no tool. What waits for a person or the caller is still to be run."""
-        if admitted or any(item.waiting or self.is_the_callers(item.call.name) for item in outcomes):
-            return replace(state, idle_in_row=0)
+        """The rounds whose calls ran no tool. What waits for a person or the caller is still to be run; an answer ends it all."""
+        for item in outcomes:
+            answers = item.result is not None and isinstance(item.result.effect, Finish)
+            if admitted or item.waiting or answers or self.is_the_callers(item.call.name):
+                return replace(state, idle_in_row=0)
         return replace(state, idle_rounds=state.idle_rounds + 1, idle_in_row=state.idle_in_row + 1)
 
     def reads_on(self) -> bool:
