@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from toolcaddie.doors.cli.root import cli
@@ -19,6 +20,8 @@ from toolcaddie.presets import PRESETS
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(?P<kind>python|python gateway|sh)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+PRINTS = re.compile(r"^.*print\(.*  # -> (.*)$", re.MULTILINE)
+"""What a page says that a line of its Python prints."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 BIN = Path(sys.executable).parent
 RUNNER = """
@@ -74,6 +77,8 @@ def test_the_python_of_the_docs_runs(code: str, tmp_path: Path) -> None:
         input=code,
     )
     assert done.returncode == 0, done.stderr
+    for printed in PRINTS.findall(code):
+        assert printed in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("words", commands())
@@ -131,9 +136,19 @@ def test_the_clients_of_readme_get_the_gyms_work_done(server: str, tmp_path: Pat
     assert listed.stdout.count("run_") == 3
 
 
+def _commands(group: click.Group) -> Iterator[str]:
+    """Every command as it is typed, those of groups too: `eval costs`."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        yield name
+        if isinstance(command, click.Group):
+            yield from (f"{name} {inner}" for inner in _commands(command))
+
+
 def test_every_command_and_preset_is_documented() -> None:
     page = (ROOT / "docs" / "cli.md").read_text()
-    for name in cli.list_commands(None):  # type: ignore[arg-type]
+    for name in _commands(cli):
         assert f"toolcaddie {name}" in page, name
     presets = (ROOT / "docs" / "presets.md").read_text()
     for name in PRESETS:

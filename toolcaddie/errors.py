@@ -72,11 +72,15 @@ class RunError(ToolcaddieError):
 
 class LimitExceededError(RunError):
     """A counter of the run reached its end. `limit` is the name of the setting under `[limits]`: 'turns', 'idle_rounds',
-    'idle_rounds_in_row', 'seconds', 'tokens'."""
+    'idle_rounds_in_row', 'seconds' or 'tokens'.
 
-    def __init__(self, message: str, *, limit: str) -> None:
+    `state` is the `run.RunState` at that moment: its messages, the tools it called, what it used.
+    """
+
+    def __init__(self, message: str, *, limit: str, state: Any = None) -> None:
         super().__init__(message)
         self.limit = limit
+        self.state = state
 
 
 class ToolNotCalledError(RunError):

@@ -126,6 +126,15 @@ class CallFinished:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CallUnknown:
+    """A call was intended and its run broke off before there was an outcome: nobody knows whether it took effect."""
+
+    run_id: str
+    call: ToolCall
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LimitReached:
     run_id: str
     limit: str
@@ -138,6 +147,16 @@ class RunPaused:
 
     run_id: str
     state: RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResumed:
+    """A run that was put away is carried on."""
+
+    run_id: str
+    principal: Principal
+    answered: tuple[str, ...] = ()
+    """Ids of the calls that were decided, or given a result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +189,10 @@ RunEvent = (
     | CallDecided
     | CallIntended
     | CallFinished
+    | CallUnknown
     | LimitReached
     | RunPaused
+    | RunResumed
     | RunFinished
     | RunFailed
 )

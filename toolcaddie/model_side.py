@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.capabilities import Capabilities
 from toolcaddie.errors import ConfigError
 from toolcaddie.plugins import PROVIDERS, load
@@ -44,6 +45,7 @@ def provider_named(
     api_key: str | None = None,
     base_url: str | None = None,
     environ: Mapping[str, str] | None = None,
+    bounds: Bounds = DEFAULT,
 ) -> Entry:
     """The provider and model that `provider:model` names; its key from `api_key` or its own variable. A key goes to the address
     it was given for: where a `base_url` is named, only `api_key` goes there.
@@ -63,7 +65,8 @@ def provider_named(
     key = api_key or (environ.get(KEYS[name]) or None if name in KEYS and base_url is None else None)
     if name in KEYS and key is None and base_url is None:
         raise ConfigError(f"the provider {name!r} needs a key; put it into the environment variable {KEYS[name]}")
-    provider: Provider = load(PROVIDERS, name)(base_url=base_url, api_key=key, model=model or None)
+    more = {} if bounds == DEFAULT else {"bounds": bounds}  # so that it is asked only of who must know it
+    provider: Provider = load(PROVIDERS, name)(base_url=base_url, api_key=key, model=model or None, **more)
     return Entry(provider=provider, model=model)
 
 

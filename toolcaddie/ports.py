@@ -320,6 +320,8 @@ class RunSummary:
     turns: int = 0
     rounds: int = 0
     seconds: float | None = None
+    owner: int | None = None
+    """The lease of the process that carries it on; None: nobody does."""
 
 
 class EventLog(Protocol):
@@ -329,8 +331,8 @@ class EventLog(Protocol):
         """Queue a row; rows are committed in groups, in order. Raises `AuditError` if an earlier write failed."""
         ...
 
-    async def flush(self) -> None:
-        """Return when all appended rows are on disk."""
+    async def flush(self, run_id: str | None = None) -> None:
+        """Return when all appended rows are on disk. Raises `AuditError` if those of `run_id` may not be written any more."""
         ...
 
     async def events(self, run_id: str) -> Sequence[EventRecord]: ...
@@ -343,23 +345,70 @@ class EventLog(Protocol):
         ...
 
 
+class Leases(Protocol):
+    """Tells living processes from those that are gone. Each process owns a number that no other process ever had."""
+
+    async def own(self) -> int:
+        """The number of this process, taken on first use. After the lease was lost it is a new one."""
+        ...
+
+    async def holds(self, number: int) -> bool:
+        """Whether the owner of that number is still living. Waits up to the lease's length, and some looks, to be sure.
+
+        False only when the number can never write again: its open work is settled, and what it had claimed is free.
+        """
+        ...
+
+
 class Documents(Protocol):
-    """Small values under (kind, key): run states, what a conversation was sent, hidden parts of turns."""
+    """Small values under (kind, key): run states, what a conversation was sent, hidden parts of turns.
+
+    With `owner`, a write happens only while that number holds its lease; otherwise it raises `StorageError`.
+    """
+
+    @property
+    def leases(self) -> Leases:
+        """The leases that `owner` refers to."""
+        ...
 
     async def get(self, kind: str, key: str) -> bytes | None: ...
     async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         """Those there are, by key, in no order; a key asked for twice counts once. Far cheaper than as many `get`."""
         ...
 
-    async def put(self, kind: str, key: str, value: bytes, *, ttl: float | None = None, urgent: bool = True) -> None:
+    async def put(
+        self,
+        kind: str,
+        key: str,
+        value: bytes,
+        *,
+        ttl: float | None = None,
+        urgent: bool = True,
+        owner: int | None = None,
+    ) -> None:
         """Durable on return. Not `urgent`: it may wait a moment for others to be written with it."""
+        ...
+
+    async def swap(
+        self,
+        kind: str,
+        key: str,
+        value: bytes,
+        *,
+        before: bytes | None,
+        ttl: float | None = None,
+        owner: int | None = None,
+    ) -> bool:
+        """Put `value` only where `before` is what is there now (None: nothing). Of several at once one gets True."""
         ...
 
     async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
         """Durable on return, all of them or none. Far cheaper than as many `put`."""
         ...
 
-    async def delete(self, kind: str, key: str) -> bool: ...
+    async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
+        """Whether there was one."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

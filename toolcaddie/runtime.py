@@ -27,11 +27,13 @@ import numpy as np
 from toolcaddie.approval.decided import Decided
 from toolcaddie.audit.redact import redact_text
 from toolcaddie.bots import Bot, Bots, Role, unknown_tools
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
 from toolcaddie.embedders.catalogs import CatalogVectors
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
+from toolcaddie.engine.batch import Batch, unkept
 from toolcaddie.engine.broken import end_recorded
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
@@ -46,10 +48,12 @@ from toolcaddie.events import (
     RunEvent,
     RunFinished,
     RunPaused,
+    RunResumed,
     RunStarted,
     ToolsSelected,
 )
 from toolcaddie.functions import FunctionSource
+from toolcaddie.guards.aside import aside
 from toolcaddie.guards.net import PROOFS
 from toolcaddie.logger import Logger
 from toolcaddie.message import Message, message_tokens
@@ -121,11 +125,17 @@ _HELD_BYTES = 128 * 1024 * 1024
 _LATELY = 12
 """Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
 _INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
+_FEW = 100
+"""Tools up to which a new catalog is worked out on the spot. More take so long that every other request would notice, so
+that it happens beside the event loop."""
 _LARGE = 2_000
-"""Tools from which a request is looked at in a thread: what is worked out of a new catalog takes long enough to be noticed
-by every other request."""
+"""Tools from which also a selection from a known catalog is made in a thread."""
+_LONG = 500
+"""Messages from which a conversation is looked through in a thread."""
 
 _Listener = Callable[[RunEvent], Awaitable[None]]
+_Away = Callable[..., Awaitable[Any]]
+"""Calls a function with its arguments: on the spot, in a thread, or beside the loop and after others."""
 
 
 class Runtime:
@@ -146,6 +156,8 @@ class Runtime:
 
     `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
     from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
+
+    `bounds` says how much of a model's answers and calls is accepted.
     """
 
     def __init__(
@@ -176,8 +188,10 @@ class Runtime:
         attempts: int = 1,
         tool_config: ToolConfig | Mapping[str, Any] | None = None,
         cache: CacheStore | None = None,
+        bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        self._bounds = bounds
         self.source = CombinedSource(_sources(sources), replace_reserved=replace_reserved)
         asked = _entry(provider)
         self.provider = asked.provider
@@ -308,16 +322,36 @@ class Runtime:
         assembly = self._assembly_of(request)
         context = self._context(request, self._view(request))
         emit = self._emitter(None)
-        await emit(self._started(request, context, assembly))
         call = ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=msgspec.json.encode(arguments).decode())
-        gated = await assembly.engine.executor.admit(PendingCall(call=call), context, emit)
-        if isinstance(gated, Admitted):
-            result = await assembly.engine.executor.carry_out(gated, context, assembly.preset.limits, 1, emit)
-        else:
-            result = gated.result or ToolResult(content="The call waits for a person.", is_error=True, error="denied")
-        state = RunState(run_id=context.run_id, status="completed", turns=1, text=result.content)
-        finished = RunResult(run_id=context.run_id, status="completed", text=result.content, state=state)
-        await emit(RunFinished(run_id=context.run_id, result=finished))
+        async with end_recorded(context.run_id, emit):
+            await emit(self._started(request, context, assembly))
+            gated = await assembly.engine.executor.admit(PendingCall(call=call), context, emit)
+            if isinstance(gated, Admitted):
+                result = await self._carried_out(assembly, gated, context, emit)
+            else:
+                waits = ToolResult(content="The call waits for a person.", is_error=True, error="denied")
+                result = gated.result or waits
+            state = RunState(run_id=context.run_id, status="completed", turns=1, text=result.content)
+            finished = RunResult(run_id=context.run_id, status="completed", text=result.content, state=state)
+            await emit(RunFinished(run_id=context.run_id, result=finished))
+        return result
+
+    @staticmethod
+    async def _carried_out(assembly: _Assembly, call: Admitted, context: RunContext, emit: Emit) -> ToolResult:
+        """One call as the turn of a run that has no other."""
+        batch = Batch(
+            assembly.engine.executor,
+            context,
+            assembly.preset.limits,
+            emit,
+            admitted={0: call},
+            taken=0,
+            outcomes=[PendingCall(call=call.call)],
+            before_acting=unkept,
+        )
+        await batch.run(together=False)
+        result = batch.entered()[0].result
+        assert result is not None, "a batch that ends has a result of every call"
         return result
 
     def executor(
@@ -478,15 +512,16 @@ class Runtime:
         if request.run_id and request.remember:
             await self._runs.check_free(request.run_id)
         assembly = self._assembly_of(request)
-        large = len(self.source.snapshot()) + len(request.client_tools) > _LARGE
-        view = await asyncio.to_thread(self._view, request) if large else self._view(request)
+        away = self._away(assembly, request)
+        view = await away(self._view, request)
         context = self._context(request, view)
         emit = self._emitter(live)
+        owner = await self._documents.leases.own()
         async with end_recorded(context.run_id, emit):
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
             await self._embed(assembly.preset, view, self._query(assembly, view, request))
-            chosen, said = await self._chosen(assembly, view, request, delivered, large=large)
+            chosen, said = await self._chosen(assembly, view, request, delivered, away)
             if said is not None:
                 await emit(RequestClassified(run_id=context.run_id, classification=said))
             await emit(ToolsSelected(run_id=context.run_id, selection=chosen.selection))
@@ -495,7 +530,7 @@ class Runtime:
             result = await chosen.engine.run(
                 state, context, chosen.selection, emit, live=live is not None, delivery=delivery
             )
-            return await self._ended(request, result, emit, resumed=False)
+            return await self._ended(request, result, emit, partial(self._runs.put_away, owner=owner))
 
     async def _carry_on(
         self, request: RunRequest, stored: StoredRun, pending: tuple[PendingCall, ...], approvals: Mapping[str, bool]
@@ -510,22 +545,30 @@ class Runtime:
         emit = self._emitter(None)
         delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
         state = replace(stored.state, status="running", pending=pending, delivered=delivered)
+        answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self._runs.claim(stored)
         try:
             async with end_recorded(context.run_id, emit):
+                await emit(RunResumed(run_id=context.run_id, principal=context.principal, answered=answered))
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
-                return await self._ended(request, result, emit, resumed=True)
+                return await self._ended(request, result, emit, claim.put_away, forget=claim.forget)
         except BaseException:
             await claim.give_back()
             raise
 
-    async def _ended(self, request: RunRequest, result: RunResult, emit: Emit, *, resumed: bool) -> RunResult:
+    async def _ended(
+        self,
+        request: RunRequest,
+        result: RunResult,
+        emit: Emit,
+        put_away: Callable[[StoredRun], Awaitable[None]],
+        forget: Callable[[], Awaitable[None]] | None = None,
+    ) -> RunResult:
         if result.status == "pending" or (result.status == "client_calls" and request.remember):
             names = self._askable(self._assembly_of(request).preset, self._view(request), request.principal)
-            stored = StoredRun(request=_keyless(request), state=result.state, meta_categories=names)
-            await self._runs.put_away(stored)
-        elif resumed:
-            self._later(self._runs.forget(result.run_id))
+            await put_away(StoredRun(request=_keyless(request), state=result.state, meta_categories=names))
+        elif forget is not None:
+            await forget()
         if result.status == "pending":
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
@@ -535,13 +578,13 @@ class Runtime:
         return result
 
     async def _chosen(
-        self, assembly: _Assembly, view: View, request: RunRequest, delivered: _Conversation | None, *, large: bool
+        self, assembly: _Assembly, view: View, request: RunRequest, delivered: _Conversation | None, away: _Away
     ) -> tuple[_Chosen, Classification | None]:
         """The selection, and what the first stage said for it, where there is one and it is wanted."""
 
         async def select(said: Classification | None = None) -> _Chosen:
-            job = partial(self._select, assembly, view, request, said=said, delivered=delivered)
-            return await asyncio.to_thread(job) if large else job()
+            chosen: _Chosen = await away(self._select, assembly, view, request, said=said, delivered=delivered)
+            return chosen
 
         when = assembly.preset.selection.classify
         if when == "never" or not self._classifies(assembly, view, request):
@@ -714,6 +757,24 @@ class Runtime:
             return Classification(categories=kept, how="kept")
         return await classified(self._classifier, request.messages, view)
 
+    def _away(self, assembly: _Assembly, request: RunRequest) -> _Away:
+        """How the heavy parts of a request are called, so that no other request stands still meanwhile."""
+        tools = len(self.source.snapshot()) + len(request.client_tools)
+        if tools <= _FEW and len(request.messages) <= _LONG:
+            return _at_once
+        if tools > _FEW and not self._is_known(assembly, request):
+            return aside
+        return asyncio.to_thread if tools > _LARGE or len(request.messages) > _LONG else _at_once
+
+    def _is_known(self, assembly: _Assembly, request: RunRequest) -> bool:
+        """Whether all that is worked out of a catalog is there: the catalog itself, and the index that it is searched by."""
+        catalog: Catalog | None = self.source.snapshot() if request.use_catalog else _EMPTY
+        if request.client_tools:
+            catalog = self._merged.known(request.client_tools, catalog or _EMPTY)
+        if catalog is None:
+            return False
+        return assembly.preset.exposure != "selected" or assembly.selector.is_ready(catalog)
+
     # --- pieces of a request -----------------------------------------------------------------------------------------
 
     def _asked(self, request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:
@@ -723,8 +784,9 @@ class Runtime:
         if principal is not asked.principal:
             asked = replace(asked, principal=principal)
         if asked.disabled_tools:
-            catalog = self._catalog(replace(asked, use_catalog=True))
-            if unknown := list(unknown_tools("disabled_tools", asked.disabled_tools, catalog)):
+            theirs = {tool.name for tool in asked.client_tools}
+            ours = [name for name in asked.disabled_tools if name not in theirs]
+            if unknown := list(unknown_tools("disabled_tools", ours, self.source.snapshot())):
                 raise RequestError("; ".join(unknown), param="disabled_tools")
         return asked
 
@@ -762,6 +824,7 @@ class Runtime:
             capabilities=capabilities,
             prepare=partial(self._embed, chosen),
             held=self._held,
+            bounds=self._bounds,
         )
         return _Assembly(preset=chosen, selector=selector, engine=engine, executor=self._executor, meta={})
 
@@ -796,9 +859,10 @@ class Runtime:
                 *self._middleware,
                 *self._cached(chosen),
                 *((RetryCall(limits.tool_retries),) if limits.tool_retries else ()),
-                *((ResultCheck(),) if config is not None and config.validate_tool_response else ()),
+                *((ResultCheck(self._bounds),) if config is not None and config.validate_tool_response else ()),
                 Timeout(most=limits.tool_seconds_most),
             ),
+            bounds=self._bounds,
         )
 
     def _cached(self, chosen: Preset) -> Sequence[Middleware]:
@@ -982,6 +1046,10 @@ _OfferingKey = tuple[tuple[str, ...], frozenset[str] | None]
 """The categories listed, and those that a model may ask for; None: any."""
 
 _EMPTY = Catalog.of(())
+
+
+async def _at_once(job: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    return job(*args, **kwargs)
 
 
 def _request(request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import fields
 
+from toolcaddie.bounds import Bounds, check_bounds
 from toolcaddie.capabilities import CapabilityRow
 from toolcaddie.errors import ConfigError
 from toolcaddie.presets import PRESETS, Preset, preset
@@ -228,6 +229,13 @@ _NAMED_TABLES: Mapping[str, type[Struct]] = {"bots": BotSettings, "roles": RoleS
 """Tables of tables, by any name."""
 
 
+class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How the database is used."""
+
+    lease: Seconds = 3.0
+    """Seconds without a sign of life until other processes take over the runs of one."""
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything that can be set. `msgspec.structs.replace` makes a changed copy (a command's options)."""
 
@@ -238,6 +246,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """As `--catalog` takes them: names, .jsonl files, python:module."""
     catalog: CatalogSettings = CatalogSettings()
     database_url: str = DEFAULT_DATABASE
+    storage: StorageSettings = StorageSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
     log: Log = Log()
@@ -249,6 +258,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limits: LimitsOverrides = LimitsOverrides()
     delivery: DeliveryOverrides = DeliveryOverrides()
     cache: CacheSettings = CacheSettings()
+    bounds: Bounds = Bounds()
+    """How much of what comes from outside is accepted."""
     fallback: tuple[FallbackSettings, ...] = ()
     """Asked in this order."""
     tool_config: dict[str, Any] | None = None
@@ -280,7 +291,9 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings)
-    return _with_environment(settings, os.environ if environ is None else environ)
+    whole = _with_environment(settings, os.environ if environ is None else environ)
+    check_bounds(whole.bounds)
+    return whole
 
 
 def effective_preset(settings: Settings) -> Preset:
@@ -650,6 +663,9 @@ catalogs = ["gym"]
 # The bot of requests that name none. Without it they are refused, if there are bots (at the end of this file).
 # default_bot = "front-desk"
 
+# [storage]
+# lease = 3  # seconds without a sign of life until other processes take over the runs of one
+
 [server]
 # host = "127.0.0.1"
 # port = 8321
@@ -699,6 +715,11 @@ catalogs = ["gym"]
 # [tool_config]
 # force_tool_use = true
 # on_tool_not_called = "retry"
+
+# How much of what comes from outside is accepted: docs/bounds.md has them all.
+# [bounds]
+# body = 16777216
+# messages = 5000
 
 # What a bot may use, by its name; tools and categories must be there.
 # [bots.front-desk]

@@ -158,8 +158,9 @@ def test_serve_prints_ten_lines_of_what_to_try_next_and_says_when_it_has_stopped
 
 
 def test_what_serve_says_to_try_can_be_typed_as_it_stands(tmp_path: Path) -> None:
-    """No catalog, another database, and a shell that does not find the program by its name."""
-    with _greeted(tmp_path, "--database-url", "sqlite:///other.sqlite", PATH="/usr/bin:/bin") as (_, told):
+    """Another database, and a shell that does not find the program by its name."""
+    words = ("--catalog", "gym", "--database-url", "sqlite:///other.sqlite")
+    with _greeted(tmp_path, *words, PATH="/usr/bin:/bin") as (_, told):
         typed = {line.split()[1]: line for line in told.splitlines() if line.split()[0].endswith("/toolcaddie")}
         for name in ("select", "trail"):
             done = subprocess.run(
@@ -168,7 +169,14 @@ def test_what_serve_says_to_try_can_be_typed_as_it_stands(tmp_path: Path) -> Non
             assert done.returncode == 0, done.stderr
     assert "--catalog gym" in typed["chat"]
     assert "--database-url sqlite:///other.sqlite" in typed["chat"]
-    assert "freeze membership of John" not in told, "that is for the gym"
+
+
+def test_a_server_without_a_catalog_does_not_speak_of_the_gym(tmp_path: Path) -> None:
+    with _greeted(tmp_path, "--upstream", "http://127.0.0.1:9/v1") as (_, told):
+        assert "gym" not in told
+        assert "freeze" not in told
+        assert "with 0 tools" in told
+        assert "--catalog SPEC" in told
 
 
 def test_serve_shows_where_the_key_goes_once_keys_exist(toolcaddie: CommandLine) -> None:
@@ -185,7 +193,7 @@ def test_serve_says_whose_key_the_upstream_is_asked_with(tmp_path: Path) -> None
     with _greeted(tmp_path, *upstream) as (_, told):
         assert "clients' own keys are passed on" in told
         assert '-H "authorization: Bearer $OPENAI_API_KEY"' in told
-        assert "chat --catalog gym --upstream http://127.0.0.1:9/v1 --model NAME" in told
+        assert "chat --upstream http://127.0.0.1:9/v1 --model NAME" in told
     with _greeted(tmp_path, *upstream, "--upstream-key-env", "MY_KEY", MY_KEY="hidden") as (_, told):
         assert "asked with the key of MY_KEY" in told
         assert "--upstream-key-env MY_KEY" in told
@@ -197,7 +205,7 @@ def test_serve_before_a_provider_of_another_api_names_its_key_and_its_model(tmp_
     with _greeted(tmp_path, *words, ANTHROPIC_API_KEY="hidden") as (_, told):
         assert "asked with the key of ANTHROPIC_API_KEY" in told
         assert '"model": "claude-test"' in told, "a client names the model alone"
-        assert "chat --catalog gym --upstream http://127.0.0.1:9 --model anthropic:claude-test" in told
+        assert "chat --upstream http://127.0.0.1:9 --model anthropic:claude-test" in told
         assert "hidden" not in told
 
 

@@ -15,6 +15,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
+from toolcaddie.bounds import Bounds
 from toolcaddie.errors import (
     ConfigError,
     ProviderAuthError,
@@ -25,7 +26,6 @@ from toolcaddie.errors import (
     ProviderUnavailableError,
 )
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
-from toolcaddie.providers import http
 from toolcaddie.providers.chat_wire import message_to_wire
 from toolcaddie.providers.openai_chat import OpenAIChat, from_settings
 from toolcaddie.testing import (
@@ -637,14 +637,14 @@ async def test_a_redirect_to_another_host_is_refused_and_takes_no_key_along() ->
         assert other.requests == []
 
 
-@pytest.mark.parametrize("limit", ["MAX_ANSWER", "MAX_EVENT"])
+@pytest.mark.parametrize("bounds", [Bounds(answer=100_000), Bounds(event=100_000)], ids=["answer", "event"])
 @both_ways
-async def test_an_answer_without_end_fills_no_memory(stream: bool, limit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, limit, 100_000)
-    step: Any = endless() if limit == "MAX_ANSWER" else Bytes([b"data: " + b"x" * 60_000] + [b"x" * 60_000] * 20)
+async def test_an_answer_without_end_fills_no_memory(stream: bool, bounds: Bounds) -> None:
+    of_events = bounds.event == 100_000
+    step: Any = Bytes([b"data: " + b"x" * 60_000] + [b"x" * 60_000] * 20) if of_events else endless()
     if not stream:
         step = garbage(b" " * 100_001)
-    async with wired([step]) as (provider, _):
+    async with wired([step], bounds=bounds) as (provider, _):
         with pytest.raises(ProviderProtocolError, match=r"larger than|more than|not JSON"):
             await asked(provider, stream)
 

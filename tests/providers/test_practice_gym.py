@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,15 @@ async def test_the_first_one_of_a_list_shown_before_is_found_again() -> None:
     follow_up = Message(role="user", content="freeze the first one")
     result = await runtime.run(RunRequest(messages=[asked, *shown.messages, follow_up]))
     assert _calls(result) == [("freeze_membership", {"client_id": first["client_id"]})]
+
+
+async def test_a_question_about_a_week_is_answered_by_the_tool_that_takes_its_days() -> None:
+    """Source: README's own example, which was answered with the kinds of classes instead of the week's schedule."""
+    runtime = _runtime(source(today=DAY))
+    result = await runtime.run("which classes are there this week?")
+    monday = DAY - timedelta(days=DAY.weekday())
+    days = {"from_date": monday.isoformat(), "to_date": (monday + timedelta(days=6)).isoformat()}
+    assert _calls(result) == [("get_class_schedule", days)]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -23,7 +23,6 @@ from toolcaddie.testing import ScriptedProvider, call, say
 from toolcaddie.tool_types import Tool
 
 
-
 def function(name: str) -> Any:
     def run() -> str:
         return f"my own {name}"

@@ -18,6 +18,7 @@ from toolcaddie.events import (
     CallDecided,
     CallFinished,
     CallIntended,
+    CallUnknown,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -27,6 +28,7 @@ from toolcaddie.events import (
     RunFailed,
     RunFinished,
     RunPaused,
+    RunResumed,
     RunStarted,
     ToolsDelivered,
     ToolsSelected,
@@ -75,7 +77,7 @@ class Trail:
             EventRecord(run_id=event.run_id, seq=seq, at=self._clock(), kind=_KINDS[type(event)], data=made(event))
         )
         if isinstance(event, CallIntended):
-            await self._log.flush()
+            await self._log.flush(event.run_id)
         elif isinstance(event, RunFinished | RunFailed | RunPaused):
             self._last.pop(event.run_id, None)
 
@@ -242,12 +244,20 @@ def _call_finished(event: CallFinished) -> Data:
     }
 
 
+def _call_unknown(event: CallUnknown) -> Data:
+    return {**_call(event.call), "reason": event.reason}
+
+
 def _limit_reached(event: LimitReached) -> Data:
     return {"limit": event.limit, "detail": _text(event.detail)}
 
 
 def _run_paused(event: RunPaused) -> Data:
     return {"status": "pending", **_state(event.state), "waiting": [_waiting(item) for item in event.state.pending]}
+
+
+def _run_resumed(event: RunResumed) -> Data:
+    return {"status": "running", "principal": event.principal.id, "answered": event.answered[:_NAMES]}
 
 
 def _run_finished(event: RunFinished) -> Data:
@@ -278,8 +288,10 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     CallDecided: _call_decided,
     CallIntended: _call_intended,
     CallFinished: _call_finished,
+    CallUnknown: _call_unknown,
     LimitReached: _limit_reached,
     RunPaused: _run_paused,
+    RunResumed: _run_resumed,
     RunFinished: _run_finished,
     RunFailed: _run_failed,
 }

@@ -78,6 +78,7 @@ async def assembled(
     classifier = classifier_of(settings, provider)
     registry = CollectorRegistry()
     async with opened(settings) as database:
+        await database.leases.own()  # from here on what others left behind is settled, also before the first request
         runtime = runtime_of(
             settings,
             sources,
@@ -142,5 +143,5 @@ def plugged_sinks() -> list[EventSink]:
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Database]:
     """The database alone: the trail, documents and keys."""
-    async with Database(settings.database_url) as database:
+    async with Database(settings.database_url, lease=settings.storage.lease) as database:
         yield database

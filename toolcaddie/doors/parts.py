@@ -14,6 +14,7 @@ from dataclasses import replace
 import structlog
 
 from toolcaddie.bots import Bot, Role
+from toolcaddie.bounds import Bounds
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.catalog import Catalog
 from toolcaddie.doors.asked import OPENAI, PRACTICE, asked_of, served_by
@@ -85,7 +86,9 @@ def provider_of(settings: Settings) -> Provider:
             f"the environment variable {variable} is not set; put the upstream's key into it, or leave "
             "--upstream-key-env (upstream.key_env) away"
         )
-    return provider_named(f"{name}:{model}", api_key=key, base_url=settings.upstream.url).provider
+    return provider_named(
+        f"{name}:{model}", api_key=key, base_url=settings.upstream.url, bounds=settings.bounds
+    ).provider
 
 
 def fallbacks_of(settings: Settings) -> Sequence[Entry]:
@@ -93,19 +96,19 @@ def fallbacks_of(settings: Settings) -> Sequence[Entry]:
     found = []
     for number, wanted in enumerate(settings.fallback, start=1):
         try:
-            found.append(_fallback(wanted))
+            found.append(_fallback(wanted, settings.bounds))
         except ConfigError as error:
             raise ConfigError(f"fallback.{number}: {error}") from error
     return found
 
 
-def _fallback(wanted: FallbackSettings) -> Entry:
+def _fallback(wanted: FallbackSettings, bounds: Bounds) -> Entry:
     key = None if wanted.key_env is None else os.environ.get(wanted.key_env)
     if wanted.key_env is not None and not key:
         raise ConfigError(
             f"the environment variable {wanted.key_env} is not set; put the key of {wanted.model} into it"
         )
-    return provider_named(wanted.model, api_key=key, base_url=wanted.url)
+    return provider_named(wanted.model, api_key=key, base_url=wanted.url, bounds=bounds)
 
 
 def key_variable(settings: Settings) -> str | None:
@@ -239,6 +242,7 @@ def runtime_of(
         tool_config=_tool_config(settings, asks=asks),
         capabilities=_capabilities(settings),
         cache=kept,
+        bounds=settings.bounds,
         trail=trail,
         sinks=sinks,
         documents=documents,

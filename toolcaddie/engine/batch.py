@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from toolcaddie.engine.executor import Admitted, Emit, Executor
-from toolcaddie.events import CallIntended, RunEvent
+from toolcaddie.errors import AuditError
+from toolcaddie.events import CallFinished, CallIntended, CallUnknown, RunEvent
 from toolcaddie.run import Limits, PendingCall, RunContext
 from toolcaddie.tool_types import ToolResult, failed
+
+BeforeActing = Callable[[Sequence[PendingCall]], Awaitable[None]]
+
+
+async def unkept(outcomes: Sequence[PendingCall]) -> None:
+    """`before_acting` where nobody carries a run on that broke off."""
 
 
 class Batch:
     """Runs the calls, together or in order; turns are numbered in call order either way.
 
-    `admitted` maps a call's place in the turn to the call, `taken` is how many turns the run has had.
+    `admitted` maps a call's place in the turn to the call, `taken` is how many turns the run has had. `before_acting` is
+    awaited with the outcomes of the turn as they are known before each call that must not be made a second time: that call
+    counts as unknown in them, so that a process that dies from here on leaves nothing to be repeated.
     """
 
     def __init__(
@@ -27,6 +37,8 @@ class Batch:
         *,
         admitted: Mapping[int, Admitted],
         taken: int,
+        outcomes: Sequence[PendingCall],
+        before_acting: BeforeActing,
     ) -> None:
         self._executor = executor
         self._context = context
@@ -34,12 +46,26 @@ class Batch:
         self._emit = emit
         self._admitted = admitted
         self._turns = {index: taken + number for number, index in enumerate(admitted, start=1)}
+        self._outcomes = outcomes
+        self._before_acting = before_acting
+        self._noting_down = asyncio.Lock()
+        self._intended: set[int] = set()
         self._begun: set[int] = set()
         self._results: dict[int, ToolResult] = {}
         self._broken: BaseException | None = None
 
     async def run(self, *, together: bool) -> None:
-        """Carry all of them out. When the trail fails, what has started is waited for and nothing else starts."""
+        """Carry all of them out. When the trail fails, what has started is waited for and nothing else starts. Where it breaks
+        off, each call that was intended has an end on record, as far as there is one to be had."""
+        try:
+            await self._all(together=together)
+        except BaseException:
+            with contextlib.suppress(AuditError):  # the first error is the one to raise
+                for event in self._loose_ends():
+                    await self._emit(event)
+            raise
+
+    async def _all(self, *, together: bool) -> None:
         if not together or len(self._admitted) < 2:
             for index in self._admitted:
                 await self._one(index)
@@ -50,14 +76,34 @@ class Batch:
         if failures:
             raise failures[0]
 
-    def entered(self, outcomes: Sequence[PendingCall]) -> list[PendingCall]:
+    def entered(self) -> list[PendingCall]:
         """The calls of the turn with what came of them; who began and did not end has an unknown outcome."""
-        found = list(outcomes)
+        found = list(self._outcomes)
         for index in self._begun:
             found[index] = replace(found[index], result=_unknown(self._admitted[index]), waiting="")
         for index, result in self._results.items():
             found[index] = replace(found[index], result=result, waiting="")
         return found
+
+    def ran(self) -> list[Admitted]:
+        """The calls that ended, or may have acted."""
+        return [call for index, call in self._admitted.items() if index in self._results or index in self._begun]
+
+    def _loose_ends(self) -> list[CallUnknown | CallFinished]:
+        return [self._loose_end(index) for index in self._admitted if index in self._intended - self._results.keys()]
+
+    def _loose_end(self, index: int) -> CallUnknown | CallFinished:
+        admitted, run_id = self._admitted[index], self._context.run_id
+        if index in self._begun or _carries_its_key(admitted):
+            return CallUnknown(run_id=run_id, call=admitted.call, reason="the run broke off before it answered")
+        return CallFinished(
+            run_id=run_id,
+            call=admitted.call,
+            result=failed("Not run: the run broke off before it."),
+            source=admitted.tool.source,
+            seconds=0.0,
+            turn=self._turns[index],
+        )
 
     async def _one(self, index: int) -> None:
         try:
@@ -73,11 +119,24 @@ class Batch:
         """An intent on record means that the call is about to act: from here on it must not be made a second time."""
 
         async def emit(event: RunEvent) -> None:
-            await self._emit(event)
-            if isinstance(event, CallIntended):
+            if not isinstance(event, CallIntended):
+                await self._emit(event)
+                return
+            if _carries_its_key(self._admitted[index]):
+                self._intended.add(index)
+                await self._emit(event)
                 self._go_on()
-                if not _carries_its_key(self._admitted[index]):
-                    self._begun.add(index)
+                return
+            self._begun.add(index)
+            try:
+                async with self._noting_down:  # what is written last must hold all that have begun
+                    await self._before_acting(self.entered())
+                self._intended.add(index)
+                await self._emit(event)
+                self._go_on()
+            except BaseException:  # it has not acted
+                self._begun.discard(index)
+                raise
 
         return emit
 

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from toolcaddie.engine.executor import Emit
-from toolcaddie.errors import ProviderError, RequestError, ToolNotCalledError
+from toolcaddie.errors import LimitExceededError, ProviderError, RequestError, ToolNotCalledError
 from toolcaddie.events import RunFailed
 from toolcaddie.message import Attempt
 
@@ -21,9 +21,14 @@ async def end_recorded(run_id: str, emit: Emit) -> AsyncIterator[None]:
         await _recorded(RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError"), emit)
         raise
     except Exception as error:
-        await _recorded(
-            RunFailed(run_id=run_id, error=str(error), kind=type(error).__name__, attempts=_attempts(error)), emit
+        failed = RunFailed(
+            run_id=run_id,
+            error=str(error),
+            kind=type(error).__name__,
+            attempts=_attempts(error),
+            state=error.state if isinstance(error, LimitExceededError) else None,
         )
+        await _recorded(failed, emit)
         raise
 
 

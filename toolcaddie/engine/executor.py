@@ -17,15 +17,17 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.bounds import DEFAULT, Bounds, beyond
 from toolcaddie.catalog import View
 from toolcaddie.engine.meta import is_meta, unknown_tool
 from toolcaddie.engine.visibility import may_use
 from toolcaddie.events import CallDecided, CallFinished, CallIntended, RunEvent
+from toolcaddie.guards.aside import aside
 from toolcaddie.logger import Logger
 from toolcaddie.meta import EXECUTE_TOOL, execute_tool
 from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
 from toolcaddie.run import Limits, PendingCall, RunContext
-from toolcaddie.schema import argument_errors, canonical_json
+from toolcaddie.schema import argument_errors, canonical_json, takes_long
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 
 log = Logger(__name__)
@@ -34,7 +36,6 @@ Emit = Callable[[RunEvent], Awaitable[None]]
 
 _EXECUTE = execute_tool()
 _SHOWN_NAMES = 10
-_MAX_ARGUMENTS = 1_000_000
 _MAX_SCHEMA_SHOWN = 6_000
 
 
@@ -57,7 +58,9 @@ class Executor:
         policy: Policy,
         approver: Approver | None = None,
         middleware: Sequence[Middleware] = (),
+        bounds: Bounds = DEFAULT,
     ) -> None:
+        self._bounds = bounds
         self._policy = policy
         self._approver = approver
         self._invoke = _around(self._call_source, middleware, source)
@@ -70,7 +73,8 @@ class Executor:
         `meta`: the meta tools that were offered. A call that waits for the caller is the unwrapped one: the caller knows
         its tools by their own names.
         """
-        call = unwrap(pending.call, context.view, meta)
+        opened = partial(unwrap, pending.call, context.view, meta, bounds=self._bounds)
+        call = await aside(opened) if takes_long(_EXECUTE.input_schema, len(pending.call.arguments)) else opened()
         if isinstance(call, ToolResult):
             return replace(pending, result=call)
         tool = context.view.get(call.name)
@@ -78,7 +82,8 @@ class Executor:
             return replace(pending, result=unknown_tool(call.name, context.view))
         if tool.source == CLIENT_SOURCE:
             return replace(pending, call=call, waiting="client")
-        checked = checked_arguments(call, tool)
+        check = partial(checked_arguments, call, tool, bounds=self._bounds)
+        checked = await aside(check) if takes_long(tool.input_schema, len(call.arguments)) else check()
         if isinstance(checked, ToolResult):
             return replace(pending, result=checked)
         arguments = checked.values
@@ -143,11 +148,13 @@ def _around(
     return call
 
 
-def unwrap(call: ToolCall, view: View, meta: Collection[str] = ()) -> ToolCall | ToolResult:
+def unwrap(
+    call: ToolCall, view: View, meta: Collection[str] = (), *, bounds: Bounds = DEFAULT
+) -> ToolCall | ToolResult:
     """The call inside an `execute_tool`, once; other calls as they are; a result says what is wrong with the wrapping."""
     if call.name != EXECUTE_TOOL or not is_meta(call.name, view, meta):
         return call
-    checked = checked_arguments(call, _EXECUTE)
+    checked = checked_arguments(call, _EXECUTE, bounds=bounds)
     if isinstance(checked, ToolResult):
         return checked
     arguments = checked.values
@@ -166,13 +173,16 @@ class Arguments:
     """Names that only the application may inject, and that the model sent all the same."""
 
 
-def checked_arguments(call: ToolCall, tool: Tool) -> Arguments | ToolResult:
+def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
     """The decoded arguments, or a result that names the field at fault and shows the schema.
 
     Names that begin with `_` are the application's (`_chatId`): a model's are dropped, unless the tool's schema declares them.
     """
-    if len(call.arguments) > _MAX_ARGUMENTS:
-        return failed(f"The arguments of {tool.name} are over {_MAX_ARGUMENTS} characters.", "invalid_arguments")
+    if len(call.arguments) > bounds.arguments:
+        told = beyond(
+            f"The arguments of {tool.name} have {len(call.arguments):,} characters", bounds.arguments, "arguments"
+        )
+        return failed(f"{told}.", "invalid_arguments")
     try:
         arguments = msgspec.json.decode(call.arguments.strip() or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -186,7 +196,7 @@ def checked_arguments(call: ToolCall, tool: Tool) -> Arguments | ToolResult:
         arguments = {name: value for name, value in arguments.items() if name not in dropped}
         shown = [name[:64] for name in dropped[:_SHOWN_NAMES]]
         log.info("arguments_dropped", tool=tool.name, names=shown, count=len(dropped))
-    wrong = argument_errors(tool.input_schema, arguments)
+    wrong = argument_errors(tool.input_schema, arguments, bounds=bounds)
     return _refused(tool, wrong) if wrong else Arguments(values=arguments, dropped=dropped)
 
 

@@ -14,6 +14,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.capabilities import Capabilities
 from toolcaddie.catalog import View
 from toolcaddie.engine.batch import Batch
@@ -21,6 +22,7 @@ from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
 from toolcaddie.engine.meta import MetaScene, answer, looked_for
+from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
 from toolcaddie.errors import LimitExceededError, ProviderError
 from toolcaddie.events import (
@@ -49,9 +51,6 @@ _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have f
 
 _LIKELIEST = 8
 """Tools that a search puts in front where one must be called."""
-
-MAX_CALLS = 256
-"""Calls of one answer that are looked at; a model that has lost its way may write thousands."""
 
 Checkpoint = Callable[[RunState], Awaitable[None]]
 """Told how a run stands after each turn, and what is known of a turn that broke off."""
@@ -87,6 +86,7 @@ class Engine:
     held: HeldPages | None = None
     """Where cut results are read on; None: nowhere."""
     reader: Tool = field(default_factory=read_result)
+    bounds: Bounds = DEFAULT
 
     def meta_tool(self, name: str) -> Tool:
         return self.reader if name == READ_RESULT else self.meta[name]
@@ -110,14 +110,19 @@ class Engine:
         seconds = self.preset.limits.seconds
         left = None if seconds is None else max(0.0, seconds - state.seconds)
         context = replace(context, began=time.monotonic() - state.seconds)
-        run = _Run(self, context, selection, emit, live, delivery, checkpoint)
+        run = _Run(self, context, selection, emit, live, delivery, checkpoint, state)
         try:
             async with asyncio.timeout(left) as clock:
-                return await run.drive(state)
+                return await run.drive()
         except TimeoutError:
             if not clock.expired():
                 raise
-            raise await run.over_time() from None
+            error = await run.over_time()
+            error.state = run.as_failed()
+            raise error from None
+        except LimitExceededError as error:
+            error.state = run.as_failed()
+            raise
 
 
 class _Run:
@@ -132,9 +137,13 @@ class _Run:
         live: bool,
         delivery: Delivery | None,
         checkpoint: Checkpoint,
+        state: RunState,
     ) -> None:
         self.engine = engine
-        self.checkpoint = checkpoint
+        self.state = state
+        """The last one that is known, also where a turn broke off."""
+        self.before = state.seconds
+        self.keep = checkpoint
         self.preset = engine.preset
         self.limits = engine.preset.limits
         self.context = context
@@ -148,8 +157,18 @@ class _Run:
         self.last_sent: tuple[Any, ...] = ()
         self.asked_for: tuple[str, ...] = ()
 
-    async def drive(self, state: RunState) -> RunResult:
-        before = state.seconds
+    async def checkpoint(self, state: RunState) -> None:
+        self.state = state
+        await self.keep(state)
+
+    def as_failed(self) -> RunState:
+        return replace(self.state, status="failed", seconds=self.seconds())
+
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.started
+
+    async def drive(self) -> RunResult:
+        state = self.state
         while state.status == "running":
             await self.check_time(state)
             try:
@@ -157,7 +176,7 @@ class _Run:
             except ProviderError as error:
                 error.acted = bool(state.called)
                 raise
-            state = replace(state, seconds=before + time.monotonic() - self.started)
+            state = self.state = replace(state, seconds=self.seconds())
         return RunResult(
             run_id=state.run_id,
             status=state.status,
@@ -242,9 +261,10 @@ class _Run:
             raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
 
     def pending_calls(self, message: Message) -> Iterator[PendingCall]:
+        most = self.engine.bounds.answer_calls
+        refusal = f"Not run: an answer may hold {most} calls; make the others in the next one."
         for number, call in enumerate(message.tool_calls):
-            over = number >= MAX_CALLS and not self.is_the_callers(call.name)
-            refusal = f"Not run: an answer may hold {MAX_CALLS} calls; make the others in the next one."
+            over = number >= most and not self.is_the_callers(call.name)
             yield PendingCall(call=call, result=failed(refusal, "limit") if over else None)
 
     def is_the_callers(self, name: str) -> bool:
@@ -318,6 +338,7 @@ class _Run:
         )
         started = time.perf_counter()
         reply = await (self.listen(request, state, offer) if self.live else provider.complete(request))
+        check_reply(reply, self.engine.bounds, who=reply.provider or provider.name)
         self.raw = reply.raw
         await self.emit(
             ModelAnswered(
@@ -346,6 +367,7 @@ class _Run:
                     continue
                 if item.text or item.raw is not None:
                     await self.emit(TextDelta(run_id=self.context.run_id, text=item.text, raw=item.raw))
+                check_deltas(item.calls, self.engine.bounds, who=self.engine.provider.name)
                 for delta in calls.of_the_caller(item.calls):
                     if offer:
                         await self.emit(ClientCallDelta(run_id=self.context.run_id, delta=delta))
@@ -522,13 +544,34 @@ class _Run:
         """Run the admitted calls; the outcomes with theirs entered. Nothing that has run may run again after a failure."""
         if not admitted:
             return outcomes
-        batch = Batch(self.engine.executor, self.context, self.limits, self.emit, admitted=admitted, taken=state.turns)
+
+        async def before_acting(known: Sequence[PendingCall]) -> None:
+            await self.keep(replace(state, pending=tuple(known)))
+
+        batch = Batch(
+            self.engine.executor,
+            self.context,
+            self.limits,
+            self.emit,
+            admitted=admitted,
+            taken=state.turns,
+            outcomes=outcomes,
+            before_acting=before_acting,
+        )
         try:
             await batch.run(together=self.together(admitted))
         except BaseException:
-            await self.checkpoint(replace(state, pending=tuple(batch.entered(outcomes))))
+            await self.break_off(state, batch)
             raise
-        return batch.entered(outcomes)
+        return batch.entered()
+
+    async def break_off(self, state: RunState, batch: Batch) -> None:
+        """What is known of a turn that did not come to its end, kept for whoever carries the run on."""
+        ran = tuple(call.tool.name for call in batch.ran())
+        self.state = replace(
+            state, pending=tuple(batch.entered()), turns=state.turns + len(ran), called=(*state.called, *ran)
+        )
+        await self.keep(self.state)
 
     def together(self, admitted: dict[int, Admitted]) -> bool:
         if self.preset.batch == "auto":

@@ -34,6 +34,9 @@ USER_AGENT = "toolcaddie"
 PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
 """Headers that prove who somebody is, in lower case: they go to whom they were given for, and are not kept."""
 
+_FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
+"""What a request may end with. ValueError: a name that cannot even be asked for; RuntimeError: one without any address."""
+
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 """Everything else may be a credential under some name, so a redirect to another origin loses it."""
@@ -79,25 +82,29 @@ def _same_host(here: URL, there: URL) -> bool:
     return _origin(here) == _origin(there) or upgrade
 
 
-async def read_capped(response: aiohttp.ClientResponse, limit: int) -> bytes:
-    """The whole body, decompressed. Raises `OutboundError` as soon as it is larger than `limit` bytes."""
+async def read_capped(response: aiohttp.ClientResponse, limit: int, *, setting: str = "") -> bytes:
+    """The whole body, decompressed. Raises `OutboundError` as soon as it is larger than `limit` bytes; `setting` says where
+    that is set."""
     declared = response.content_length
     if declared is not None and declared > limit:
         response.close()
-        raise _too_large(response, limit)
+        raise _too_large(response, limit, setting)
     pieces = []
     size = 0
     async for piece in response.content.iter_any():
         size += len(piece)
         if size > limit:
             response.close()
-            raise _too_large(response, limit)
+            raise _too_large(response, limit, setting)
         pieces.append(piece)
     return b"".join(pieces)
 
 
-def _too_large(response: aiohttp.ClientResponse, limit: int) -> OutboundError:
-    return OutboundError(f"the answer of {_shown(response.url)} is larger than the {limit:,} bytes allowed for it")
+def _too_large(response: aiohttp.ClientResponse, limit: int, setting: str) -> OutboundError:
+    named = f" (setting {setting})" if setting else ""
+    return OutboundError(
+        f"the answer of {_shown(response.url)} is larger than the {limit:,} bytes allowed for it{named}"
+    )
 
 
 # ---------------------------------------------------------------- addresses from anybody else
@@ -181,7 +188,7 @@ class GuardedClient:
             if there is None:
                 return response
             response.close()
-            here, target = target, _checked(there)
+            here, target = target, _checked_redirect(target, there)
             if _origin(here) != _origin(target):
                 headers = {name: value for name, value in headers.items() if name.lower() in _SAFE_ACROSS_HOSTS}
             if response.status == 303 or (response.status in (301, 302) and method == "POST"):
@@ -195,8 +202,8 @@ class GuardedClient:
             return await self._session.request(method, target, headers=headers, data=body, allow_redirects=False)
         except TimeoutError as error:
             raise OutboundError(f"{_shown(target)} did not answer in time") from error
-        except (aiohttp.ClientError, ValueError) as error:  # ValueError: a name that cannot even be asked for
-            raise OutboundError(f"{_shown(target)} cannot be fetched: {error}") from error
+        except _FAILURES as error:
+            raise OutboundError(f"{_shown(target)} cannot be fetched: {error or type(error).__name__}") from error
 
 
 def guarded_client(
@@ -269,6 +276,14 @@ def _checked(url: URL) -> URL:
     if why is not None:
         raise OutboundError(f"{_shown(url)} is not fetched: {why}")
     return url
+
+
+def _checked_redirect(here: URL, there: URL) -> URL:
+    """A URL reads some of its parts only when they are asked for, and raises then."""
+    try:
+        return _checked(there)
+    except ValueError as error:
+        raise OutboundError(f"{_shown(here)} redirects to something that is not a URL: {error}") from error
 
 
 def _why_not_host(host: str) -> str | None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from toolcaddie.bounds import DEFAULT, Bounds
+from toolcaddie.guards.aside import aside
 from toolcaddie.logger import Logger
 from toolcaddie.ports import CallNext, Invocation
-from toolcaddie.schema import argument_errors
+from toolcaddie.schema import argument_errors, takes_long
 from toolcaddie.tool_types import Tool, ToolResult, failed
 
 _log = Logger(__name__)
@@ -23,11 +26,21 @@ class ResultCheck:
     Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
     """
 
+    def __init__(self, bounds: Bounds = DEFAULT) -> None:
+        self._bounds = bounds
+
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         result = await call_next(invocation)
         if result.is_error:
             return result
-        wrong = _wrong_with(result, invocation.tool)
+        tool, content = invocation.tool, result.content
+        size = len(content) if isinstance(content, str) else 0
+        # What a result holds beside its text may be of any size, and measuring it takes as long as checking it.
+        heavy = tool.output_schema is not None and (
+            result.structured is not None or takes_long(tool.output_schema, size)
+        )
+        check = partial(_wrong_with, result, tool, self._bounds)
+        wrong = await aside(check) if heavy else check()
         if not wrong:
             return result
         _log.warning("result refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
@@ -37,7 +50,7 @@ class ResultCheck:
         )
 
 
-def _wrong_with(result: ToolResult, tool: Tool) -> list[str]:
+def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds) -> list[str]:
     """A sentence for each thing that is wrong; empty: nothing."""
     content: Any = result.content  # what a source puts there is not for its type to say
     if not isinstance(content, str):
@@ -57,7 +70,7 @@ def _wrong_with(result: ToolResult, tool: Tool) -> list[str]:
     # The check speaks of arguments where it means the whole value.
     return [
         f"result: {line.removeprefix('arguments: ')}" if line.startswith("arguments: ") else line
-        for line in argument_errors(tool.output_schema, value)
+        for line in argument_errors(tool.output_schema, value, bounds=bounds)
     ]
 
 

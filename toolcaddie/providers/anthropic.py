@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.capabilities import capabilities_of
 from toolcaddie.errors import ConfigError, ProviderProtocolError
 from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
@@ -52,6 +53,7 @@ class Anthropic:
         mid_system: bool | None = None,
         key_header: str = "x-api-key",
         key_prefix: str = "",
+        bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
         self.default_model = default_model
@@ -66,6 +68,7 @@ class Anthropic:
             session=session,
             key_header=key_header,
             key_prefix=key_prefix,
+            bounds=bounds,
         )
         self._max_tokens = max_tokens
         self._mid_system = mid_system

@@ -386,6 +386,7 @@ class Gathering:
         self._parts: list[JsonObject] = []
         self._calls: list[_GatheredCall] = []
         self._by_index: dict[int, int] = {}
+        self._by_id: dict[str, int] = {}
         self._finish_reason: str | None = None
         self._usage: _Usage | None = None
         self._raw_usage: JsonObject | None = None
@@ -451,6 +452,7 @@ class Gathering:
         opens = index == len(self._calls)
         if opens:
             self._calls.append(self._opened(piece, kind, name))
+            self._by_id.setdefault(self._calls[index].id, index)
         call = self._calls[index]
         call.take(text, kind, _call_extra(wire))
         if call.kind != _FUNCTION:
@@ -476,9 +478,8 @@ class Gathering:
 
     def _unnumbered(self, piece: _CallPiece, name: str | None) -> int:
         """A piece without index: of the call with its id, or a new one if it names a tool, or of the last."""
-        for index, call in enumerate(self._calls):
-            if piece.id and piece.id == call.id:
-                return index
+        if piece.id and piece.id in self._by_id:
+            return self._by_id[piece.id]
         return len(self._calls) if name else max(0, len(self._calls) - 1)
 
     @staticmethod

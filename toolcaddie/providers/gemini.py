@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import aiohttp
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.errors import ConfigError, ProviderAuthError, ProviderError, ProviderProtocolError, RequestError
 from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.gemini_wire import Gathering, refuses_the_key, reply_from_wire, request_body, retry_delay
@@ -46,6 +47,7 @@ class Gemini:
         timeout: float = 600.0,
         headers: Mapping[str, str] | None = None,
         session: aiohttp.ClientSession | None = None,
+        bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
         self.default_model = default_model
@@ -58,6 +60,7 @@ class Gemini:
             session=session,
             key_header="x-goog-api-key",
             key_prefix="",
+            bounds=bounds,
         )
 
     def __repr__(self) -> str:

@@ -21,6 +21,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from toolcaddie.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.errors import (
     ConfigError,
     OutboundError,
@@ -30,17 +31,15 @@ from toolcaddie.errors import (
     ProviderRateLimitError,
     ProviderRejectedError,
     ProviderUnavailableError,
+    RequestError,
 )
-from toolcaddie.guards.net import CONNECT_SECONDS, MEGABYTE, PROOFS, operator_client, read_capped
+from toolcaddie.guards.aside import aside
+from toolcaddie.guards.net import CONNECT_SECONDS, PROOFS, operator_client, read_capped
 from toolcaddie.message import ModelDelta, ModelReply
 from toolcaddie.providers.sse import EventReader
+from toolcaddie.schema.counts import check_counts
 
 T = TypeVar("T")
-
-MAX_ANSWER = 64 * MEGABYTE
-MAX_EVENT = 16 * MEGABYTE
-MAX_ERROR = MEGABYTE
-"""Sizes beyond which an answer, one event of a stream, or an error body is not an answer but an attack."""
 
 _NOT_PASSED_ON = frozenset(
     {
@@ -122,8 +121,10 @@ class HttpServer:
         session: aiohttp.ClientSession | None = None,
         key_header: str = "authorization",
         key_prefix: str = "Bearer ",
+        bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
+        self._bounds = bounds
         self._base = _base(base_url)
         self._clock = _clock(timeout)
         self._headers = _headers(headers)
@@ -154,8 +155,8 @@ class HttpServer:
             try:
                 await self._check(response, "json")
                 with self._reading():
-                    answer = await read_capped(response, MAX_ANSWER)
-                return read(answer)
+                    answer = await read_capped(response, self._bounds.answer, setting="bounds.answer")
+                return await self._read(answer, read)
             finally:
                 response.close()
 
@@ -177,7 +178,7 @@ class HttpServer:
                 while not gathering.done:
                     piece = await self._piece(response, reader)
                     for event in reader.feed(piece) if piece else reader.rest():
-                        delta = gathering.add(event)
+                        delta = await self._read(event, gathering.add) if len(event) >= LARGE else gathering.add(event)
                         if delta is not None:
                             yield delta
                     if not piece:
@@ -262,7 +263,7 @@ class HttpServer:
         if response.status != 200:
             raise await self._refusal(response)
         if kind not in response.content_type:
-            body = await _beginning(response)
+            body = await _beginning(response, self._bounds.error)
             raise ProviderProtocolError(
                 f"{self.name} answered with {response.content_type}, not {kind}: {error_message(body)}",
                 status=response.status,
@@ -270,7 +271,7 @@ class HttpServer:
             )
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
-        body, wait = await _beginning(response), _retry_after(response.headers)
+        body, wait = await _beginning(response, self._bounds.error), _retry_after(response.headers)
         return kind_of(response.status)(
             f"{self.name}: {error_message(body)} {_meaning(response.status, wait)}",
             status=response.status,
@@ -280,10 +281,26 @@ class HttpServer:
 
     async def _piece(self, response: aiohttp.ClientResponse, reader: EventReader) -> bytes:
         """The next bytes of a stream; empty at its end."""
-        if reader.total > MAX_ANSWER or reader.pending > MAX_EVENT:
-            raise ProviderProtocolError(f"{self.name} streamed more than {MAX_ANSWER:,} bytes, or one event too large")
+        bounds = self._bounds
+        if reader.total > bounds.answer:
+            told = f"{self.name} streamed more than the {bounds.answer:,} bytes allowed for it (setting bounds.answer)"
+            raise ProviderProtocolError(told)
+        if reader.pending > bounds.event:
+            told = f"{self.name} streamed an event of more than {bounds.event:,} bytes (setting bounds.event)"
+            raise ProviderProtocolError(told)
         with self._reading():
             return await response.content.readany()
+
+    async def _read(self, data: bytes, read: Callable[[bytes], T]) -> T:
+        """What `read` makes of the data; of much data it is made beside the event loop, once it was counted."""
+        return read(data) if len(data) < LARGE else await aside(self._counted, data, read)
+
+    def _counted(self, data: bytes, read: Callable[[bytes], T]) -> T:
+        try:
+            check_counts(data, self._bounds, what=f"the answer of {self.name}")
+        except RequestError as error:
+            raise ProviderProtocolError(str(error)) from error
+        return read(data)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -433,18 +450,18 @@ def _seconds_until(date: str) -> float:
         return math.nan
 
 
-async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
     """An error's body, as far as it is reasonable and comes at all: what it was sent for is known from its status."""
     found = bytearray()
     try:
         async with asyncio.timeout(_ERROR_SECONDS):
             async for piece in response.content.iter_any():
                 found += piece
-                if len(found) > MAX_ERROR:
+                if len(found) > most:
                     break
     except (aiohttp.ClientError, TimeoutError):
         pass
-    return bytes(found[:MAX_ERROR])
+    return bytes(found[:most])
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.errors import ConfigError, ProviderProtocolError
 from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.chat_wire import Gathering, asks_for_usage, reply_from_wire, request_body
@@ -43,6 +44,7 @@ class OpenAIChat:
         stream_usage: bool = True,
         key_header: str = "authorization",
         key_prefix: str = "Bearer ",
+        bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
         self.default_model = default_model
@@ -55,6 +57,7 @@ class OpenAIChat:
             session=session,
             key_header=key_header,
             key_prefix=key_prefix,
+            bounds=bounds,
         )
         self._stream_usage = stream_usage
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.errors import ConfigError, ProviderProtocolError
 from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.http import HttpServer, decoded
@@ -45,6 +46,7 @@ class OpenAIResponses:
         session: aiohttp.ClientSession | None = None,
         key_header: str = "authorization",
         key_prefix: str = "Bearer ",
+        bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
         self.default_model = default_model
@@ -57,6 +59,7 @@ class OpenAIResponses:
             session=session,
             key_header=key_header,
             key_prefix=key_prefix,
+            bounds=bounds,
         )
         self._tools = ToolForms()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcaddie.schema.check import argument_errors, check_schema, compile_schema
+from toolcaddie.schema.check import argument_errors, check_schema, compile_schema, takes_long
 from toolcaddie.schema.encoding import BYTES_PER_TOKEN, canonical_json, digest, estimate_tokens
 from toolcaddie.schema.slim import slim_schema
 from toolcaddie.schema.wire import definition_tokens, wire_definition
@@ -17,5 +17,6 @@ __all__ = [
     "digest",
     "estimate_tokens",
     "slim_schema",
+    "takes_long",
     "wire_definition",
 ]

@@ -14,7 +14,9 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.errors import CatalogError
+from toolcaddie.schema import patterns
 from toolcaddie.schema.encoding import canonical_json, shorten
 from toolcaddie.schema.walk import anchors, every_schema, references, resolve, same_place
 from toolcaddie.tool_types import JsonObject
@@ -28,7 +30,11 @@ MAX_VISITS = 10_000
 _BIG = 100_000
 """Bytes of arguments above which only the first error is looked for: collecting all takes seconds for a long list."""
 
-_MASK = "\x00"
+_LONG = 32 * 1024
+_LONG_FOR_PATTERNS = 200
+"""Bytes from which a check may take milliseconds, without and with patterns that go back."""
+
+_MASK = patterns.MASK
 _MAX_SHOWN, _MAX_MESSAGE = 60, 300
 
 Validator = jsonschema_rs.Draft202012Validator
@@ -76,17 +82,26 @@ class _Compiled:
     validator: Validator
     refers: bool
     """It has references, so it may recurse as deep as the arguments go."""
+    costly: bool
+    """It has patterns with look-around or backreferences."""
+    names: tuple[str, ...]
+    """Such patterns of its `patternProperties`."""
 
 
 def _compiled(canonical: bytes) -> _Compiled:
+    names: tuple[str, ...] = ()
+    schema = msgspec.json.decode(canonical)
+    if b'"pattern' in canonical:
+        schema, names = patterns.set_apart(schema)
     validator = Validator(
-        msgspec.json.decode(canonical),
+        schema,
         retriever=_refuse,
         mask=_MASK,
-        # Patterns without look-around run in linear time; the others are given up after so many steps, some 0.5 ms.
-        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000),
+        pattern_options=patterns.OPTIONS,
+        keywords={patterns.KEYWORD: patterns.PatternKeyword},
     )
-    return _Compiled(validator=validator, refers=_refers(canonical))
+    costly = bool(names) or any(patterns.KEYWORD in node for node in every_schema(schema))
+    return _Compiled(validator=validator, refers=_refers(canonical), costly=costly, names=names)
 
 
 # A validator takes 20 KB and 25 us, so those of tools that are called are kept, not those of all that are loaded.
@@ -143,9 +158,27 @@ def _targets(schema: dict[str, Any], named: dict[str, dict[str, Any]], node: dic
     return [target for target in found if isinstance(target, dict)]
 
 
-def argument_errors(schema: JsonObject, arguments: Any, *, limit: int = 3) -> list[str]:
+def takes_long(schema: JsonObject, size: int) -> bool:
+    """Whether so many bytes may take so long to check that it is better done beside the event loop."""
+    return size > _LONG or (size > _LONG_FOR_PATTERNS and _compile(canonical_json(schema)).costly)
+
+
+def argument_errors(schema: JsonObject, arguments: Any, *, limit: int = 3, bounds: Bounds = DEFAULT) -> list[str]:
     """What is wrong with these arguments, one sentence each naming the field; empty: nothing."""
     compiled = _compile(canonical_json(schema))
+    if not compiled.costly:
+        return _errors(compiled, arguments, limit)
+    budget = patterns.begin(bounds)
+    try:
+        patterns.try_names(compiled.names, arguments, budget)
+    except patterns.Overspent as error:
+        return [f"arguments: a name {error}" if "characters" in str(error) else f"arguments: {error}"]
+    wrong = _errors(compiled, arguments, limit)
+    # What could not be matched is refused also where a `not` or another branch of the schema makes that a success.
+    return wrong or ([f"arguments: a text {budget.overspent}"] if budget.overspent else [])
+
+
+def _errors(compiled: _Compiled, arguments: Any, limit: int) -> list[str]:
     try:
         size = len(canonical_json(arguments))
         if compiled.refers and deeper_than(arguments, MAX_DEPTH):

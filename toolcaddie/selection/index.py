@@ -83,6 +83,8 @@ class CatalogIndex:
         self.tokens = int(self.full.sum())
         self.settled: dict[Hashable, Selection] = {}
         """Selections that do not depend on what is asked: everything fits. By what they do depend on."""
+        self.used = False
+        """A selection was made by it: what is worked out when first asked for is there."""
         self._slim = carried.slim
         self._core_flags = core
         self._factories = factories
@@ -152,6 +154,12 @@ class IndexCache:
             with self._lock:
                 index = self._kept.get(catalog.version)
             return index or self._built(catalog)
+
+    def is_ready(self, catalog: Catalog) -> bool:
+        """Whether a selection from it begins at once, without anything to work out first."""
+        with self._lock:
+            index = self._kept.get(catalog.version)
+        return index is not None and index.used
 
     def _built(self, catalog: Catalog) -> CatalogIndex:
         try:

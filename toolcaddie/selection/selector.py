@@ -176,10 +176,15 @@ class Selector:
             return selection
         plan = self._plan(view, query, budget)
         selection = self._written(view, plan, budget, started)
+        plan.index.used = True
         if key is not None and plan.pool.kind == "whole" and len(settled) < _SETTLED:
             settled[key] = selection
         _log_selection(selection, plan, budget)
         return selection
+
+    def is_ready(self, catalog: Catalog) -> bool:
+        """Whether a selection from this catalog begins at once, without anything to work out of it first."""
+        return self._indexes.is_ready(catalog)
 
     def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
         """The best matches for some words, best first, core tools too; only tools that match at all."""

@@ -38,6 +38,12 @@ class MergedCatalogs:
     def __len__(self) -> int:
         return len(self._kept)
 
+    def known(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog | None:
+        """Both together, if that is there already."""
+        with self._lock:
+            entry = self._kept.get((tuple(map(id, theirs)), ours.version))
+        return None if entry is None else entry.catalog
+
     def of(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog:
         """Both together; of two tools with one name the caller's is taken."""
         theirs = tuple(theirs)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,8 +18,10 @@ from toolcaddie.errors import ConfigError
 from toolcaddie.storage.documents import DocumentStore
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
+from toolcaddie.storage.leases import LEASE_SECONDS, DatabaseLeases
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
@@ -37,20 +40,24 @@ class Database:
             database.events       the event log
             database.documents    small values under (kind, key)
             database.keys         the gateway's API keys
+            database.leases       which processes are living
 
     Several processes may open one file. Raises `ConfigError` for a URL that cannot be used, on construction or on `open`.
-    `clock` gives seconds since the epoch.
+    `clock` gives seconds since the epoch. `lease`: seconds without a sign of life until others take over the runs of this
+    process.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, url: str, *, clock: Callable[[], float] = time.time, lease: float = LEASE_SECONDS) -> None:
         self._url = _parse(url)
         self._in_memory = self._url.get_backend_name() == "sqlite" and _path(self._url) is None
         self._engine = _engine(self._url, in_memory=self._in_memory)
         self._writing = self._engine.execution_options(**{_WRITES: True})
         self._writer = Writer(self._writing)
         self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None)
-        self.events = Journal(self._writer, self._reader)
-        self.documents = DocumentStore(self._writer, self._reader, clock=clock)
+        settle = partial(settle_runs, clock=clock)
+        self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
+        self.events = Journal(self._writer, self._reader, self.leases)
+        self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock)
 
     async def open(self) -> None:
@@ -103,6 +110,7 @@ class Database:
             ) from error
 
     def _release(self) -> None:
+        self.leases.close()
         self._writer.close()
         self._reader.close()
         self._engine.dispose()

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, Update, bindparam, insert, select, updat
 
 from toolcaddie.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
+from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import events, runs
 from toolcaddie.storage.upsert import upsert
@@ -41,12 +42,19 @@ class Journal:
     them: a full disk stops the runs, and making room carries on without a restart.
 
     A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) makes it;
-    `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it.
+    `run_resumed`, `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it. While a
+    run goes on the row names its owner. What was begun under a lease that is lost is written no more: its rows are dropped,
+    and `append` and `flush` raise `AuditError` for its runs.
     """
 
-    def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, writer: Writer, reader: Reader, leases: DatabaseLeases, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._writer = writer
         self._reader = reader
+        self._leases = leases
+        self._under_way: dict[str, int] = {}
+        """The runs that this process carries on, and the generation of the lease each was begun in."""
         self._clock = clock
         self._lines: deque[_Line] = deque()
         """Not known to be on disk; the ones being written are the first."""
@@ -57,24 +65,27 @@ class Journal:
         self._changed = threading.Condition()
 
     def append(self, record: EventRecord) -> None:
-        line = _line(record)
         with self._changed:
+            line = _line(record, self._generation(record))
             if self._failure is not None:
+                if record.kind in _OWED:
+                    self._lines.append(line)
                 self._try_again()
                 raise _audit_error(self._failure)
             self._wait_for_room()
             self._lines.append(line)
             self._schedule(urgent=len(self._lines) >= _HURRY_AT)
 
-    async def flush(self) -> None:
+    async def flush(self, run_id: str | None = None) -> None:
         with self._changed:
-            if not self._lines:
-                return
-            written = self._schedule(urgent=True)
-        try:
-            await outcome(written)
-        except StorageError as error:
-            raise _audit_error(error) from error
+            written = self._schedule(urgent=True) if self._lines else None
+        if written is not None:
+            try:
+                await outcome(written)
+            except StorageError as error:
+                raise _audit_error(error) from error
+        if run_id is not None and self._is_lost(run_id):
+            raise _audit_error(LeaseLostError())
 
     async def events(self, run_id: str) -> Sequence[EventRecord]:
         """All records of a run, oldest first; what is queued is written first, if it can be."""
@@ -108,6 +119,21 @@ class Journal:
         with contextlib.suppress(AuditError):
             await self.flush()
 
+    def _generation(self, record: EventRecord) -> int:
+        """The lease under which a record is written. Raises `AuditError` where that of its run is lost."""
+        if record.kind in _BEGINS:
+            self._under_way[record.run_id] = self._leases.generation
+        lost = self._is_lost(record.run_id)
+        generation = self._under_way.get(record.run_id, self._leases.generation)
+        if record.kind in _ENDS:
+            self._under_way.pop(record.run_id, None)
+        if lost:
+            raise _audit_error(LeaseLostError())
+        return generation
+
+    def _is_lost(self, run_id: str) -> bool:
+        return self._under_way.get(run_id, self._leases.generation) != self._leases.generation
+
     def _schedule(self, *, urgent: bool) -> Future[int]:
         if self._next is None:
             try:
@@ -126,8 +152,11 @@ class Journal:
             self._next = None
             lines = tuple(self._lines)
         if lines:
-            connection.execute(_INSERT, [line.event for line in lines])
-            _change_runs(connection, lines)
+            owner = self._leases.check(connection)
+            lines_of_now = [line for line in lines if line.generation == self._leases.generation]
+            if lines_of_now:
+                connection.execute(_INSERT, [line.event for line in lines_of_now])
+                _change_runs(connection, lines_of_now, owner)
         return len(lines)
 
     def _settle(self, written: Future[int]) -> None:
@@ -135,6 +164,8 @@ class Journal:
         failure = written.exception()
         with self._changed:
             if failure is None:
+                if written.result():
+                    self._leases.committed()
                 for _ in range(written.result()):
                     self._lines.popleft()
                 self._failure = None
@@ -157,6 +188,11 @@ class Journal:
 
 
 _INSERT = insert(events)
+_BEGINS = frozenset({"run_started", "run_resumed"})
+_ENDS = frozenset({"run_finished", "run_paused", "run_failed"})
+_OWED = _ENDS | {"call_unknown"}
+"""Kept also while nothing can be written: it happened, and a run that has ended must not look as if it went on."""
+
 _ENDING = ("status", "turns", "rounds", "seconds")
 """What the end of a run changes in its row, as far as the record says it."""
 
@@ -166,11 +202,15 @@ class _Line:
     """An event as the table takes it, and what it changes in the row of its run: the whole row, or some columns of it."""
 
     event: Mapping[str, Any]
+    generation: int
+    """The lease it belongs to."""
     started: Mapping[str, Any] | None = None
     ended: Mapping[str, Any] | None = None
+    goes_on: bool = False
+    """Its process owns the run from here on."""
 
 
-def _line(record: EventRecord) -> _Line:
+def _line(record: EventRecord, generation: int) -> _Line:
     event = {
         "run_id": record.run_id,
         "seq": record.seq,
@@ -179,10 +219,11 @@ def _line(record: EventRecord) -> _Line:
         "data": _encode(record.data).decode(),
     }
     if record.kind == "run_started":
-        return _Line(event, started=_started(record))
-    if record.kind in ("run_finished", "run_paused", "run_failed"):
-        return _Line(event, ended={name: record.data[name] for name in _ENDING if name in record.data})
-    return _Line(event)
+        return _Line(event, generation, started=_started(record))
+    if record.kind in _ENDS or record.kind in _BEGINS:
+        changes = {name: record.data[name] for name in _ENDING if name in record.data}
+        return _Line(event, generation, ended=changes, goes_on=record.kind in _BEGINS)
+    return _Line(event, generation)
 
 
 def _record(row: Row[Any]) -> EventRecord:
@@ -203,23 +244,26 @@ def _started(record: EventRecord) -> Mapping[str, Any]:
     }
 
 
-def _change_runs(connection: Connection, lines: Sequence[_Line]) -> None:
+def _change_runs(connection: Connection, lines: Sequence[_Line], owner: int) -> None:
     """Starts before ends, as in every run; one statement for all that change the same columns, in their order."""
-    if started := [line.started for line in lines if line.started]:
+    if started := [{**line.started, "owner": owner} for line in lines if line.started]:
         upsert(connection, runs, started)
     ended = (line for line in lines if line.ended)
     for columns, group in groupby(ended, key=lambda line: tuple(line.ended or ())):
-        connection.execute(_ending(columns), [_of_run(line) for line in group])
+        connection.execute(_ending(columns), [_of_run(line, owner) for line in group])
 
 
-def _of_run(line: _Line) -> dict[str, Any]:
-    return {f"new_{name}": value for name, value in (line.ended or {}).items()} | {"of_run": line.event["run_id"]}
+def _of_run(line: _Line, owner: int) -> dict[str, Any]:
+    changes = {f"new_{name}": value for name, value in (line.ended or {}).items()}
+    return {**changes, "new_owner": owner if line.goes_on else None, "of_run": line.event["run_id"], "by": owner}
 
 
 @cache
 def _ending(columns: tuple[str, ...]) -> Update:
     # Built once: making a statement costs more than running it.
-    return update(runs).where(runs.c.run_id == bindparam("of_run")).values({c: bindparam(f"new_{c}") for c in columns})
+    ours = (runs.c.owner == bindparam("by")) | runs.c.owner.is_(None)  # nobody ends what another process carries on
+    changes: dict[str, Any] = {column: bindparam(f"new_{column}") for column in (*columns, "owner")}
+    return update(runs).where(runs.c.run_id == bindparam("of_run"), ours).values(changes)
 
 
 def _audit_error(error: StorageError) -> AuditError:

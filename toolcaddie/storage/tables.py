@@ -14,6 +14,7 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    text,
 )
 
 metadata = MetaData()
@@ -46,7 +47,20 @@ runs = Table(
     Column("turns", Integer, nullable=False),
     Column("rounds", Integer, nullable=False),
     Column("seconds", Double),
+    Column("owner", BigInteger),  # the number of the process that carries it on; NULL: nobody does
     Index("runs_by_start", "started"),
+    Index("runs_by_owner", "owner", sqlite_where=text("owner IS NOT NULL"), postgresql_where=text("owner IS NOT NULL")),
+)
+
+owners = Table(
+    "owners",
+    metadata,
+    # The fencing number. Never given twice, also when the newest row was removed: hence SQLite's own AUTOINCREMENT.
+    Column("number", _SERIAL, primary_key=True, autoincrement=True),
+    Column("beat", BigInteger, nullable=False),
+    Column("label", String(255), nullable=False),
+    Column("started", Double, nullable=False),
+    sqlite_autoincrement=True,
 )
 
 documents = Table(

@@ -15,6 +15,7 @@ from toolcaddie.errors import ConfigError
 from toolcaddie.events import (
     CallDecided,
     CallFinished,
+    CallUnknown,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -126,6 +127,7 @@ class StructlogSink:
             MetaCalled: self._meta,
             CallDecided: self._decided,
             CallFinished: self._called,
+            CallUnknown: self._unknown,
             LimitReached: self._limit,
             RunPaused: self._paused,
             RunFinished: self._finished,
@@ -259,6 +261,9 @@ class StructlogSink:
             ms=_ms(event.seconds),
             **({"cached": True} if event.result.cached else {}),
         )
+
+    def _unknown(self, event: CallUnknown) -> None:
+        self._log.warning("call_unknown", run=event.run_id, tool=event.call.name, reason=event.reason)
 
     def _limit(self, event: LimitReached) -> None:
         self._log.warning("limit_reached", run=event.run_id, limit=event.limit, detail=event.detail)

@@ -32,6 +32,7 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.gateway.access import is_loopback
 from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
+from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
 from toolcaddie.errors import ConfigError
 from toolcaddie.settings import Settings
 
@@ -73,7 +74,8 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
     config = uvicorn.Config(
         _no_app,
         loop="auto",
-        http="httptools",
+        http=bounded_protocol(settings.bounds),
+        ws="none",
         log_config=None,
         log_level="warning",
         lifespan="off",
@@ -81,6 +83,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
     )
+    more_files(settings.bounds.connections)
     with (
         closing(_listen(settings.server.host, settings.server.port)) as listener,
         asyncio.Runner(loop_factory=config.get_loop_factory()) as runner,
@@ -96,7 +99,7 @@ async def _serve(
     async with assembled(settings, clients_retry=True) as parts:
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
-        config.app = _until_cut(create_app(parts, forwards=not settings.fallback))
+        config.app = _until_cut(create_app(parts, forwards=not settings.fallback, bounds=settings.bounds))
         # What was loaded stays: looking through it for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()

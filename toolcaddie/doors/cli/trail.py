@@ -169,7 +169,17 @@ def _limit(data: Data) -> str:
 
 
 def _paused(data: Data) -> str:
-    return f"waits for {', '.join(item['name'] for item in data['waiting'])}"
+    waits = f"waits for {', '.join(item['name'] for item in data['waiting'])}" if data["waiting"] else "can be resumed"
+    return f"{data['reason']}: it {waits}" if data.get("reason") else waits
+
+
+def _unknown(data: Data) -> str:
+    return f"{data['name']} {data['arguments']}: {data['reason']}; whether it took effect is not known"
+
+
+def _resumed(data: Data) -> str:
+    answered = data["answered"]
+    return f"by {data['principal']}" + (f", with an answer for {_names(answered)}" if answered else "")
 
 
 def _finished(data: Data) -> str:
@@ -191,8 +201,10 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "call_decided": _decided,
     "call_intended": _intended,
     "call_finished": _finished_call,
+    "call_unknown": _unknown,
     "limit_reached": _limit,
     "run_paused": _paused,
+    "run_resumed": _resumed,
     "run_finished": _finished,
     "run_failed": _failed,
 }

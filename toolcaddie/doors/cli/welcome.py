@@ -17,6 +17,7 @@ from toolcaddie.settings import DEFAULT_DATABASE
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"
+_NO_CATALOG = "  your own tools: send them as `tools` of a request, or restart with --catalog SPEC to run them here"
 
 
 def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None) -> str:
@@ -24,13 +25,12 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     settings = parts.settings
     tools = len(parts.runtime.source.snapshot())
     program = _program() + ("" if config is None else f" --config {shlex.quote(str(config))}")
-    catalogs = settings.catalogs or (_SAMPLE,)
-    catalog = " ".join(f"--catalog {shlex.quote(spec)}" for spec in catalogs)
+    catalog = "".join(f" --catalog {shlex.quote(spec)}" for spec in settings.catalogs)
     database = _database(settings.database_url)
     model = parts.runtime.model or (_OPENAI_MODEL if _is_openai(parts) else "NAME")
     key = _key(parts, needs_key=needs_key)
     said = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
-    wanted = "freeze John's membership" if _SAMPLE in catalogs else "what you want done"
+    wanted = "freeze John's membership" if _SAMPLE in settings.catalogs else "what you want done"
     return "\n".join(
         (
             f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
@@ -41,8 +41,8 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
             *([f'    -H "authorization: Bearer {key}" \\'] if key else []),
             f"    -d {shlex.quote(_body(model, said))}",
             f'  python: openai.OpenAI(base_url="{url}/v1", api_key={_in_python(key)})',
-            f"  {program} chat {catalog}{_upstream(parts, model)}{database}",
-            f'  {program} select "{wanted}" {catalog}',
+            f"  {program} chat{catalog}{_upstream(parts, model)}{database}",
+            f'  {program} select "{wanted}"{catalog}' if catalog else _NO_CATALOG,
             f"  {program} trail{database}  # what was selected, called and answered",
             f"  {url}/metrics, and docs/ for everything else",
         )

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access
 from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.exchange import Exchange
@@ -29,7 +30,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
-_MODELS_SIZE = 16 * 1024 * 1024
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -51,7 +51,7 @@ class Parts(Protocol):
         ...
 
 
-def create_app(parts: Parts, *, forwards: bool = True) -> App:
+def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT) -> App:
     """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path.
 
     `forwards`: what has no tools goes to the upstream byte for byte, if that speaks chat completions. False: it is read and
@@ -59,14 +59,16 @@ def create_app(parts: Parts, *, forwards: bool = True) -> App:
     """
     access = Access(parts.keys)
     onward = Onward(own_key=parts.own_upstream_key)
-    chat = Chat(parts.runtime, parts.documents, onward=onward, registry=parts.registry, forwards=forwards)
-    pages = _pages(parts, access, onward)
+    chat = Chat(
+        parts.runtime, parts.documents, onward=onward, registry=parts.registry, forwards=forwards, bounds=bounds
+    )
+    pages = _pages(parts, access, onward, bounds)
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] != CHAT_PATH:
             await pages(scope, receive, send)
             return
-        exchange = Exchange(scope, receive, send)
+        exchange = Exchange(scope, receive, send, bounds=bounds)
         if scope["method"] != "POST":
             await exchange.refuse(_not_allowed(scope["method"]))
             return
@@ -89,7 +91,7 @@ def _not_allowed(method: str) -> Problem:
     return problem(405, f"{method} is not allowed here", kind="invalid_request_error")
 
 
-def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
+def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Starlette:
     async def guarded(request: Request) -> Problem | None:
         client = request.client.host if request.client else None
         found = await access.check(dict(request.headers.raw), client=client, has_body=False)
@@ -102,7 +104,7 @@ def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
         provider = parts.runtime.provider
         try:
             if "authorization" in headers and isinstance(provider, Forwarder):
-                return await _forwarded(provider, headers)
+                return await _forwarded(provider, headers, bounds.answer)
             listed = await provider.models()
         except ToolcaddieError as error:
             return _refusal(problem_of(error, own_upstream_key=onward.own_key))
@@ -142,12 +144,12 @@ def _pages(parts: Parts, access: Access, onward: Onward) -> Starlette:
     )
 
 
-async def _forwarded(provider: Forwarder, headers: Mapping[str, str]) -> Response:
+async def _forwarded(provider: Forwarder, headers: Mapping[str, str], most: int) -> Response:
     """The upstream's own list for a client that brings its own key."""
     response = await provider.forward("GET", "/models", None, headers)
     try:
         body = b""
-        while len(body) <= _MODELS_SIZE and (piece := await response.content.readany()):
+        while len(body) <= most and (piece := await response.content.readany()):
             body += piece
     finally:
         response.close()

@@ -6,12 +6,15 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 import aiohttp
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
+from toolcaddie.bounds import DEFAULT, LARGE, Bounds
+from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
 from toolcaddie.doors.gateway.onward import Onward, answered_headers
@@ -20,6 +23,7 @@ from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
 from toolcaddie.errors import ToolcaddieError
 from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, Forwarder
 from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
@@ -40,10 +44,13 @@ class Chat:
         onward: Onward,
         registry: CollectorRegistry,
         forwards: bool = True,
+        bounds: Bounds = DEFAULT,
     ) -> None:
         self._runtime = runtime
         self._hidden = HiddenParts(documents)
-        self._lists = ToolLists()
+        self._bounds = bounds
+        self._bodies = Bodies(bounds.bodies)
+        self._lists = ToolLists(bounds=bounds)
         self._onward = onward
         self._forwarder = runtime.provider if forwards and isinstance(runtime.provider, Forwarder) else None
         ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
@@ -51,26 +58,36 @@ class Chat:
 
     async def handle(self, exchange: Exchange, principal: Principal, *, keyed: bool) -> None:
         """Answer one request. `keyed`: the client's Authorization is a key of ours and stays here."""
-        body = await exchange.body()
-        if body is None:
-            return
-        if isinstance(body, Problem):
-            await exchange.refuse(body)
-            return
-        try:
-            principal = self._runtime.identified(principal)
-            peeked = peek(body)
-            if self._forwarder is not None and self._passes_through(exchange, peeked):
-                self._forwarded.inc()
-                headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
-                await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
-            else:
-                self._ran.inc()
-                request = read_chat(peeked, self._lists)
-                headers = self._onward.headers(exchange.headers, keyed=keyed)
-                await exchange.while_there(self._run(exchange, request, principal, headers))
-        except ToolcaddieError as error:
-            await exchange.fail(problem_of(error, own_upstream_key=self._onward.own_key))
+        with self._bodies.share() as share:
+            body = await exchange.body(share)
+            if body is None:
+                return
+            if isinstance(body, Problem):
+                await exchange.refuse(body)
+                return
+            try:
+                await self._handle(exchange, body, share, principal, keyed=keyed)
+            except ToolcaddieError as error:
+                await exchange.fail(problem_of(error, own_upstream_key=self._onward.own_key))
+
+    async def _handle(
+        self, exchange: Exchange, body: bytes, share: Share, principal: Principal, *, keyed: bool
+    ) -> None:
+        principal = self._runtime.identified(principal)
+        large = len(body) >= LARGE
+        peeked = await aside(peek, body, self._bounds) if large else peek(body, self._bounds)
+        if self._forwarder is not None and self._passes_through(exchange, peeked):
+            share.give()
+            self._forwarded.inc()
+            headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
+            await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
+        else:
+            self._ran.inc()
+            read = partial(read_chat, peeked, self._lists, self._bounds)
+            request = await aside(read) if large else read()
+            share.give()
+            headers = self._onward.headers(exchange.headers, keyed=keyed)
+            await exchange.while_there(self._run(exchange, request, principal, headers))
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
         return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))

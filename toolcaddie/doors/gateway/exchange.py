@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any
 
+from toolcaddie.bounds import DEFAULT, Bounds
+from toolcaddie.doors.gateway.bodies import Share
 from toolcaddie.doors.gateway.problems import Problem, error_event, problem
 
-MAX_BODY = 64 * 1024 * 1024
 _UNWATCHED = 0.05
 """Seconds in which nobody looks whether the client is still there."""
 
@@ -21,6 +22,8 @@ class Exchange:
         scope: MutableMapping[str, Any],
         receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
         send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+        *,
+        bounds: Bounds = DEFAULT,
     ) -> None:
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.client: str | None = scope["client"][0] if scope.get("client") else None
@@ -28,22 +31,37 @@ class Exchange:
         self.started = False
         self._receive = receive
         self._send = send
+        self._bounds = bounds
 
-    async def body(self) -> bytes | Problem | None:
-        """The whole body; a problem when it is too large; None when the client went away first."""
+    async def body(self, share: Share) -> bytes | Problem | None:
+        """The whole body, counted in `share`; a problem when it is too large; None when the client went away first."""
+        declared = self.headers.get(b"content-length", b"")
+        if declared.isdigit() and len(declared) < 20 and int(declared) > self._bounds.body:
+            return self._too_large()
         parts: list[bytes] = []
-        size = 0
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 return None
             part = message.get("body", b"")
-            size += len(part)
-            if size > MAX_BODY:
-                return problem(413, f"the body is over {MAX_BODY} bytes", kind="invalid_request_error")
+            if not share.take(len(part)):
+                return self._too_many_bodies()
+            if share.size > self._bounds.body:
+                return self._too_large()
             parts.append(part)
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _too_large(self) -> Problem:
+        told = f"the body is too large; at most {self._bounds.body:,} bytes are accepted (setting bounds.body)"
+        return problem(413, told, kind="invalid_request_error", code="body_too_large")
+
+    def _too_many_bodies(self) -> Problem:
+        told = (
+            f"the bodies of all requests together are over {self._bounds.bodies:,} bytes (setting bounds.bodies); "
+            "send this one again in a moment"
+        )
+        return problem(503, told, kind="server_error", code="bodies_too_large", headers={"retry-after": "1"})
 
     async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
         self.started = True

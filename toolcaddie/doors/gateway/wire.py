@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +10,11 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.bounds import DEFAULT, LARGE, Bounds, beyond
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message, Usage
 from toolcaddie.run import RunResult
+from toolcaddie.schema.counts import check_counts
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
 
 _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
@@ -57,11 +60,21 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _any = msgspec.json.Decoder()
 
 
-def peek(body: bytes) -> Peek:
+def peek(body: bytes, bounds: Bounds = DEFAULT) -> Peek:
+    """Raises `RequestError` where the body is no JSON object, or holds more than the bounds allow."""
+    if len(body) >= LARGE:
+        _check_fields(check_counts(body, bounds, what="the body").fields, bounds)
     try:
-        return Peek(_fields.decode(body))
+        fields = _fields.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise _not_json(error) from error
+    _check_fields(len(fields), bounds)
+    return Peek(fields)
+
+
+def _check_fields(count: int, bounds: Bounds) -> None:
+    if count > bounds.keys:
+        raise RequestError(beyond(f"the request has {count:,} fields", bounds.keys, "keys"), code="too_many_fields")
 
 
 def _value(raw: msgspec.Raw | bytes) -> Any:
@@ -79,30 +92,38 @@ class ToolLists:
     """Clients send the same tools with every request: each different list is read once.
 
     Keeps up to `size` lists and `weight` bytes of JSON, the ones used last (read, they weigh some eight times as much).
+    Safe for many threads.
     """
 
-    def __init__(self, size: int = 256, weight: int = 16 * 1024 * 1024) -> None:
+    def __init__(self, size: int = 256, weight: int = 16 * 1024 * 1024, *, bounds: Bounds = DEFAULT) -> None:
         self._size = size
         self._weight = weight
+        self._bounds = bounds
         self._read: OrderedDict[bytes, Sequence[Tool]] = OrderedDict()
+        self._lock = threading.Lock()
 
     def read(self, raw: bytes) -> Sequence[Tool]:
         """The same object for the same bytes, so that whatever is derived from a list can be kept by identity."""
-        if raw in self._read:
-            self._read.move_to_end(raw)
-            return self._read[raw]
-        tools = self._read[raw] = _client_tools(_value(raw))
-        self._weight -= len(raw)
-        while len(self._read) > 1 and (len(self._read) > self._size or self._weight < 0):
-            forgotten, _ = self._read.popitem(last=False)
-            self._weight += len(forgotten)
+        with self._lock:
+            if raw in self._read:
+                self._read.move_to_end(raw)
+                return self._read[raw]
+        tools = _client_tools(_value(raw), self._bounds)
+        with self._lock:
+            if raw in self._read:  # another thread read it meanwhile
+                return self._read[raw]
+            self._read[raw] = tools
+            self._weight -= len(raw)
+            while len(self._read) > 1 and (len(self._read) > self._size or self._weight < 0):
+                forgotten, _ = self._read.popitem(last=False)
+                self._weight += len(forgotten)
         return tools
 
 
 _NO_TOOLS: Sequence[Tool] = ()
 
 
-def read_chat(peeked: Peek, lists: ToolLists) -> ChatRequest:
+def read_chat(peeked: Peek, lists: ToolLists, bounds: Bounds = DEFAULT) -> ChatRequest:
     """Raises `RequestError` naming the field at fault."""
     fields = {name: _value(raw) for name, raw in peeked.fields.items() if name != "tools"}
     model, messages, options = fields.get("model"), fields.get("messages"), fields.get("stream_options")
@@ -110,19 +131,46 @@ def read_chat(peeked: Peek, lists: ToolLists) -> ChatRequest:
         raise RequestError("you must provide a model parameter", param="model")
     if not isinstance(messages, list) or not messages:
         raise RequestError("'messages' must be a non-empty array", param="messages")
+    if len(messages) > bounds.messages:
+        told = beyond(f"'messages' holds {len(messages):,}", bounds.messages, "messages")
+        raise RequestError(told, param="messages", code="too_many_messages")
     if fields.get("n") not in (None, 1):
         raise RequestError(
             "'n' must be 1 when tools are selected: each choice would need a conversation of its own", param="n"
         )
+    read = tuple(_message(item, index) for index, item in enumerate(messages))
+    _check_messages(read, bounds)
     return ChatRequest(
         model=model,
-        messages=tuple(_message(item, index) for index, item in enumerate(messages)),
+        messages=read,
         tools=lists.read(peeked.tools) if peeked.has_tools else _NO_TOOLS,
         tool_choice=fields.get("tool_choice"),
         stream=bool(fields.get("stream")),
         include_usage=isinstance(options, dict) and bool(options.get("include_usage")),
         params={name: value for name, value in fields.items() if name not in _OURS},
     )
+
+
+def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
+    """What all messages hold together."""
+    parts = sum(len(message.content) for message in messages if isinstance(message.content, tuple))
+    if parts > bounds.parts:
+        told = beyond(f"'messages' holds {parts:,} parts of content", bounds.parts, "parts")
+        raise RequestError(told, param="messages", code="too_many_parts")
+    calls = sum(len(message.tool_calls) for message in messages)
+    if calls > bounds.calls:
+        told = beyond(f"'messages' holds {calls:,} tool calls", bounds.calls, "calls")
+        raise RequestError(told, param="messages", code="too_many_tool_calls")
+    for index, message in enumerate(messages):
+        for number, call in enumerate(message.tool_calls):
+            if len(call.name) > bounds.name:
+                where = f"messages[{index}].tool_calls[{number}].function.name"
+                raise _name_too_long(where, call.name, bounds)
+
+
+def _name_too_long(where: str, name: str, bounds: Bounds) -> RequestError:
+    told = beyond(f"'{where}' has {len(name):,} characters", bounds.name, "name")
+    return RequestError(told, param=where, code="name_too_long")
 
 
 def _message(item: Any, index: int) -> Message:
@@ -173,10 +221,20 @@ def _call(item: Any, where: str) -> ToolCall:
     return ToolCall(id=item["id"], name=function["name"], arguments=arguments, extra=rest or None)
 
 
-def _client_tools(items: Any) -> Sequence[Tool]:
+def _client_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
     if not isinstance(items, list):
         raise RequestError("'tools' must be an array", param="tools")
+    if len(items) > bounds.tools:
+        told = beyond(f"'tools' holds {len(items):,}", bounds.tools, "tools")
+        raise RequestError(told, param="tools", code="too_many_tools")
     tools = tuple(_client_tool(item, f"tools[{index}]") for index, item in enumerate(items))
+    for index, tool in enumerate(tools):
+        if len(tool.name) > bounds.name:
+            raise _name_too_long(f"tools[{index}].function.name", tool.name, bounds)
+        if len(tool.description) > bounds.description:
+            where = f"tools[{index}].function.description"
+            told = beyond(f"'{where}' has {len(tool.description):,} characters", bounds.description, "description")
+            raise RequestError(told, param=where, code="description_too_long")
     first: dict[str, int] = {}
     for index, tool in enumerate(tools):
         if first.setdefault(tool.name, index) != index:

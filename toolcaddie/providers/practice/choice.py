@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from toolcaddie.providers.practice.arguments import fill
 from toolcaddie.providers.practice.facts import NAME_KINDS
+from toolcaddie.providers.practice.mentions import Mention
 from toolcaddie.providers.practice.scene import Scene
 from toolcaddie.providers.practice.toolbox import KnownTool
 from toolcaddie.providers.practice.words import CREATE, READ, UPDATE, VERBS, stems_of
@@ -152,8 +155,18 @@ def _completeness(tool: KnownTool, scene: Scene) -> float:
     Identifiers can be looked up, by names.
     """
     facts = scene.facts()
-    missing = [slot for slot in fill(tool, facts).missing if not slot.is_id]
+    filled = fill(tool, facts)
+    missing = [slot for slot in filled.missing if not slot.is_id]
     has_ids = any(slot.is_id for slot in tool.slots)
-    used = [one for one in facts.mentions if not facts.is_free(*one.span) or (has_ids and one.kind in NAME_KINDS)]
+    used = [
+        one
+        for one in facts.mentions
+        if not facts.is_free(*one.span) or (has_ids and one.kind in NAME_KINDS) or _bounds(one, filled.arguments)
+    ]
     said = len(facts.mentions)
     return float(0.75 ** len(missing)) * (0.7 + 0.3 * (len(used) / said if said else 1.0))
+
+
+def _bounds(mention: Mention, arguments: Mapping[str, Any]) -> bool:
+    """Whether the arguments hold an end of a period: "this week" is never used up, because it gives both ends."""
+    return mention.kind == "period" and any(end in arguments.values() for end in mention.value)

@@ -1,0 +1,291 @@
+"""HTTP as `toolcaddie serve` reads it: uvicorn's protocol on httptools, with bounds on what arrives before anybody is known.
+
+    uvicorn.Config(app, http=bounded_protocol(Bounds()))
+
+uvicorn bounds neither the URL nor the headers, nor the time either may take, and httptools joins the pieces of one header
+again and again. So the bytes are counted here before the parser sees them. What is too much is answered in the shape of
+OpenAI's errors and the connection closed; bodies are the application's to bound (`exchange`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from toolcaddie.bounds import Bounds, beyond
+from toolcaddie.doors.gateway.problems import Problem, problem
+
+resource: Any = importlib.import_module("resource") if importlib.util.find_spec("resource") else None
+"""There is none on Windows."""
+
+_SLICE = 16 * 1024
+"""Bytes the parser is given at once while headers arrive."""
+_FRAMING = 8
+"""Bytes of chunk framing accepted for each byte of a body: a body may come byte by byte."""
+_LINGER = 2.0
+"""Seconds in which the rest of a refused request is read and dropped: closed at once, the client would see its
+connection reset and not the answer."""
+
+_OTHER_FILES = 256
+"""Beside two for each request, its client's connection and the upstream's."""
+
+_Phase = Literal["idle", "head", "body", "refused"]
+
+
+class _Refused(Exception):
+    """Raised inside the parser's callbacks; the parser stops there."""
+
+    def __init__(self, found: Problem) -> None:
+        self.problem = found
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. `bounds` is set by `bounded_protocol`."""
+
+    bounds = Bounds()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._phase: _Phase = "idle"
+        self._timed: _Phase = "idle"
+        """The phase that `_timer` is for."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._begun = 0.0
+        self._fed = self._body_bytes = self._header_bytes = 0
+        """Bytes of the message so far: all that the parser was given, those of the body, those of whole headers."""
+        self._refusal: Problem | None = None
+
+    # --- the connection ----------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._begun = self.loop.time()
+        if len(self.connections) > self.bounds.connections and not self._made_room():
+            self._refuse(_busy(self.bounds))
+            return
+        self._phase = "head"
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timer()
+        super().connection_lost(exc)
+
+    def _made_room(self) -> bool:
+        """Closes the connection that has waited longest for the headers of its request; False: none does."""
+        others: set[Any] = self.connections - {self}
+        waiting: list[BoundedProtocol] = [other for other in others if other._phase in ("head", "refused")]
+        if not waiting:
+            return False
+        longest = min(waiting, key=lambda other: other._begun)
+        self.connections.discard(longest)
+        longest.transport.abort()
+        return True
+
+    # --- what arrives ------------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._phase == "refused":
+            return
+        self._unset_keepalive_if_required()
+        if self._phase == "idle":
+            self._phase, self._begun = "head", self.loop.time()
+            self._start_message()
+        try:
+            for piece in self._pieces(data):
+                self._fed += len(piece)
+                self.parser.feed_data(piece)
+                self._check_framing()
+        except _Refused as refused:
+            self._refuse(refused.problem)
+        except httptools.HttpParserUpgrade:
+            pass  # HTTP/2 was offered, in vain: the request is answered as what it is
+        except httptools.HttpParserError as error:
+            self._refuse(self._refusal or _bad_request(f"this is not a valid HTTP request: {str(error)[:200]}"))
+        if self._phase != self._timed:
+            self._watch()
+
+    def _pieces(self, data: bytes) -> Iterator[bytes | memoryview]:
+        """Small pieces while headers arrive, so that no more than one of them is read beyond the bounds."""
+        if len(data) <= _SLICE:
+            yield data
+            return
+        view, at = memoryview(data), 0
+        while at < len(data):
+            size = _SLICE if self._phase == "head" else len(data)
+            yield view[at : at + size]
+            at += size
+
+    def _start_message(self) -> None:
+        self._fed = self._body_bytes = self._header_bytes = 0
+
+    def _check_framing(self) -> None:
+        """Bytes that are neither body nor whole headers: an endless header, trailer or chunk extension."""
+        bounds = self.bounds
+        if self._fed - self._body_bytes * (1 + _FRAMING) > bounds.headers + bounds.url:
+            if self._phase == "head":
+                raise _Refused(_headers_too_large(bounds))
+            raise _Refused(
+                problem(
+                    400,
+                    beyond("trailers or chunk framing of the request are too long", bounds.headers, "headers"),
+                    kind="invalid_request_error",
+                    code="framing_too_large",
+                )
+            )
+
+    # --- what the parser calls ---------------------------------------------------------------------------------------
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        if len(self.pipeline) >= self.bounds.pipelined:
+            told = beyond("too many requests at once on one connection", self.bounds.pipelined, "pipelined")
+            self._stop(_bad_request(told))
+        self._phase = "head"
+
+    def on_url(self, url: bytes) -> None:
+        super().on_url(url)
+        if len(self.url) > self.bounds.url:
+            told = beyond("the URL is too long", self.bounds.url, "url")
+            self._stop(problem(414, told, kind="invalid_request_error", code="url_too_long"))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        bounds, size = self.bounds, len(name) + len(value)
+        self._header_bytes += size
+        if size > bounds.header_line:
+            shown = name[:64].decode("latin-1")
+            told = beyond(f"the header {shown!r} has {size:,} bytes", bounds.header_line, "header_line")
+            self._stop(_fields_too_large(told))
+        if self._header_bytes > bounds.headers:
+            self._stop(_headers_too_large(bounds))
+        if len(self.headers) >= bounds.header_count:
+            told = beyond("the request has too many headers", bounds.header_count, "header_count")
+            self._stop(_fields_too_large(told))
+        if self._phase == "head":
+            super().on_header(name, value)  # trailers are nothing that anybody here reads
+
+    def on_headers_complete(self) -> None:
+        self._phase = "body"
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._phase = "idle"
+        self._start_message()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._phase == "body":  # it was answered without its body, which is now read and dropped
+            self._set_timer(_LINGER, self.transport.close)
+
+    def _stop(self, found: Problem) -> None:
+        """Ends the parsing: what a callback raises arrives as an error of the parser's own."""
+        self._refusal = found
+        raise _Refused(found)
+
+    # --- time --------------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Sets the clock of the phase that has begun."""
+        self._timed = self._phase
+        if self._phase == "head":
+            self._set_timer(self.bounds.head_seconds, self._too_slow)
+        elif self._phase == "body":
+            answered = self.cycle is not None and self.cycle.response_complete
+            self._set_timer(
+                _LINGER if answered else self.bounds.body_seconds, self.transport.close if answered else self._too_slow
+            )
+        elif self._phase == "idle":
+            self._stop_timer()
+
+    def _set_timer(self, seconds: float, then: Any) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(seconds, then)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        setting = "head_seconds" if self._phase == "head" else "body_seconds"
+        part = "headers" if self._phase == "head" else "body"
+        seconds = getattr(self.bounds, setting)
+        told = f"the {part} of the request did not arrive within {seconds:g} seconds (setting bounds.{setting})"
+        self._refuse(problem(408, told, kind="invalid_request_error", code="request_timeout"))
+
+    # --- refusing ----------------------------------------------------------------------------------------------------
+
+    def _refuse(self, found: Problem) -> None:
+        """Answers where nobody else does, and closes the connection once the client has had time to read it."""
+        under_way = self._phase == "body" and self.cycle is not None
+        self._phase = self._timed = "refused"
+        if self.transport.is_closing():
+            return
+        answering = self.cycle is not None and not self.cycle.response_complete
+        silent = not answering or (under_way and not self.cycle.response_started)
+        if answering:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        self.pipeline.clear()
+        if not silent:  # half an answer is out: another cannot follow it
+            self.transport.close()
+            return
+        self.transport.write(_response(found))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.flow.resume_reading()
+        self._set_timer(_LINGER, self.transport.abort)
+
+
+def bounded_protocol(bounds: Bounds) -> type[BoundedProtocol]:
+    """The protocol with these bounds, for `uvicorn.Config(http=...)`."""
+    return type("BoundedProtocol", (BoundedProtocol,), {"bounds": bounds})
+
+
+def _response(found: Problem) -> bytes:
+    fields = {
+        "content-type": "application/json",
+        "content-length": str(len(found.body)),
+        **found.headers,
+        "connection": "close",
+    }
+    lines = b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in fields.items())
+    return STATUS_LINE[found.status] + lines + b"\r\n" + found.body
+
+
+def _bad_request(message: str) -> Problem:
+    return problem(400, message, kind="invalid_request_error", code="bad_request")
+
+
+def _fields_too_large(message: str) -> Problem:
+    return problem(431, message, kind="invalid_request_error", code="headers_too_large")
+
+
+def _headers_too_large(bounds: Bounds) -> Problem:
+    return _fields_too_large(beyond("the headers of the request are too large together", bounds.headers, "headers"))
+
+
+def _busy(bounds: Bounds) -> Problem:
+    told = beyond("too many connections are open", bounds.connections, "connections")
+    return problem(503, told, kind="server_error", code="too_many_connections", headers={"retry-after": "1"})
+
+
+def more_files(connections: int) -> None:
+    """Raises this process's own limit of open files, as far as it may, so that so many connections fit."""
+    if resource is None:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

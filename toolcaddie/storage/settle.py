@@ -1,0 +1,87 @@
+"""What becomes of the runs of a process that is gone: they can be resumed where their state was stored, else they failed.
+
+Every call that was intended and has no outcome gets one: unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import BindParameter, Connection, bindparam, func, insert, or_, select, update
+
+from toolcaddie.storage.runs import RUN, waiting_calls
+from toolcaddie.storage.tables import documents, events, runs
+
+GONE = "the process that carried it on is gone"
+
+_AT_ONCE = 500
+"""Runs of one statement: below every database's limit of parameters (older SQLite: 999)."""
+_OF_CALLS = ("call_intended", "call_finished", "call_unknown")
+
+_encode = msgspec.json.Encoder().encode
+
+_SOME: BindParameter[Sequence[str]] = bindparam("some", expanding=True)
+_ABANDONED = select(runs.c.run_id).where(runs.c.owner == bindparam("number"))
+_LAST = (
+    select(events.c.run_id, func.max(events.c.seq).label("last"))
+    .where(events.c.run_id.in_(_SOME))
+    .group_by(events.c.run_id)
+)
+_CALLS = (
+    select(events.c.run_id, events.c.kind, events.c.data)
+    .where(events.c.run_id.in_(_SOME), events.c.kind.in_(_OF_CALLS))
+    .order_by(events.c.id)
+)
+_STORED = select(documents.c.key, documents.c.value).where(
+    documents.c.kind == RUN,
+    documents.c.key.in_(_SOME),
+    or_(documents.c.expires.is_(None), documents.c.expires > bindparam("now")),
+)
+_END = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status=bindparam("new_status"), owner=None)
+
+Data = Mapping[str, Any]
+
+
+def settle_runs(connection: Connection, number: int, *, clock: Callable[[], float]) -> None:
+    """End what the owner of that number left open, within the transaction that removes it."""
+    abandoned: Sequence[str] = connection.execute(_ABANDONED, {"number": number}).scalars().all()
+    for start in range(0, len(abandoned), _AT_ONCE):
+        _settle(connection, abandoned[start : start + _AT_ONCE], clock())
+
+
+def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
+    some = {"some": run_ids}
+    last = {row.run_id: row.last for row in connection.execute(_LAST, some)}
+    open_calls = _open_calls(connection.execute(_CALLS, some))
+    stored = {row.key: bytes(row.value) for row in connection.execute(_STORED, {**some, "now": now})}
+    rows, ends = [], []
+    for run_id in run_ids:
+        end = _put_away(stored[run_id]) if run_id in stored else _failed()
+        facts = (*(("call_unknown", data) for data in open_calls.get(run_id, ())), end)
+        for seq, (kind, data) in enumerate(facts, start=last.get(run_id, 0) + 1):
+            rows.append({"run_id": run_id, "seq": seq, "at": now, "kind": kind, "data": _encode(data).decode()})
+        ends.append({"of_run": run_id, "new_status": end[1]["status"]})
+    connection.execute(insert(events), rows)
+    connection.execute(_END, ends)
+
+
+def _open_calls(rows: Iterable[Any]) -> Mapping[str, Iterator[Data]]:
+    """By run: the calls that were intended and came to no end."""
+    calls: dict[str, dict[str, Data]] = {}
+    for run_id, kind, text in rows:
+        data = msgspec.json.decode(text)
+        if kind == "call_intended":
+            calls.setdefault(run_id, {})[data["id"]] = {**data, "reason": GONE}
+        else:
+            calls.get(run_id, {}).pop(data["id"], None)
+    return {run_id: iter(open_calls.values()) for run_id, open_calls in calls.items()}
+
+
+def _put_away(stored: bytes) -> tuple[str, Data]:
+    return "run_paused", {"status": "pending", "waiting": waiting_calls(stored), "reason": GONE}
+
+
+def _failed() -> tuple[str, Data]:
+    return "run_failed", {"status": "failed", "error": GONE, "kind": "Abandoned"}
