@@ -127,6 +127,8 @@ class ToolResult:
     """What `read_result` finds the whole of a cut result by."""
     cached: bool = False
     """The tool did not run for this call: the result was kept from an equal call, or comes from one that was under way."""
+    tries: int = 1
+    """How often the tool ran for it."""
 
     @property
     def success(self) -> bool:

@@ -256,6 +256,7 @@ def _call_decided(event: CallDecided) -> Data:
         "verdict": decision.verdict,
         "reason": _text(decision.reason),
         "rule": decision.rule,
+        **({"dropped": [_text(name) for name in event.dropped[:_NAMES]]} if event.dropped else {}),
     }
 
 
@@ -369,6 +370,8 @@ def _result(result: ToolResult) -> Data:
     kept: Data = {"content": _json_or_text(result.content), "bytes": len(result.content)}
     if result.cached:
         kept["cached"] = True
+    elif result.tries > 1:
+        kept["tries"] = result.tries
     if result.is_error:
         kept["error"] = result.error or "failed"
     return kept

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolcaddie.errors import ProviderProtocolError, RequestError
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, is_empty_note
 from toolcaddie.providers.http import ENCODER, count, decoded
 from toolcaddie.tool_types import JsonObject, ToolCall
 
@@ -43,7 +43,11 @@ def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool
 
     `tools` may hold definitions or `msgspec.Raw`, already encoded ones, which are copied as they are.
     """
-    messages = [message_to_wire(known_to(message, author)) for message in _with_fitting_ids(request.messages, author)]
+    messages = [
+        message_to_wire(known_to(message, author))
+        for message in _with_fitting_ids(request.messages, author)
+        if not is_empty_note(message)  # it may only make tools known, for a wire that can say so
+    ]
     body: dict[str, Any] = {"model": model, "messages": messages}
     if request.tools:
         body["tools"] = list(request.tools)
