@@ -31,7 +31,9 @@ SETTLED_AFTER = 5.0
 """Seconds after a restart until nothing may be left open."""
 
 _START_SECONDS = 60.0
-_RETRIES = 40
+_RETRIES = 400
+_ASKED_AGAIN = 0.3
+"""The share of answered requests that are sent once more with their key."""
 _KEY = "test-key"
 
 
@@ -50,6 +52,7 @@ class _Found:
     ownerless: set[str] = field(default_factory=set)
     stuck: set[str] = field(default_factory=set)
     open_calls: set[str] = field(default_factory=set)
+    differing: set[str] = field(default_factory=set)
 
 
 class _Siege:
@@ -62,6 +65,7 @@ class _Siege:
         self.port = _free_port()
         self.server: subprocess.Popen[bytes] | None = None
         self.answers: Counter[str] = Counter()
+        self.asked_again = 0
         self.found = _Found()
         self.checks = 0
         self.over = False
@@ -119,6 +123,8 @@ class _Siege:
             none_of("5 s after a restart: calls neither done, failed nor unknown", sorted(self.found.open_calls)),
             *of_all_runs(self.book, [], what="after the last server"),
             none_of(f"doubled effects {retried}", doubled(self.book)),
+            tried("answered requests sent again with their key", self.asked_again),
+            none_of("of them with another answer than before", sorted(self.found.differing)),
         ]
 
     # --- the server --------------------------------------------------------------------------------------------------
@@ -175,20 +181,33 @@ class _Siege:
         }
         headers = {"idempotency-key": request} if self.keys else {}
         for _ in range(_RETRIES if self.keys else 1):
-            ended = await self.send(session, body, headers)
+            ended, said = await self.send(session, body, headers)
             if not ended.startswith(("lost", "409", "5")):
+                if self.keys and random.random() < _ASKED_AGAIN:
+                    await self.ask_again(session, body, headers, said)
                 return ended
             await asyncio.sleep(random.uniform(0.1, 0.5))
         return ended
 
-    async def send(self, session: aiohttp.ClientSession, body: object, headers: dict[str, str]) -> str:
+    async def ask_again(
+        self, session: aiohttp.ClientSession, body: object, headers: dict[str, str], before: str
+    ) -> None:
+        """A request that had its answer must have the same one again, from whichever server."""
+        ended, said = await self.send(session, body, headers)
+        if not ended.startswith("lost"):
+            self.asked_again += 1
+            if said != before:
+                self.found.differing.add(headers["idempotency-key"])
+
+    async def send(self, session: aiohttp.ClientSession, body: object, headers: dict[str, str]) -> tuple[str, str]:
         url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
         try:
             async with session.post(url, json=body, headers=headers) as response:
                 said = await response.text()
         except (aiohttp.ClientError, ConnectionError, TimeoutError):
-            return "lost"
-        return f"{response.status}" if response.status != 200 or _is_whole(said) else "lost in its stream"
+            return "lost", ""
+        whole = response.status != 200 or _is_whole(said)
+        return (f"{response.status}" if whole else "lost in its stream"), said
 
 
 def _is_whole(said: str) -> bool:
