@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import structlog
 
+from toolcaddie.bots import Bot, Role
 from toolcaddie.bounds import Bounds
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.catalog import Catalog
@@ -34,7 +35,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.providers.named import split_model
 from toolcaddie.providers.wrapping import Entry
-from toolcaddie.runtime import Bot, Runtime
+from toolcaddie.runtime import Runtime
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.selection.learned import Experience, LearningSettings
 from toolcaddie.settings import FallbackSettings, Settings, effective_preset
@@ -47,23 +48,30 @@ log = structlog.get_logger(__name__)
 ATTEMPTS = 3
 """Requests to a model until it answers, where `upstream.attempts` says nothing."""
 
+CLASSIFY_HINT = 'set selection.classify = "needed" or "always"'
+
 _BUILT_IN_RANKERS = frozenset({"categories", "bm25"})
 """The selector brings these itself; only for others is it worth looking at what is installed."""
 
 
 def offline(settings: Settings) -> Runtime:
     """A runtime that selects, explains and prices for the settings' model: nobody asks it, so that it needs no key, and no
-    database is opened, but where an embedder is set. Then vectors are asked of it, and kept there for the next command."""
+    database is opened, but where an embedder is set: then vectors are asked of it, and kept there for the next command. Where
+    learning is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`, `StorageError`."""
     documents: Documents | None = None
     if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
         documents = importlib.import_module("toolcaddie.doors.vectors_kept").DocumentsOnDemand(settings.database_url)
     sources = sources_of(settings, needed=True)
-    return runtime_of(settings, sources, Unasked(asked_of(settings)[0]), documents=documents, asks=False)
+    runtime = runtime_of(settings, sources, Unasked(asked_of(settings)[0]), documents=documents, asks=False)
+    if settings.learning.enabled:
+        importlib.import_module("toolcaddie.doors.taught").teach(runtime, settings)
+    return runtime
 
 
 def catalog_of(settings: Settings) -> Catalog:
     """The tools of the settings' catalogs. Raises `ConfigError` if none is named or one cannot be used."""
-    return CombinedSource(sources_of(settings, needed=True)).snapshot()
+    sources = sources_of(settings, needed=True)
+    return CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
 
 
 def sources_of(settings: Settings, *, needed: bool = False) -> Sequence[ToolSource]:
@@ -147,6 +155,11 @@ def has_own_key(settings: Settings) -> bool:
     return key_variable(settings) is None or key_of(settings) is not None
 
 
+def is_never_asked(settings: Settings) -> bool:
+    """Whether a classifier is set that the preset never asks."""
+    return settings.classifier.model is not None and effective_preset(settings).selection.classify == "never"
+
+
 def classifier_of(settings: Settings, provider: Provider) -> Classifier | None:
     """The first stage of the settings, None where no model is named for it; it asks `provider` unless it has its own address.
 
@@ -155,10 +168,8 @@ def classifier_of(settings: Settings, provider: Provider) -> Classifier | None:
     chosen = settings.classifier
     if chosen.model is None:
         return None
-    if effective_preset(settings).selection.classify == "never":
-        log.warning(
-            "classifier_never_asked", preset=settings.preset, hint='set selection.classify = "needed" or "always"'
-        )
+    if is_never_asked(settings):
+        log.warning("classifier_never_asked", preset=settings.preset, hint=CLASSIFY_HINT)
     own = chosen.url is not None or chosen.key_env is not None
     return ModelClassifier(
         _classifying_provider(settings) if own else provider,
@@ -250,9 +261,17 @@ def runtime_of(
         rankers=_rankers(chosen.selection.rankers),
         experience=experience_of(settings),
         bots={
-            name: Bot(disabled_tools=bot.disabled_tools, categories=bot.categories)
+            name: Bot(
+                disabled_tools=bot.disabled_tools,
+                categories=bot.categories,
+                expandable_categories=bot.expandable_categories,
+            )
             for name, bot in settings.bots.items()
         },
+        roles={name: Role(expandable_categories=role.expandable_categories) for name, role in settings.roles.items()},
+        default_bot=settings.default_bot,
+        categories=settings.catalog.categories,
+        replace_reserved=settings.catalog.replace_reserved,
     )
 
 

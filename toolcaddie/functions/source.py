@@ -32,22 +32,32 @@ class FunctionSource:
     ```python
     FunctionSource("gym", [freeze, unfreeze], categories=[Category(name="members", keywords=("freeze",))])
     FunctionSource("desk", [FrontDesk(database)])  # an object: its methods marked @tool, or all public ones if none is
-    FunctionSource("mine", [my_module])  # a module: its functions marked @tool
+    FunctionSource("mine", my_module)  # a module: its functions marked @tool; one thing needs no list
     ```
     Raises `CatalogError` (function, file and line named) for what cannot be a tool, and `DuplicateToolError`.
 
     `add`, `replace` and `remove` may be called from any thread at any time; each is done whole or not at all.
+
+    `claims`: reserved names that are this source's own, because it ships with the product.
     """
 
-    def __init__(self, name: str, functions: Iterable[Any] = (), categories: Iterable[Category] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        functions: Any = (),
+        categories: Iterable[Category] = (),
+        *,
+        claims: Iterable[str] = (),
+    ) -> None:
         self._name = name
+        self.claims = frozenset(claims)
         self._categories = tuple(categories)
         self._changing = threading.Lock()
         # Replaced, never changed: whoever reads it sees one state, without a lock.
         self._entries: dict[str, _Entry] = {}
         self._tools: tuple[Tool, ...] = ()
         self._revision = 0
-        for function in functions:
+        for function in functions if isinstance(functions, Iterable) else [functions]:
             self.add(function)
 
     @property
