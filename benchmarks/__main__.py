@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import costs, embedders, gateway, ladder, loop, provider, selection, source003
+from benchmarks import costs, embedders, gateway, ladder, left_out, loop, provider, selection, source003
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "selection": selection.main,
@@ -21,6 +21,7 @@ BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "provider": provider.main,
     "ladder": ladder.main,
     "source003": source003.main,
+    "left_out": left_out.main,
     "gateway": gateway.main,
     "costs": costs.main,
 }

@@ -5,6 +5,9 @@ python -m benchmarks.loop
 A round is one model call and the one tool call it asks for, through every gate. Its cost is the slope: a run of four rounds
 less a run of one, divided by three; what a run costs beside its rounds (selection, first and last event, the answer) is
 shown as well. CPU is that of the whole process, so the thread that writes the trail counts.
+
+The second table is what a request costs at its start, where there are hundreds of tools: CPU from the call of `run` to the first
+model request, what the request holds at most, and what of it is left when it is over.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import statistics
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +29,11 @@ from typing import Any
 import uvloop
 from prometheus_client import CollectorRegistry
 
+from benchmarks.selection import catalog
 from toolcaddie.audit.trail import Trail
 from toolcaddie.functions import FunctionSource, tool
 from toolcaddie.message import ModelRequest
+from toolcaddie.plugins import DefinitionSource
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry.logs import StructlogSink, configure_logging
@@ -40,7 +46,13 @@ REPETITIONS = 7
 RUNS = 25
 """Runs of each length in a repetition."""
 
+MANY_TOOLS = (500, 1_000)
+STARTS = 50
+"""Requests whose start is timed."""
+
 _MANY = 4
+_WEIGHED = 10
+"""Requests whose memory is looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +65,22 @@ class Row:
     run_ms: float
     """A whole run of one round and an answer."""
     goal_ms: float = GOAL_MS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Of a request among so many tools; medians, but for what is left."""
+
+    tools: int
+    preset: str
+    first_ms: float
+    """The first request of a process, which makes the index."""
+    start_ms: float
+    """CPU until the model is asked."""
+    most_kb: float
+    """Memory that one request holds at its highest."""
+    left_bytes: float
+    """Of each request, after its end; over all of them."""
 
 
 def run(repetitions: int = REPETITIONS, runs: int = RUNS) -> list[Row]:
@@ -81,6 +109,74 @@ async def _row(sinks: bool, read_only: bool, repetitions: int, runs: int) -> Row
         round_ms=statistics.median(rounds),
         run_ms=statistics.median(whole),
     )
+
+
+def starts(requests: int = STARTS) -> list[Start]:
+    with _logged_to_nowhere():
+        return [
+            uvloop.run(_start(tools, preset, requests)) for tools in MANY_TOOLS for preset in ("compact", "default")
+        ]
+
+
+async def _start(tools: int, preset: str, requests: int) -> Start:
+    asked_at: list[float] = []
+
+    def answer(request: ModelRequest) -> Any:
+        asked_at[:] = [time.process_time()]
+        return say("That is done.")
+
+    provider = ScriptedProvider(answer)
+    runtime = Runtime(provider=provider, sources=[_many_tools(tools)], preset=preset, model="bench")
+    costs = [await _started_ms(runtime, asked_at, number) for number in range(requests + 1)]
+    tracemalloc.start()
+    try:
+        highest = [await _highest_bytes(runtime, provider, number) for number in range(_WEIGHED)]
+        for number in range(2 * requests):
+            if number == requests:  # by now numpy has filled its own small stores
+                before = await _traced(provider)
+            await runtime.run(_said(number))
+        left = await _traced(provider) - before
+    finally:
+        tracemalloc.stop()
+    return Start(
+        tools=tools,
+        preset=preset,
+        first_ms=costs[0],
+        start_ms=statistics.median(costs[1:]),
+        most_kb=statistics.median(highest) / 1024,
+        left_bytes=max(0.0, left / requests),
+    )
+
+
+async def _started_ms(runtime: Runtime, asked_at: list[float], number: int) -> float:
+    started = time.process_time()
+    await runtime.run(_said(number))
+    return (asked_at[-1] - started) * 1000
+
+
+async def _highest_bytes(runtime: Runtime, provider: ScriptedProvider, number: int) -> float:
+    before = await _traced(provider)
+    tracemalloc.reset_peak()
+    await runtime.run(_said(number))
+    return tracemalloc.get_traced_memory()[1] - before
+
+
+async def _traced(provider: ScriptedProvider) -> int:
+    """Bytes in use, once the event loop had its turn to drop the timers of requests that are over."""
+    provider.requests.clear()
+    await asyncio.sleep(0)
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _said(number: int) -> str:
+    """Words come again: those that were looked up once are kept, up to a bound, and are not the request's."""
+    return f"count the invoices of customer {number % _WEIGHED}"
+
+
+def _many_tools(count: int) -> DefinitionSource:
+    """Those of the selection benchmark: 500 and 1,000 different ones."""
+    return DefinitionSource("many", list(catalog(count)), origin="the benchmark")
 
 
 class _Script:
@@ -158,13 +254,21 @@ def _logged_to_nowhere() -> Any:
     logging.getLogger().handlers.clear()
 
 
-def main(arguments: Sequence[str] = ()) -> list[Row]:
-    rows = run(repetitions=3) if "--quick" in arguments else run()
+def main(arguments: Sequence[str] = ()) -> list[Row | Start]:
+    quick = "--quick" in arguments
+    rows = run(repetitions=3) if quick else run()
     print(f"{'sinks':<22}{'tool':<8}{'a round, ms':>12}{'a run of one round, ms':>24}{'goal':>8}")
     for row in rows:
         met = "met" if row.round_ms < row.goal_ms else "MISSED"
         print(f"{row.sinks:<22}{row.tools:<8}{row.round_ms:>12.3f}{row.run_ms:>24.3f}{row.goal_ms:>8.1f} {met}")
-    return rows
+    begun = starts(requests=40) if quick else starts()
+    print(f"\n{'tools':>7} {'preset':<8}{'first, ms':>12}{'start, ms':>12}{'holds, KB':>12}{'left, bytes':>13}")
+    for start in begun:
+        print(
+            f"{start.tools:>7,} {start.preset:<8}{start.first_ms:>12.1f}{start.start_ms:>12.3f}"
+            f"{start.most_kb:>12.0f}{start.left_bytes:>13.0f}"
+        )
+    return [*rows, *begun]
 
 
 if __name__ == "__main__":

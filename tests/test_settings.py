@@ -23,6 +23,7 @@ from toolcaddie.settings import (
     RoleSettings,
     SelectionOverrides,
     Settings,
+    StorageSettings,
     Upstream,
     effective_preset,
     load_settings,
@@ -423,7 +424,16 @@ def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path
 def test_every_key_is_documented() -> None:
     page = PAGE.read_text()
     tables = (SelectionOverrides, BudgetOverrides, LimitsOverrides, DeliveryOverrides, CacheSettings, FallbackSettings)
-    for table in (Settings, *tables, BotSettings, RoleSettings, CatalogSettings, Upstream, type(Settings().server)):
+    for table in (
+        Settings,
+        *tables,
+        BotSettings,
+        RoleSettings,
+        CatalogSettings,
+        StorageSettings,
+        Upstream,
+        type(Settings().server),
+    ):
         for item in msgspec.structs.fields(table):
             assert f"{item.name} =" in page or f"[{item.name}" in page, item.name
 

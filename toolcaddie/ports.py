@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from toolcaddie.capabilities import Capabilities
@@ -103,6 +103,8 @@ class SelectionQuery:
     """Categories that a first stage named: each counts as if one of its keywords had just been said."""
     pinned: Sequence[str] = ()
     """Names chosen whatever they score (a tool the caller forces)."""
+    essential: Mapping[str, str] = field(default_factory=dict)
+    """Names always chosen, outside `max_tools`, each with its reason."""
     exclude: frozenset[str] = frozenset()
     fixed_count: int = 0
     """Places of the cap already taken (meta tools, earlier additions)."""
@@ -223,7 +225,7 @@ class DeliveryPlan:
     referenced: Sequence[str] = ()
     """Of these, what is held back in the array until such a message."""
     pinned: Sequence[str] = ()
-    """What the caller's choice names: it must stand in the array."""
+    """What the caller's choice names, and what it cannot do without: these must stand in the array."""
     allowed: Sequence[str] | None = None
     """What could be called before, where the provider masks."""
     called: Sequence[str] = ()
@@ -337,6 +339,11 @@ class EventLog(Protocol):
 
     async def flush(self, run_id: str | None = None) -> None:
         """Return when all appended rows are on disk. Raises `AuditError` if those of `run_id` may not be written any more."""
+        ...
+
+    def withdraw(self, record: EventRecord) -> None:
+        """Take back an appended row, because what it announces will not happen. A row that is on disk, or reaches it with a
+        write that is under way, stays: whoever withdraws it appends one that says what became of it."""
         ...
 
     async def events(self, run_id: str) -> Sequence[EventRecord]: ...

@@ -249,12 +249,17 @@ class RunRequest:
     categories: Sequence[str] | None = None
     """Take these categories instead of matching the message."""
     disabled_tools: Sequence[str] = ()
+    essential: Mapping[str, str] = field(default_factory=dict)
+    """Tools the caller cannot do without, each with the reason that `why` shows: always sent, outside `max_tools` and inside the
+    provider's cap. The caller's own among them can still be called in the last round."""
     tags: Sequence[str] | None = None
     """Only tools that carry one of these (`collab_safe`) are there at all; None: whatever they carry. What the prompt says of
     tools is the caller's, and has no part in this."""
     injected: Mapping[str, Any] = field(default_factory=dict)
     """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
     run_id: str | None = None
+    lease: int | None = None
+    """Begin only while this process holds that lease: something was claimed for the run under it. None: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,6 +273,7 @@ class RunContext:
     params: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     tool_choice: Any = None
+    essential: Sequence[str] = ()
     injected: Mapping[str, Any] = field(default_factory=dict)
     cache_key: str = ""
     variables: dict[str, Any] = field(default_factory=dict)

@@ -707,14 +707,16 @@ async def test_the_log_tells_each_attempt_what_was_missing_the_switch_and_the_su
         ("warning", "no_tool_called", 1),
         ("debug", "forced_attempt", 2),
         ("warning", "no_tool_called", 2),
+        ("warning", "attempts_exhausted", None),
         ("info", "fallback_asked", None),
         ("debug", "forced_attempt", 1),
         ("info", "tool_called", 1),
     ]
     assert logs[0]["provider"] == "openai"
-    assert logs[4]["provider"] == "other"
-    assert logs[6]["tools"] == ["search_books"]
-    assert logs[6]["ms"] >= 0
+    assert (logs[4]["provider"], logs[4]["attempts"], logs[4]["then"]) == ("openai", 2, "fallback")
+    assert logs[5]["provider"] == "other"
+    assert logs[7]["tools"] == ["search_books"]
+    assert logs[7]["ms"] >= 0
 
 
 async def test_the_log_tells_that_the_attempts_are_exhausted() -> None:

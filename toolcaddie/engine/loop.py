@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.capabilities import Capabilities
+from toolcaddie.capabilities import ASSUMED_CACHE, Capabilities
 from toolcaddie.catalog import View
 from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
@@ -24,7 +24,7 @@ from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_argumen
 from toolcaddie.engine.meta import MetaScene, answer, looked_for
 from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
-from toolcaddie.errors import LimitExceededError, ProviderError
+from toolcaddie.errors import LimitExceededError
 from toolcaddie.events import (
     ClientCallDelta,
     LimitReached,
@@ -39,7 +39,7 @@ from toolcaddie.meta import EXECUTE_TOOL, READ_LIMIT, READ_RESULT, read_result
 from toolcaddie.ports import DeliveryPlan, HeldPages, Planner, Provider, SelectionQuery, Selector
 from toolcaddie.presets import Preset
 from toolcaddie.run import Delivery, PendingCall, RunContext, RunResult, RunState, Selection
-from toolcaddie.schema import canonical_json, definition_tokens
+from toolcaddie.schema import canonical_json, definition_tokens, wire_definition
 from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
@@ -48,6 +48,7 @@ CAPABILITY_NOTE = (
     "request_more_tools and the set is expanded for your next step."
 )
 _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
+_LAST_CALLS_NOTE = "Only these tools can still be called: {names}. Finish now with what you have found out so far."
 
 _LIKELIEST = 8
 """Tools that a search puts in front where one must be called."""
@@ -171,11 +172,7 @@ class _Run:
         state = self.state
         while state.status == "running":
             await self.check_time(state)
-            try:
-                state = await (self.turn(state) if state.pending else self.round(state))
-            except ProviderError as error:
-                error.acted = bool(state.called)
-                raise
+            state = await (self.turn(state) if state.pending else self.round(state))
             state = self.state = replace(state, seconds=self.seconds())
         return RunResult(
             run_id=state.run_id,
@@ -213,7 +210,7 @@ class _Run:
             finish_reason=reply.finish_reason,
         )
         if not offer:
-            return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
+            return await self.last_answer(state, reply, delivery)
         if force is not None:
             state = await self.count_attempts(state, reply, force)
         state = replace(state, rounds=state.rounds + 1)
@@ -261,7 +258,7 @@ class _Run:
             raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
 
     def pending_calls(self, message: Message) -> Iterator[PendingCall]:
-        most = self.engine.bounds.answer_calls
+        most = self.engine.bounds.calls_run
         refusal = f"Not run: an answer may hold {most} calls; make the others in the next one."
         for number, call in enumerate(message.tool_calls):
             over = number >= most and not self.is_the_callers(call.name)
@@ -299,6 +296,9 @@ class _Run:
     def request(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
         """What the model is asked. A choice of tools holds until the first call."""
         context, had_tools = self.context, bool(delivery.definitions)
+        last = () if offer else self.last_tools(delivery)
+        if last:
+            return self.last_request(state, last)
         sent = offer or (had_tools and self.keeps_array())
         choice = context.tool_choice if offer and not state.called else None
         if isinstance(choice, Mapping):
@@ -317,11 +317,35 @@ class _Run:
             force=force,
         )
 
+    def last_tools(self, delivery: Delivery) -> tuple[str, ...]:
+        """What can still be called in a round without tools: those of the caller's own tools that it cannot do without, as a
+        client whose answer is the call of an output tool. Such a call ends the run, so it is no further step."""
+        sent = {tool.name for tool in delivery.tools}
+        return tuple(name for name in self.context.essential if name in sent and self.is_the_callers(name))
+
+    def last_request(self, state: RunState, names: Sequence[str]) -> ModelRequest:
+        """The last question of a run, with these tools alone. The caller's choice holds as far as it can be met with them."""
+        context, choice = self.context, self.context.tool_choice
+        tools = [tool for name in names if (tool := context.view.get(name)) is not None]
+        keeps = choice == "required" or bool(set(forced_names(choice)) & set(names))
+        note = _LAST_CALLS_NOTE.format(names=", ".join(names))
+        return ModelRequest(
+            model=context.model,
+            messages=(*state.messages, Message(role="system", content=note)),
+            tools=tuple(wire_definition(tool) for tool in tools),
+            tool_choice=sendable_choice(choice, names, context.view) if keeps else None,
+            params=context.params,
+            headers=context.headers,
+            cache=True,
+            cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
+        )
+
     def keeps_array(self) -> bool:
         """Whether a round without tools sends them all the same, none of them to be called: the conversation stands behind
-        them in the provider's cache. Not where a choice is ignored, nor for presets that send to the letter."""
+        them in the provider's cache. Not where a choice is ignored, or nothing is known of the server, nor for presets that
+        send to the letter."""
         capabilities = self.engine.capabilities
-        cached = capabilities.cache.kind != "none"
+        cached = capabilities.cache.kind != "none" and capabilities.cache != ASSUMED_CACHE
         return self.preset.delivery != "direct" and cached and capabilities.required != "ignored"
 
     async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelReply:
@@ -406,15 +430,26 @@ class _Run:
         return tuple(dict.fromkeys((*asked, *sorted(names, key=lambda name: -scores.get(name, 0.0)), *referenced)))
 
     async def count_attempts(self, state: RunState, reply: ModelReply, force: Force) -> RunState:
-        """The forced attempts in which nothing was called, one event each; an answer that only looks for tools is one."""
+        """Count the forced attempts in which nothing was called; an answer that only looks for tools is one. Where they are used
+        up and no tool was called, that is an event; each attempt is in the model's answer."""
         missed = sum(attempt.outcome == "not_called" for attempt in reply.attempts)
         counted = bool(reply.attempts) and reply.attempts[-1].outcome == "not_called"
         calls = reply.message.tool_calls
         looked = not counted and bool(calls) and all(call.name in force.ignored for call in calls)
-        for number in range(1, missed + looked + 1):
-            tried = f"attempt {state.forced + number} of {self.limits.forced_attempts} called no tool"
+        forced = state.forced + missed + looked
+        if not calls:
+            tried = f"no tool was called in {forced} attempt{'s' if forced != 1 else ''}"
             await self.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
-        return replace(state, forced=state.forced + missed + looked)
+        return replace(state, forced=forced)
+
+    async def last_answer(self, state: RunState, reply: ModelReply, delivery: Delivery) -> RunState:
+        """The end of the last round: in words, or with calls that the caller is waiting for."""
+        last = self.last_tools(delivery)
+        calls = tuple(call for call in reply.message.tool_calls if call.name in last)
+        if not calls:
+            return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
+        message = with_unique_ids(replace(reply.message, tool_calls=calls), state.messages)
+        return replace(state, messages=(*state.messages, message), pending=tuple(self.pending_calls(message)))
 
     async def finish_without_tools(self, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
         """The end of a round without tools: whatever it calls is ignored."""
@@ -526,7 +561,7 @@ class _Run:
             fixed_tokens=self.deliver(state).tokens,
             fixed_meta=len(state.meta),
             meta_tokens=definition_tokens(self.engine.meta_tool(name) for name in state.meta),
-            pinned=forced_names(self.context.tool_choice),
+            pinned=(*forced_names(self.context.tool_choice), *self.context.essential),
             sparing=sparing,
             page_size=self.preset.page_size,
             expandable=self.engine.expandable,

@@ -32,7 +32,7 @@ class FunctionSource:
     ```python
     FunctionSource("gym", [freeze, unfreeze], categories=[Category(name="members", keywords=("freeze",))])
     FunctionSource("desk", [FrontDesk(database)])  # an object: its methods marked @tool, or all public ones if none is
-    FunctionSource("mine", [my_module])  # a module: its functions marked @tool
+    FunctionSource("mine", my_module)  # a module: its functions marked @tool; one thing needs no list
     ```
     Raises `CatalogError` (function, file and line named) for what cannot be a tool, and `DuplicateToolError`.
 
@@ -44,7 +44,7 @@ class FunctionSource:
     def __init__(
         self,
         name: str,
-        functions: Iterable[Any] = (),
+        functions: Any = (),
         categories: Iterable[Category] = (),
         *,
         claims: Iterable[str] = (),
@@ -57,7 +57,7 @@ class FunctionSource:
         self._entries: dict[str, _Entry] = {}
         self._tools: tuple[Tool, ...] = ()
         self._revision = 0
-        for function in functions:
+        for function in functions if isinstance(functions, Iterable) else [functions]:
             self.add(function)
 
     @property

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from toolcaddie.doors.assemble import assembled
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed
 from toolcaddie.doors.cli.options import bot_option, catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json
@@ -65,7 +66,7 @@ def command(
     elif result.is_error:
         raise CommandFailed(result.content)
     else:
-        click.echo(result.content)
+        echo(result.content)
     if result.is_error:
         raise click.exceptions.Exit(FAILED)
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import check_bot, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
@@ -57,7 +58,7 @@ def add(common: Common, name: str, role: str | None, bot: str | None, database_u
     if as_json:
         print_json({**_key_json(key), "secret": secret})
         return
-    click.echo(secret)
+    echo(secret)
     note(f"Key {key.id} ({key.name}). The secret is kept nowhere: copy it now.")
     if settings.bots and bot is None and settings.default_bot is None:
         note("It names no bot, so its requests are refused: make one with --bot, or set default_bot.")
@@ -103,7 +104,7 @@ def revoke(common: Common, key: str, database_url: str | None, as_json: bool) ->
     if as_json:
         print_json(_key_json(revoked))
     else:
-        click.echo(f"revoked {revoked.id} ({revoked.name})")
+        echo(f"revoked {revoked.id} ({revoked.name})")
 
 
 def _with_keys(settings: Settings, ask: Callable[[KeyStore], Awaitable[T]]) -> T:

@@ -1,4 +1,5 @@
-"""`toolcaddie select`: the tools a message would be given. Asks no model, opens no database, writes nothing."""
+"""`toolcaddie select`: the tools a message would be given. Asks no model; the database is opened for vectors and what was
+learned, where these are switched on."""
 
 from __future__ import annotations
 
@@ -8,13 +9,15 @@ from typing import Any
 
 import click
 
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, preset_option, settings_of
-from toolcaddie.doors.cli.output import json_option, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened, tell_degraded
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.parts import offline
+from toolcaddie.doors.parts import is_never_asked, offline
 from toolcaddie.message import Message
 from toolcaddie.run import Delivery, RunRequest, SelectedTool, Selection
+from toolcaddie.settings import Settings
 
 _REASONS_SHOWN = 3
 _NEAREST = 5
@@ -57,11 +60,20 @@ def command(
     """Show which tools MESSAGE would be given."""
     settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, bot=bot)
     messages = (*read_history(history), Message(role="user", content=message))
-    selection, delivery = offline(settings).preview(RunRequest(messages=messages))
+    runtime = offline(settings)
+    selection, delivery = runtime.preview(RunRequest(messages=messages))
+    tell_degraded(runtime)
+    tell_unasked(settings)
     if as_json:
-        print_json(selection_json(selection, delivery))
+        print_json({**selection_json(selection, delivery), "degraded": runtime.degraded})
     else:
         _print_selection(selection, delivery)
+
+
+def tell_unasked(settings: Settings) -> None:
+    """Say that a first stage which a run would ask was not asked."""
+    if settings.classifier.model is not None and not is_never_asked(settings):
+        note("the classifier is not asked here; a run asks it, and may find other categories")
 
 
 def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
@@ -95,22 +107,20 @@ def _print_selection(selection: Selection, delivery: Delivery) -> None:
     rows = [(chosen.tool.name, chosen.tool.category, f"{chosen.score:.3f}", _why(chosen)) for chosen in selection.tools]
     if rows:
         print_table(("tool", "category", "score", "why"), rows, right=("score",), spare=("category",))
-        click.echo()
+        echo()
     meta = f", with {', '.join(delivery.meta)}" if delivery.meta else ""
-    click.echo(
-        f"{len(selection.tools)} of {selection.catalog_size} tools selected; {len(delivery.definitions)} sent{meta}"
-    )
-    click.echo(f"{delivery.tokens:,} of {selection.tokens_all:,} tokens")
+    echo(f"{len(selection.tools)} of {selection.catalog_size} tools selected; {len(delivery.definitions)} sent{meta}")
+    echo(f"{delivery.tokens:,} of {selection.tokens_all:,} tokens")
     stages = Counter(tool.stage for tool in selection.dropped)
     if cut := stages["provider_cap"]:
-        click.echo(f"cut to what the provider takes: {cut} more would have been sent")
+        echo(f"cut to what the provider takes: {cut} more would have been sent")
     if selection.no_match:
-        click.echo("nothing in the catalog fits this message")
+        echo("nothing in the catalog fits this message")
     if selection.dropped:
-        click.echo("left out: " + ", ".join(f"{count} {stage}" for stage, count in stages.most_common()))
+        echo("left out: " + ", ".join(f"{count} {stage}" for stage, count in stages.most_common()))
         nearest = sorted((tool for tool in selection.dropped if tool.score), key=lambda tool: -tool.score)[:_NEAREST]
         if nearest:
-            click.echo("nearest of these: " + ", ".join(tool.name for tool in nearest))
+            echo("nearest of these: " + ", ".join(tool.name for tool in nearest))
 
 
 def _why(chosen: SelectedTool) -> str:

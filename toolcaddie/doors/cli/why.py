@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from toolcaddie.doors.cli import delivery as shown
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
     Match,
@@ -20,9 +21,9 @@ from toolcaddie.doors.cli.options import (
     preset_option,
     settings_of,
 )
-from toolcaddie.doors.cli.output import json_option, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.select import match_option, max_tools_option
+from toolcaddie.doors.cli.select import match_option, max_tools_option, tell_unasked
 from toolcaddie.doors.cli.tools import meant
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.doors.parts import catalog_of, offline
@@ -109,6 +110,8 @@ def command(
 def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Explanation:
     runtime = offline(settings)
     found: Explanation = runtime.explain(tool, RunRequest(messages=messages))
+    tell_degraded(runtime)
+    tell_unasked(settings)
     if found.stage == "unknown":
         names = [known.name for known in runtime.source.snapshot()]
         raise RequestError(f"the catalog has no tool {tool!r}; {meant(tool, names)}", param="tool")
@@ -119,13 +122,13 @@ def print_explanation(found: Explanation) -> None:
     """What `why` prints of a tool: in or out, where it stands, and what was said for it."""
     place = f", place {found.rank} of {found.candidates} candidates" if found.rank else ""
     verdict = "in" if found.chosen else "out"
-    click.echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
+    echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
     if found.detail:
-        click.echo(f"  {found.detail}")
+        echo(f"  {found.detail}")
     for reason in found.reasons:
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
     for ranker, signal in found.signals.items():
-        click.echo(f"  {ranker}: {signal:.3f}")
+        echo(f"  {ranker}: {signal:.3f}")
 
 
 # --- of a recorded run ----------------------------------------------------------------------------------------------------
@@ -183,9 +186,9 @@ def _left_out(selected: Mapping[str, Any]) -> str:
 
 def _print_tool_of_run(told: Mapping[str, Any]) -> None:
     score = "" if told["score"] is None else f", score {told['score']:.3f}"
-    click.echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
+    echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
     for reason in told["reasons"]:
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
 
 
 def _print_run(selected: Mapping[str, Any]) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from toolcaddie.bounds import DEFAULT, LARGE, Bounds, beyond
+from toolcaddie.doors.gateway.essential import NO_TOOLS, KnownTools
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message, Usage
+from toolcaddie.providers.chat_wire import call_to_wire
 from toolcaddie.run import RunResult
 from toolcaddie.schema.counts import check_counts
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
@@ -21,6 +23,7 @@ _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 BETWEEN_ROUNDS = "\n\n"
 """Words of two model calls must not run into each other."""
 _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
+_FUNCTION_FIELDS = frozenset({"name", "arguments"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class ChatRequest:
     model: str
     messages: tuple[Message, ...]
     tools: Sequence[Tool]
+    known: KnownTools
     tool_choice: Any
     stream: bool
     include_usage: bool
@@ -99,34 +103,36 @@ class ToolLists:
         self._size = size
         self._weight = weight
         self._bounds = bounds
-        self._read: OrderedDict[bytes, Sequence[Tool]] = OrderedDict()
+        self._read: OrderedDict[bytes, tuple[Sequence[Tool], KnownTools]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, raw: bytes) -> Sequence[Tool]:
-        """The same object for the same bytes, so that whatever is derived from a list can be kept by identity."""
+    def read(self, raw: bytes) -> tuple[Sequence[Tool], KnownTools]:
+        """The tools, and what is known of them: the same objects for the same bytes, so that whatever is derived from a list
+        can be kept by its identity."""
         with self._lock:
             if raw in self._read:
                 self._read.move_to_end(raw)
                 return self._read[raw]
         tools = _client_tools(_value(raw), self._bounds)
+        read = tools, KnownTools.of(tools)
         with self._lock:
             if raw in self._read:  # another thread read it meanwhile
                 return self._read[raw]
-            self._read[raw] = tools
+            self._read[raw] = read
             self._weight -= len(raw)
             while len(self._read) > 1 and (len(self._read) > self._size or self._weight < 0):
                 forgotten, _ = self._read.popitem(last=False)
                 self._weight += len(forgotten)
-        return tools
+        return read
 
 
-_NO_TOOLS: Sequence[Tool] = ()
+_NONE: tuple[Sequence[Tool], KnownTools] = ((), NO_TOOLS)
 
 
 def read_chat(peeked: Peek, lists: ToolLists, bounds: Bounds = DEFAULT) -> ChatRequest:
     """Raises `RequestError` naming the field at fault."""
     fields = {name: _value(raw) for name, raw in peeked.fields.items() if name != "tools"}
-    model, messages, options = fields.get("model"), fields.get("messages"), fields.get("stream_options")
+    model, messages = fields.get("model"), fields.get("messages")
     if not isinstance(model, str) or not model:
         raise RequestError("you must provide a model parameter", param="model")
     if not isinstance(messages, list) or not messages:
@@ -134,21 +140,43 @@ def read_chat(peeked: Peek, lists: ToolLists, bounds: Bounds = DEFAULT) -> ChatR
     if len(messages) > bounds.messages:
         told = beyond(f"'messages' holds {len(messages):,}", bounds.messages, "messages")
         raise RequestError(told, param="messages", code="too_many_messages")
-    if fields.get("n") not in (None, 1):
+    if fields.get("n") not in (None, 1) or fields.get("n") is True:
         raise RequestError(
             "'n' must be 1 when tools are selected: each choice would need a conversation of its own", param="n"
         )
+    _check_types(fields)
     read = tuple(_message(item, index) for index, item in enumerate(messages))
     _check_messages(read, bounds)
+    tools, known = lists.read(peeked.tools) if peeked.has_tools else _NONE
+    options = fields.get("stream_options") or {}
     return ChatRequest(
         model=model,
         messages=read,
-        tools=lists.read(peeked.tools) if peeked.has_tools else _NO_TOOLS,
+        tools=tools,
+        known=known,
         tool_choice=fields.get("tool_choice"),
         stream=bool(fields.get("stream")),
-        include_usage=isinstance(options, dict) and bool(options.get("include_usage")),
+        include_usage=bool(options.get("include_usage")),
         params={name: value for name, value in fields.items() if name not in _OURS},
     )
+
+
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "stream": ((bool,), "true or false"),
+    "stream_options": ((dict,), "an object"),
+    "stream_options.include_usage": ((bool,), "true or false"),
+    "tool_choice": ((str, dict), "a string or an object"),
+}
+"""Optional fields that are read here, by their path, with what they may be beside null. The others are the provider's."""
+
+
+def _check_types(fields: Mapping[str, Any]) -> None:
+    for path, (types, words) in _TYPES.items():
+        value: Any = fields
+        for name in path.split("."):
+            value = None if value is None else value.get(name)
+        if value is not None and not isinstance(value, types):
+            raise RequestError(f"'{path}' must be {words}", param=path)
 
 
 def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
@@ -218,6 +246,8 @@ def _call(item: Any, where: str) -> ToolCall:
         raise RequestError(
             f"'{where}.function.arguments' must be a string of JSON", param=f"{where}.function.arguments"
         )
+    if unknown := {name: value for name, value in function.items() if name not in _FUNCTION_FIELDS}:
+        rest["function"] = unknown
     return ToolCall(id=item["id"], name=function["name"], arguments=arguments, extra=rest or None)
 
 
@@ -267,17 +297,6 @@ def _client_tool(item: Any, where: str) -> Tool:
 # --- answers -----------------------------------------------------------------------------------------------------------
 
 
-def call_on_wire(call: ToolCall) -> dict[str, Any]:
-    if call.extra and "type" in call.extra:
-        return {"id": call.id, **call.extra}
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-        **(call.extra or {}),
-    }
-
-
 def usage_on_wire(usage: Usage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.input_tokens,
@@ -313,7 +332,7 @@ def write_chat(result: RunResult, *, created: int, model: str) -> bytes:
     message = {**(said if isinstance(said, dict) else {}), "role": "assistant", "content": answer_text(result)}
     message.pop("tool_calls", None)
     if result.client_calls:
-        message["tool_calls"] = [call_on_wire(call) for call in result.client_calls]
+        message["tool_calls"] = [call_to_wire(call) for call in result.client_calls]
     message.setdefault("refusal", None)
     body = {
         "id": f"chatcmpl-{result.run_id}",

@@ -1,0 +1,183 @@
+"""What the sources left out on purpose, in figures: a bigger budget, no minimum of two, categories in a prompt of their own.
+
+python -m benchmarks.left_out
+
+Each of the gym's 129 tools that belong to a category is wanted once, by preset `budget`. The first stage names the tool's own
+category, or its neighbour (a wrong choice); then the model may ask once for the right one. Nothing is random and no model is
+asked: how much worse a small model chooses among 16 tools than among 8 is not measured here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from toolcaddie import PRESETS, Message, Preset, RunRequest, Runtime
+from toolcaddie.engine.loop import CAPABILITY_NOTE
+from toolcaddie.meta import REQUEST_MORE_TOOLS, request_more_tools_schema
+from toolcaddie.samples import gym
+from toolcaddie.schema import canonical_json, estimate_tokens
+from toolcaddie.testing import ScriptedProvider, call, say
+
+BUDGETS = (8, 16)
+MANY = (2, 4, 5, 8)
+"""Numbers of categories that a first stage names at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How often the wanted tool was among those sent, and the tokens of the definitions a request carried at its end."""
+
+    budget: int
+    right: float
+    """The first stage named its category."""
+    wrong: float
+    """It named another."""
+    mended: float
+    """It named another, and the model asked for the right one."""
+    tokens: float
+    mended_tokens: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """Categories of those named that got a tool, of a budget of 8."""
+
+    named: int
+    minimum: int
+    """With at least two places each, cut at 8: source 000."""
+    fair: int
+    """With at least one place each: policy `fair`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """Tokens of the list of categories, where it stands in a request."""
+
+    in_schema: int
+    """In the meta tool's description: where the meta tool is."""
+    in_prompt: int
+    """In the system prompt: in every request, plain chat too."""
+
+
+Row = Reach | Shares | Listed
+
+
+def run() -> list[Row]:
+    """Raises nothing and takes some seconds: everything is looked at once."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    try:
+        reaches = [asyncio.run(_reach(budget)) for budget in BUDGETS]
+        return [*reaches, *(_shares(named) for named in MANY), _listed()]
+    finally:
+        structlog.reset_defaults()
+
+
+async def _reach(budget: int) -> Reach:
+    runtime, neighbours = _runtime(_budget(max_tools=budget)), _neighbours()
+    right: list[bool] = []
+    wrong: list[bool] = []
+    mended: list[bool] = []
+    tokens: list[int] = []
+    mended_tokens: list[int] = []
+    for category, other in neighbours.items():
+        found = runtime.select(_asked(category))
+        missed = runtime.select(_asked(other))
+        sent = await _expanded(_budget(max_tools=budget), category, other)
+        tokens.append(found.tokens_selected)
+        mended_tokens.append(estimate_tokens(canonical_json(list(sent))))
+        names = {definition["function"]["name"] for definition in sent}
+        for name in _members(runtime, category):
+            right.append(name in found.names)
+            wrong.append(name in missed.names)
+            mended.append(name in names)
+    return Reach(
+        budget=budget,
+        right=_mean(right),
+        wrong=_mean(wrong),
+        mended=_mean(mended),
+        tokens=_mean(tokens),
+        mended_tokens=_mean(mended_tokens),
+    )
+
+
+async def _expanded(preset: Preset, category: str, other: str) -> Sequence[Any]:
+    """The definitions of the request after a wrong first stage and one call that asks for the right category."""
+    provider = ScriptedProvider([call(REQUEST_MORE_TOOLS, {"categories": [category]}), say("done")])
+    await _runtime(preset, provider).run(_asked(other))
+    return provider.requests[1].tools
+
+
+def _shares(named: int) -> Shares:
+    def served(policy: Any) -> int:
+        runtime = _runtime(_budget(policy=policy))
+        names = [name for name in _neighbours() if len(_members(runtime, name)) > 1][:named]
+        found = runtime.select(_asked(*names))
+        return len({chosen.tool.category for chosen in found.tools})
+
+    return Shares(named=named, minimum=served("proportional"), fair=served("fair"))
+
+
+def _listed() -> Listed:
+    names = _runtime(_budget()).view(_asked()).category_names()
+    bare = estimate_tokens(canonical_json(request_more_tools_schema([])))
+    prompt = f"{CAPABILITY_NOTE} Available categories: {', '.join(sorted(names))}."
+    return Listed(
+        in_schema=estimate_tokens(canonical_json(request_more_tools_schema(names))) - bare,
+        in_prompt=estimate_tokens(prompt.encode()) - estimate_tokens(CAPABILITY_NOTE.encode()),
+    )
+
+
+def _budget(**changes: Any) -> Preset:
+    base = PRESETS["budget"]
+    return replace(base, budget=replace(base.budget, **changes))
+
+
+def _runtime(preset: Preset, provider: ScriptedProvider | None = None) -> Runtime:
+    return Runtime(provider=provider or ScriptedProvider([]), sources=[gym.source()], preset=preset)
+
+
+def _asked(*categories: str) -> RunRequest:
+    return RunRequest(messages=(Message(role="user", content="please"),), categories=categories)
+
+
+def _neighbours() -> dict[str, str]:
+    """Each category and the one before it."""
+    names = _runtime(_budget()).view(_asked()).category_names()
+    return {name: names[place - 1] for place, name in enumerate(names)}
+
+
+def _members(runtime: Runtime, category: str) -> list[str]:
+    return [tool.name for tool in runtime.source.snapshot() if tool.category == category]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def main(arguments: Sequence[str] = ()) -> list[Row]:
+    rows = run()
+    print(f"{'max_tools':>10}{'right first stage':>20}{'wrong':>8}{'wrong, mended':>15}{'tokens':>9}{'mended':>8}")
+    shown: dict[type, Callable[[Any], str]] = {
+        Reach: lambda row: (
+            f"{row.budget:>10}{row.right:>20.1%}{row.wrong:>8.1%}{row.mended:>15.1%}"
+            f"{row.tokens:>9.0f}{row.mended_tokens:>8.0f}"
+        ),
+        Shares: lambda row: (
+            f"{row.named} categories named, 8 places: a minimum of two serves {row.minimum}, fair {row.fair}"
+        ),
+        Listed: lambda row: f"list of categories: {row.in_schema} tokens in the schema, {row.in_prompt} in a prompt",
+    }
+    for row in rows:
+        print(shown[type(row)](row))
+    return rows
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

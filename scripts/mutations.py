@@ -1,0 +1,435 @@
+"""Changes numbers and texts of the product one by one and sees that a test fails: a mutation that no test notices is a number
+that nothing holds.
+
+python scripts/mutations.py [--only N] [--list]
+
+Works on a copy of the tree in a temporary folder. Every mutation names the tests that should notice it, so that each takes
+seconds; these tests are first run once on the unchanged copy. Ends with 1 where a mutation survives, with 2 where one cannot be
+made.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COPIED = ("toolcaddie", "tests", "benchmarks", "docs", "scripts", "pyproject.toml", "README.md", "Makefile")
+
+PASSED, FAILED = 0, 1
+
+BOUGHT = "tests/requirements/test_source000.py"
+WINDOW = "tests/requirements/test_source001.py"
+FORCED = "tests/requirements/test_source003.py"
+DIFFERENCES = "tests/requirements/test_differences.py"
+NUMBERS = "tests/requirements/test_numbers.py"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """`text` stands exactly once in `file`, and becomes `other`."""
+
+    file: str
+    text: str
+    other: str
+    tests: str
+    """A file of tests."""
+    chosen: str = ""
+    """As pytest's `-k`; empty: all of the file."""
+
+
+def _presets(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
+    return Mutation(file="toolcaddie/presets.py", text=text, other=other, tests=tests, chosen=chosen)
+
+
+def _run(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
+    return Mutation(file="toolcaddie/run.py", text=text, other=other, tests=tests, chosen=chosen)
+
+
+def _settings(text: str, other: str) -> Mutation:
+    page = "page_of_settings"
+    return Mutation(file="toolcaddie/settings.py", text=text, other=other, tests=NUMBERS, chosen=page)
+
+
+def _timeout(file: str, wire: str) -> Mutation:
+    text, other = "timeout: float = 600.0", "timeout: float = 60.0"
+    return Mutation(
+        file=f"toolcaddie/providers/{file}", text=text, other=other, tests=NUMBERS, chosen=f"ten and {wire}"
+    )
+
+
+MUTATIONS: tuple[Mutation, ...] = (
+    # Those that once survived.
+    _presets("window: int = 8\n", "window: int = 6\n", WINDOW, "eighth_message"),
+    _presets("window_user: int = 4\n", "window_user: int = 3\n", WINDOW, "fourth_message"),
+    _presets("limits=Limits(rounds=10,", "limits=Limits(rounds=9,", DIFFERENCES, "limit_of_rounds and keyword"),
+    Mutation(
+        file="toolcaddie/engine/loop.py",
+        text="No more tools can be called. Answer now with what you have found out so far.",
+        other="No more tools can be called.",
+        tests=DIFFERENCES,
+        chosen="last_round_is_told",
+    ),
+    _timeout("openai_chat.py", "chat"),
+    # Windows and limits the other way, and by one.
+    _presets("window: int = 8\n", "window: int = 9\n", WINDOW, "eighth_message"),
+    _presets("window_user: int = 4\n", "window_user: int = 5\n", WINDOW, "fourth_message"),
+    _presets("limits=Limits(rounds=10,", "limits=Limits(rounds=11,", DIFFERENCES, "limit_of_rounds and keyword"),
+    _presets("_EXACT_LIMITS = Limits(rounds=5,", "_EXACT_LIMITS = Limits(rounds=4,", DIFFERENCES, "limit_of_rounds"),
+    _presets("limits=Limits(rounds=None, turns=75,", "limits=Limits(rounds=None, turns=74,", NUMBERS, "75_calls"),
+    _run("rounds: int | None = 5\n", "rounds: int | None = 6\n", DIFFERENCES, "limit_of_rounds and default"),
+    _run("turns: int | None = 75\n", "turns: int | None = 76\n", NUMBERS, "75_calls"),
+    _run("forced_attempts: int = 3\n", "forced_attempts: int = 2\n", DIFFERENCES, "three_attempts"),
+    _run(
+        "seconds: float | None = 300.0\n", "seconds: float | None = 30.0\n", "tests/test_settings.py", "shows_the_def"
+    ),
+    _run("tool_seconds: float = 30.0\n", "tool_seconds: float = 29.0\n", NUMBERS, "30_seconds"),
+    _run("tool_retries: int = 0\n", "tool_retries: int = 1\n", NUMBERS, "30_seconds"),
+    _run("result_bytes: int = 100_000\n", "result_bytes: int = 99_999\n", NUMBERS, "100_000_bytes"),
+    _run("repeats_warn: int | None = 3\n", "repeats_warn: int | None = 4\n", NUMBERS, "same_call"),
+    _run("repeats_stop: int | None = 5\n", "repeats_stop: int | None = 6\n", NUMBERS, "same_call"),
+    # Budgets.
+    _presets(
+        'budget=Budget(max_tools=8, provider_cap=128, policy="proportional"',
+        'budget=Budget(max_tools=9, provider_cap=128, policy="proportional"',
+        BOUGHT,
+        "single_category",
+    ),
+    _presets(
+        'budget=Budget(max_tools=8, provider_cap=128, policy="proportional"',
+        'budget=Budget(max_tools=8, provider_cap=127, policy="proportional"',
+        NUMBERS,
+        "expansions_of_budget",
+    ),
+    _presets(
+        "_EVERYTHING = Budget(max_tools=None, provider_cap=128,",
+        "_EVERYTHING = Budget(max_tools=None, provider_cap=127,",
+        NUMBERS,
+        "sends_everything",
+    ),
+    _run("max_tools: int | None = 24\n", "max_tools: int | None = 25\n", NUMBERS, "24_tools"),
+    _run("provider_cap: int | None = 128\n", "provider_cap: int | None = 127\n", NUMBERS, "quarter"),
+    _run("reserve_tools: int = 16\n", "reserve_tools: int = 15\n", NUMBERS, "quarter"),
+    _run("reserve_tokens: float = 0.25\n", "reserve_tokens: float = 0.3\n", NUMBERS, "quarter"),
+    Mutation(
+        file="toolcaddie/selection/allot.py",
+        text="MIN_QUOTA = 2\n",
+        other="MIN_QUOTA = 1\n",
+        tests=DIFFERENCES,
+        chosen="least_quota",
+    ),
+    Mutation(
+        file="toolcaddie/selection/categories.py",
+        text="RELATED = 0.5\n",
+        other="RELATED = 0.4\n",
+        tests=NUMBERS,
+        chosen="related_category",
+    ),
+    Mutation(
+        file="toolcaddie/selection/selector.py",
+        text="DROPPED_LISTED = 32\n",
+        other="DROPPED_LISTED = 31\n",
+        tests=NUMBERS,
+        chosen="left_out_are_listed",
+    ),
+    # What else makes a preset.
+    _presets(
+        'rankers=("categories",), match="substring", whole_if_it_fits=False',
+        'rankers=("categories",), whole_if_it_fits=False',
+        NUMBERS,
+        "anywhere_in_a_word",
+    ),
+    _presets(
+        'rankers=("categories",), match="substring", whole_if_it_fits=False',
+        'rankers=("categories",), match="substring"',
+        NUMBERS,
+        "size_of_a_catalog",
+    ),
+    _presets(
+        'rankers=("categories",), related_depth=0, on_no_match="none", classify="always"',
+        'rankers=("categories",), related_depth=1, on_no_match="none", classify="always"',
+        NUMBERS,
+        "no_related",
+    ),
+    _presets(
+        'rankers=("categories",), related_depth=0, on_no_match="none", classify="always"',
+        'rankers=("categories",), related_depth=0, on_no_match="core", classify="always"',
+        "tests/engine/test_expansion.py",
+        "nothing_matching",
+    ),
+    _presets(
+        'rankers=("categories",), related_depth=0, on_no_match="none", classify="always"',
+        'rankers=("categories",), related_depth=0, on_no_match="none", classify="needed"',
+        DIFFERENCES,
+        "picked",
+    ),
+    _presets('batch="concurrent",\n', 'batch="sequential",\n', DIFFERENCES, "runs_the_calls_of_a_turn_together"),
+    _presets('force=True,\n            cache="everything",\n', "force=True,\n", NUMBERS, "whose_results"),
+    # Texts that a model reads.
+    Mutation(
+        file="toolcaddie/engine/loop.py",
+        text="You see only the tools that seem to fit this request. More exist",
+        other="More tools exist",
+        tests=NUMBERS,
+        chosen="capability_note",
+    ),
+    Mutation(
+        file="toolcaddie/engine/loop.py",
+        text="I could not finish this within the allowed number of steps.",
+        other="I could not finish this.",
+        tests=NUMBERS,
+        chosen="nothing_was_said",
+    ),
+    Mutation(
+        file="toolcaddie/engine/loop.py",
+        text="times in a row. Change something, or answer.)",
+        other="times in a row.)",
+        tests=NUMBERS,
+        chosen="same_call",
+    ),
+    Mutation(
+        file="toolcaddie/engine/loop.py",
+        text="MAX_CALLS = 256\n",
+        other="MAX_CALLS = 255\n",
+        tests="tests/engine/test_strangers.py",
+        chosen="thousand_calls",
+    ),
+    Mutation(
+        file="toolcaddie/engine/meta.py",
+        text=" You can call them now.",
+        other="",
+        tests=NUMBERS,
+        chosen="expansion_answers",
+    ),
+    Mutation(
+        file="toolcaddie/engine/meta.py",
+        text=": all that fits is loaded already, or nothing fits.",
+        other=".",
+        tests=NUMBERS,
+        chosen="expansion_answers",
+    ),
+    Mutation(
+        file="toolcaddie/meta.py",
+        text='f"Available categories: {listed}."',
+        other='f"Categories: {listed}."',
+        tests=BOUGHT,
+        chosen="lists_every_category",
+    ),
+    Mutation(
+        file="toolcaddie/meta.py",
+        text="PAGE_SIZE = 50\n",
+        other="PAGE_SIZE = 49\n",
+        tests="tests/engine/test_compact.py",
+        chosen="two_pages",
+    ),
+    Mutation(
+        file="toolcaddie/providers/climber.py",
+        text='Do not answer from general knowledge, and do not only say "',
+        other='Do not only say "',
+        tests=NUMBERS,
+        chosen="forced_attempt_says",
+    ),
+    # Asking a model.
+    _timeout("anthropic.py", "messages"),
+    _timeout("gemini.py", "gemini"),
+    _timeout("openai_responses.py", "responses"),
+    Mutation(
+        file="toolcaddie/providers/retry.py",
+        text="attempts: int = 3,",
+        other="attempts: int = 4,",
+        tests=NUMBERS,
+        chosen="retrying_provider",
+    ),
+    Mutation(
+        file="toolcaddie/providers/retry.py",
+        text="first_wait: float = 0.5,",
+        other="first_wait: float = 0.4,",
+        tests=NUMBERS,
+        chosen="retrying_provider",
+    ),
+    Mutation(
+        file="toolcaddie/providers/retry.py",
+        text="longest_wait: float = 30.0,",
+        other="longest_wait: float = 20.0,",
+        tests=NUMBERS,
+        chosen="retrying_provider",
+    ),
+    Mutation(
+        file="toolcaddie/providers/retry.py",
+        text="_JITTER = 0.3\n",
+        other="_JITTER = 0.2\n",
+        tests=NUMBERS,
+        chosen="retrying_provider",
+    ),
+    Mutation(
+        file="toolcaddie/providers/forced.py",
+        text="attempts: int = 3,",
+        other="attempts: int = 2,",
+        tests=NUMBERS,
+        chosen="three_attempts_by_itself",
+    ),
+    Mutation(
+        file="toolcaddie/providers/forced.py",
+        text='then="fallback"',
+        other='then="retry"',
+        tests=FORCED,
+        chosen="log_says_in_order",
+    ),
+    # What is kept, and tried again.
+    Mutation(
+        file="toolcaddie/middleware/cache.py",
+        text="DEFAULT_TTL = 300.0\n",
+        other="DEFAULT_TTL = 299.0\n",
+        tests=NUMBERS,
+        chosen="five_minutes and preset",
+    ),
+    Mutation(
+        file="toolcaddie/tool_config.py",
+        text="ttl=300.0 if ttl is None",
+        other="ttl=299.0 if ttl is None",
+        tests=NUMBERS,
+        chosen="five_minutes and tool_config",
+    ),
+    Mutation(
+        file="toolcaddie/tool_config.py",
+        text='table.count("maxSize", 100, least=1)',
+        other='table.count("maxSize", 99, least=1)',
+        tests=NUMBERS,
+        chosen="agents_configuration",
+    ),
+    Mutation(
+        file="toolcaddie/tool_config.py",
+        text='table.count("maxRetries", 3, least=0)',
+        other='table.count("maxRetries", 2, least=0)',
+        tests=NUMBERS,
+        chosen="agents_configuration",
+    ),
+    Mutation(
+        file="toolcaddie/tool_config.py",
+        text="_MANY_RETRIES = 10\n",
+        other="_MANY_RETRIES = 11\n",
+        tests=NUMBERS,
+        chosen="agents_configuration",
+    ),
+    Mutation(
+        file="toolcaddie/middleware/retry.py",
+        text="FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0\n",
+        other="FIRST_WAIT, LONGEST_WAIT = 0.1, 4.0\n",
+        tests="tests/middleware/test_retry.py",
+        chosen="waits_double",
+    ),
+    # Settings.
+    _settings("timeout: Seconds = 10.0\n", "timeout: Seconds = 9.0\n"),
+    _settings("most: Annotated[int, Meta(ge=1)] = 5\n", "most: Annotated[int, Meta(ge=1)] = 4\n"),
+    _settings("patience: Seconds = 1.0\n", "patience: Seconds = 2.0\n"),
+    _settings("keep_days: Seconds | Off = 90.0\n", "keep_days: Seconds | Off = 30.0\n"),
+    _settings("from_trail: Count = 5_000\n", "from_trail: Count = 500\n"),
+)
+
+
+class UnmakeableError(Exception):
+    """A mutation whose text is not there, or more than once, or whose tests do not run."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--only", type=int, metavar="N", help="the mutation of that number")
+    parser.add_argument("--list", action="store_true", help="show them and change nothing")
+    given = parser.parse_args()
+    numbered = [(n, each) for n, each in enumerate(MUTATIONS, start=1) if given.only in (None, n)]
+    if not numbered:
+        parser.error(f"there are mutations 1 to {len(MUTATIONS)}")
+    if given.list:
+        for number, mutation in numbered:
+            print(_line(number, mutation, ""))
+        return PASSED
+    with tempfile.TemporaryDirectory(prefix="mutations-") as folder:
+        tree = Tree(Path(folder))
+        try:
+            tree.check([mutation for _, mutation in numbered])
+            survived = [number for number, survives in _tried(tree, numbered) if survives]
+        except UnmakeableError as error:
+            print(f"cannot be made: {error}", file=sys.stderr)
+            return 2
+    print(f"\n{len(numbered) - len(survived)} killed, {len(survived)} survived {survived or ''}".rstrip())
+    return FAILED if survived else PASSED
+
+
+def _tried(tree: Tree, numbered: Sequence[tuple[int, Mutation]]) -> Iterator[tuple[int, bool]]:
+    for number, mutation in numbered:
+        started = time.monotonic()
+        survives = tree.survives(mutation)
+        outcome = "SURVIVED" if survives else "killed"
+        print(_line(number, mutation, f"{outcome} {time.monotonic() - started:4.1f} s"), flush=True)
+        yield number, survives
+
+
+def _line(number: int, mutation: Mutation, outcome: str) -> str:
+    change = f"{mutation.text.strip()} -> {mutation.other.strip()}".replace("\n", " ")
+    return f"{number:>3} {outcome:<16} {mutation.file.removeprefix('toolcaddie/'):<26} {change}"
+
+
+class Tree:
+    """A copy of the tree in which one file at a time is changed and put back."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._changes = 0
+        for name in COPIED:
+            source, target = ROOT / name, folder / name
+            if source.is_dir():
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.exists():
+                shutil.copy2(source, target)
+
+    def check(self, mutations: Sequence[Mutation]) -> None:
+        """Raises `UnmakeableError` unless every text stands once and all the tests pass on the unchanged copy."""
+        for mutation in mutations:
+            found = (self._folder / mutation.file).read_text().count(mutation.text)
+            if found != 1:
+                raise UnmakeableError(f"{mutation.file} holds {mutation.text!r} {found} times, not once")
+        wanted: dict[str, list[str]] = {}
+        for mutation in mutations:
+            wanted.setdefault(mutation.tests, []).append(f"({mutation.chosen})" if mutation.chosen else "")
+        for tests, chosen in wanted.items():
+            words = "" if "" in chosen else " or ".join(dict.fromkeys(chosen))
+            if self._pytest(tests, words) != PASSED:
+                raise UnmakeableError(f"{tests} does not pass without any mutation")
+
+    def survives(self, mutation: Mutation) -> bool:
+        path = self._folder / mutation.file
+        before = path.read_text()
+        self._write(path, before.replace(mutation.text, mutation.other))
+        try:
+            code = self._pytest(mutation.tests, mutation.chosen)
+        finally:
+            self._write(path, before)
+        if code not in (PASSED, FAILED):
+            raise UnmakeableError(f"{mutation.tests} -k {mutation.chosen!r} ended with {code}; are there such tests?")
+        return code == PASSED
+
+    def _write(self, path: Path, text: str) -> None:
+        """With a time of its own: a compiled file is told from its source by size and second alone."""
+        path.write_text(text)
+        self._changes += 1
+        at = time.time() + self._changes
+        os.utime(path, (at, at))
+
+    def _pytest(self, tests: str, chosen: str) -> int:
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", tests]
+        done = subprocess.run(
+            [*command, *(("-k", chosen) if chosen else ())], cwd=self._folder, capture_output=True, check=False
+        )
+        return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,436 @@
+"""What the authors of the five sources named as next steps, and what they discarded."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks import left_out
+from benchmarks.__main__ import BENCHMARKS
+from tests.embedders.models import Meanings
+from tests.requirements.scenes import (
+    Recorder,
+    catalog_names,
+    function,
+    names,
+    names_categories,
+    said,
+    tool_texts,
+    work,
+)
+from tests.test_tool_config_source003 import DONE, FORCED, agent
+from toolcaddie import PRESETS, Runtime, tool
+from toolcaddie.catalog import Category
+from toolcaddie.events import CallFinished
+from toolcaddie.functions import FunctionSource
+from toolcaddie.meta import REQUEST_MORE_TOOLS
+from toolcaddie.ports import QueryWords
+from toolcaddie.run import Principal, RunRequest, Selection
+from toolcaddie.selection.learned import Experience, LogEntry, called
+from toolcaddie.storage.database import Database
+from toolcaddie.testing import ScriptedProvider, call, calls, say
+
+pytestmark = pytest.mark.anyio
+
+ROOT = Path(__file__).parents[2]
+
+
+def runtime(source: Any, preset: Any = "default", **options: Any) -> Runtime:
+    return Runtime(provider=ScriptedProvider(lambda request: say("hi")), sources=[source], preset=preset, **options)
+
+
+def asked(*texts: str, **options: Any) -> RunRequest:
+    return RunRequest(messages=said(*texts), **options)
+
+
+# ---------------------------------------------------------------- A-2: by role
+
+
+def gym_desk() -> FunctionSource:
+    made = [
+        function("refund_members", category="members", roles=["admin"]),
+        function("plan_training", category="members", roles=["admin", "trainer"]),
+        function("show_members", category="members"),
+    ]
+    return FunctionSource("desk", made, categories=[Category(name="members", keywords=("members",))])
+
+
+@pytest.mark.proves("A-2")
+@pytest.mark.parametrize(
+    ("role", "seen"),
+    [
+        ("admin", ["refund_members", "plan_training", "show_members"]),
+        ("trainer", ["plan_training", "show_members"]),
+        ("client", ["show_members"]),
+        (None, ["show_members"]),
+    ],
+)
+@pytest.mark.parametrize("preset", ["default", "budget", "keyword", "multibot"])
+async def test_what_is_selected_depends_on_the_role(preset: str, role: str | None, seen: list[str]) -> None:
+    made = runtime(gym_desk(), preset)
+    await made.run("all members", principal=Principal(role=role))
+    assert catalog_names(made.provider.requests[0]) == seen
+
+
+@pytest.mark.proves("A-2")
+async def test_a_role_protects_listing_searching_looking_and_running_too() -> None:
+    looks = [("list_tools", {}), ("search_tools", {"query": "refund members"})]
+    runs = [
+        ("get_tool_schema", {"tool_name": "refund_members"}),
+        ("execute_tool", {"tool_name": "refund_members", "arguments": {}}),
+        ("refund_members", {}),
+    ]
+    provider, recorder = ScriptedProvider([calls(*looks, *runs), say("done")]), Recorder()
+    made = Runtime(provider=provider, sources=[gym_desk()], preset="compact", sinks=[recorder])
+    trainer = Principal(role="trainer")
+    await made.run("refund", principal=trainer)
+    listed, found, *refused = tool_texts(provider.requests[1])
+    assert [each["name"] for each in msgspec.json.decode(listed)["tools"]] == ["plan_training", "show_members"]
+    assert "refund_members" not in found
+    assert all("no tool 'refund_members'" in text for text in refused)
+    direct = await made.call("refund_members", {}, principal=trainer)
+    assert (direct.success, direct.error) == (False, "unknown_tool")
+    assert (await made.call("refund_members", {}, principal=Principal(role="admin"))).success
+    assert [event.call.name for event in recorder.of(CallFinished) if not event.result.is_error] == ["refund_members"]
+
+
+# ---------------------------------------------------------------- A-3: scores
+
+
+def lessons() -> FunctionSource:
+    """Two categories that share a word, one of them with a phrase, and one that shares nothing."""
+    made = [function(f"{name}_{n}", category=name) for name in ("alpha", "beta", "gamma") for n in range(6)]
+    categories = [
+        Category(name="alpha", keywords=("group class",)),
+        Category(name="beta", keywords=("class",)),
+        Category(name="gamma", keywords=("pool",)),
+    ]
+    return FunctionSource("lessons", made, categories=categories)
+
+
+def six_places(**options: Any) -> Runtime:
+    base = PRESETS["default"]
+    ranked = replace(base, budget=replace(base.budget, max_tools=6, policy="ranked"))
+    return runtime(lessons(), ranked, **options)
+
+
+def score(made: Runtime, name: str, *texts: str) -> float:
+    found: float = made.explain(name, asked(*texts)).score
+    return found
+
+
+@pytest.mark.proves("A-3")
+def test_a_phrase_counts_more_than_a_word_and_the_best_categories_are_taken() -> None:
+    """Both match; a yes or no would give each of them half of the places."""
+    made = six_places()
+    found = made.select(asked("a group class please"))
+    assert found.matched == ("alpha", "beta")
+    assert score(made, "alpha_0", "a group class please") > score(made, "beta_0", "a group class please") > 0
+    assert {name.split("_")[0] for name in found.names} == {"alpha"}
+    assert found.starved == ("beta",)
+
+
+@pytest.mark.proves("A-3")
+def test_what_was_said_just_now_counts_more_than_what_was_said_before() -> None:
+    made = six_places()
+    now, before = score(made, "gamma_0", "the pool"), score(made, "gamma_0", "the pool", "and a group class")
+    assert now > before > 0
+    found = made.select(asked("a group class", "the pool"))
+    assert found.matched == ("alpha", "beta", "gamma")
+    assert {name.split("_")[0] for name in found.names} == {"gamma"}
+
+
+@pytest.mark.proves("A-3")
+async def test_what_was_called_after_requests_like_this_one_counts_too() -> None:
+    taught = six_places(experience=Experience())
+    gamma = taught.source.snapshot().get("gamma_3")
+    assert gamma is not None
+    await taught.learn(
+        LogEntry(words=QueryWords(messages=((f"{verb} my {thing}", 1.0),)), tools=(called(gamma),))
+        for verb in ("freeze", "pause", "interrupt", "stop")
+        for thing in ("abo", "pass", "card", "plan", "ticket", "subscription", "season", "fees")
+    )
+    assert "gamma_3" in taught.select(asked("freeze the abo of John")).names
+    assert score(taught, "gamma_3", "freeze the abo of John") > 0
+    assert score(six_places(), "gamma_3", "freeze the abo of John") < score(taught, "gamma_3", "freeze the abo of John")
+
+
+@pytest.mark.proves("A-3")
+def test_every_tool_sent_says_its_score_and_why() -> None:
+    found: Selection = six_places().select(asked("a group class please"))
+    assert all(0 < chosen.score <= 1 and chosen.reasons for chosen in found.tools)
+    assert len({chosen.score for chosen in found.tools}) > 1
+
+
+# ---------------------------------------------------------------- A-4: by meaning
+
+ASKED = "I am away in August, pause everything please"
+"""Shares no word with the tool that does it."""
+
+
+def office(count: int = 60) -> FunctionSource:
+    @tool
+    def stop_membership() -> str:
+        """Freeze a membership."""
+        return "stopped"
+
+    return FunctionSource("office", [stop_membership, *(function(f"report_{n}") for n in range(count))])
+
+
+@pytest.mark.proves("A-4")
+async def test_an_embedder_finds_by_meaning_and_what_it_misses_can_be_asked_for() -> None:
+    more = call(REQUEST_MORE_TOOLS, {"query": "report 59"})
+    provider = ScriptedProvider([more, call("report_59"), say("done")])
+    made = Runtime(provider=provider, sources=[office()], embedder=Meanings())
+    result = await made.run(ASKED)
+    first, second, _ = map(names, provider.requests)
+    assert "stop_membership" in first
+    assert REQUEST_MORE_TOOLS in first
+    assert "report_59" not in first
+    assert second[: len(first)] == first
+    assert result.tool_calls == ("report_59",)
+
+
+@pytest.mark.proves("A-4")
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_nearest_so_many_are_taken(most: int) -> None:
+    base = PRESETS["default"]
+    preset = replace(base, budget=replace(base.budget, max_tools=most))
+    found = runtime(office(), preset, embedder=Meanings()).select(asked(ASKED))
+    assert "stop_membership" in found.names
+    assert len(found.names) <= most
+
+
+@pytest.mark.proves("A-4")
+async def test_vectors_stand_in_a_table_and_a_tool_is_embedded_when_it_is_registered(tmp_path: Path) -> None:
+    """Not with every request, and not again after a restart."""
+    async with Database(f"sqlite:///{tmp_path / 'vectors.sqlite'}") as database:
+        first, source = Meanings(), office()
+        made = Runtime(
+            provider=ScriptedProvider(lambda request: say("hi")),
+            sources=[source],
+            embedder=first,
+            documents=database.documents,
+        )
+        await made.prepare()
+        assert any("Freeze a membership" in text for text in first.asked)
+        before = len(first.asked)
+        source.add(function("holiday_form"))
+        await made.prepare()
+        assert {text.split(":")[0] for text in first.asked[before:]} == {"holiday form"}
+        await made.close()
+    async with Database(f"sqlite:///{tmp_path / 'vectors.sqlite'}") as database:
+        again = Meanings()
+        made = Runtime(
+            provider=ScriptedProvider(lambda request: say("hi")),
+            sources=[source],
+            embedder=again,
+            documents=database.documents,
+        )
+        await made.run(ASKED)
+        assert again.asked == [ASKED]
+        assert "stop_membership" in names(made.provider.requests[0])
+        await made.close()
+
+
+@pytest.mark.proves("A-4")
+def test_the_embedder_for_tests_is_local_and_always_says_the_same() -> None:
+    """The table of words that every install brings: no network, no model, the same vectors each time."""
+    found = [runtime(office()).select(asked("halt my subscription")) for _ in range(2)]
+    assert [(chosen.tool.name, chosen.score) for chosen in found[0].tools] == [
+        (chosen.tool.name, chosen.score) for chosen in found[1].tools
+    ]
+
+
+# ---------------------------------------------------------------- A-5: redistribution
+
+
+CATEGORIES = [f"c{number}" for number in range(6)]
+WHOLE = 12
+
+
+@lru_cache
+def redistributing(budget: int) -> Runtime:
+    base = PRESETS["budget"]
+    chosen = replace(base, budget=replace(base.budget, max_tools=budget, redistribute=True))
+    return runtime(work(**dict.fromkeys(CATEGORIES, WHOLE)), chosen)
+
+
+@pytest.mark.proves("A-5")
+@given(
+    sizes=st.lists(st.integers(0, WHOLE), min_size=1, max_size=len(CATEGORIES)), budget=st.sampled_from((1, 2, 8, 17))
+)
+@settings(deadline=None)
+def test_redistribution_gives_out_the_whole_budget_or_all_there_is(sizes: list[int], budget: int) -> None:
+    """The sizes come of hiding the last tools of each category from the caller."""
+    named = CATEGORIES[: len(sizes)]
+    hidden = [f"{name}_{n}" for name, size in zip(named, sizes, strict=True) for n in range(size, WHOLE)]
+    found = redistributing(budget).select(asked("go", categories=named, disabled_tools=hidden))
+    assert len(found.names) == len(set(found.names)) == min(budget, sum(sizes))
+    assert not set(found.names) & set(hidden)
+
+
+# ---------------------------------------------------------------- A-7: the switch
+
+
+@pytest.mark.proves("A-7")
+@pytest.mark.parametrize("preset", ["budget", "default"])
+async def test_the_meta_tool_is_a_setting_of_the_preset_and_everything_else_goes_on_without_it(preset: str) -> None:
+    base = PRESETS[preset]
+    off = replace(base, meta=tuple(name for name in base.meta if name != REQUEST_MORE_TOOLS))
+    script = [call("notes_0", {"text": "x"}), call(REQUEST_MORE_TOOLS, {"categories": ["web"]}), say("done")]
+    on_off = {}
+    for name, chosen in (("on", base), ("off", off)):
+        provider = ScriptedProvider(list(script))
+        made = Runtime(provider=provider, sources=[work(notes=40, web=40)], preset=chosen)
+        result = await made.run("notes")
+        assert (result.text, result.tool_calls) == ("done", ("notes_0",))
+        on_off[name] = provider.requests
+    assert REQUEST_MORE_TOOLS in names(on_off["on"][0])
+    assert [REQUEST_MORE_TOOLS in names(request) for request in on_off["off"]] == [False] * 3
+    assert len(names(on_off["on"][2])) > len(names(on_off["on"][0]))
+    assert names(on_off["off"][2]) == names(on_off["off"][0])
+    assert "no tool" in tool_texts(on_off["off"][2])[1]
+    assert not any(REQUEST_MORE_TOOLS in m.text for m in on_off["off"][0].messages if m.role == "system")
+
+
+# ---------------------------------------------------------------- A-8: reading and writing apart
+
+
+@pytest.mark.proves("A-8")
+async def test_a_large_category_split_in_two_shows_writes_to_those_who_ask_to_write() -> None:
+    """As data: writing brings reading along, reading brings nothing; the other half is one request away."""
+    reads = [function(f"show_client_{n}", category="clients_read", read_only=True) for n in range(6)]
+    writes = [function(f"update_client_{n}", category="clients_write") for n in range(6)]
+    categories = [
+        Category(name="clients_read", keywords=("show client", "client")),
+        Category(name="clients_write", keywords=("update client", "change client"), related=("clients_read",)),
+    ]
+    source = FunctionSource("clients", [*reads, *writes], categories=categories)
+    read = runtime(source, "keyword").select(asked("who is this client?"))
+    assert {chosen.tool.category for chosen in read.tools} == {"clients_read"}
+    assert all(chosen.tool.annotations.read_only for chosen in read.tools)
+    write = runtime(source, "keyword").select(asked("please update client 7"))
+    assert [chosen.tool.category for chosen in write.tools] == ["clients_read"] * 6 + ["clients_write"] * 6
+    more = call(REQUEST_MORE_TOOLS, {"categories": ["clients_write"]})
+    provider = ScriptedProvider([more, call("update_client_0"), say("done")])
+    made = Runtime(provider=provider, sources=[source], preset="budget", classifier=names_categories("clients_read"))
+    result = await made.run("who is this client?")
+    assert not any(name.startswith("update") for name in names(provider.requests[0]))
+    assert result.tool_calls == ("update_client_0",)
+
+
+# ---------------------------------------------------------------- A-11: cache keys and policies of one's own
+
+
+@pytest.mark.proves("A-11")
+async def test_a_key_of_ones_own_and_each_tools_own_ttl_say_what_is_kept_and_how_long() -> None:
+    ran: list[str] = []
+
+    @tool(read_only=True)
+    def find(title: str, page: int = 0) -> str:
+        """Find a title; of the page the key knows nothing."""
+        ran.append(f"find {title}")
+        return title
+
+    @tool(read_only=True, cache_ttl=0)
+    def stock() -> str:
+        """How many there are now: never kept."""
+        ran.append("stock")
+        return "3"
+
+    def key(name: str, params: Mapping[str, Any]) -> str:
+        return f"{name}:{str(params.get('title', '')).lower()}"
+
+    rounds = [
+        calls(("find", {"title": "Bees"}), ("stock", {})),
+        calls(("find", {"title": "bees", "page": 2}), ("stock", {})),
+    ]
+    config = {**FORCED, "cacheResults": {"key": key}}
+    script = [step for each in rounds for step in (each, DONE)]
+    async with agent(script, config, sources=[find, stock]) as mine:
+        await mine.chat()
+        await mine.chat()
+    assert ran == ["find Bees", "stock", "stock"]
+
+
+# ---------------------------------------------------------------- A-18: what was left out on purpose
+
+DECISIONS = (
+    "A budget of 16",
+    "No minimum of two",
+    "The meta tool in the registry",
+    "Policy and audit for the meta tool",
+    "Categories in a prompt of their own",
+)
+
+
+@pytest.mark.proves("A-18")
+def test_each_decision_is_written_down_beside_the_benchmark_that_may_re_open_it() -> None:
+    page = (ROOT / "docs" / "presets.md").read_text().partition("## What was left out on purpose")[2]
+    assert "python -m benchmarks left_out" in page
+    for decision in DECISIONS:
+        assert f"**{decision}**" in page
+    assert "left_out" in BENCHMARKS
+
+
+@pytest.mark.proves("A-18")
+def test_the_figures_still_say_what_was_decided() -> None:
+    small, large, *shares, listed = left_out.run()
+    assert isinstance(small, left_out.Reach)
+    assert isinstance(large, left_out.Reach)
+    assert isinstance(listed, left_out.Listed)
+    assert small.wrong == large.wrong == 0, "a bigger budget does not mend a wrong first stage"
+    assert small.mended == small.right > 0.9, "one expansion does"
+    assert [(share.minimum, share.fair) for share in shares if isinstance(share, left_out.Shares)] == [
+        (2, 2),
+        (4, 4),
+        (4, 5),
+        (4, 8),
+    ]
+    assert listed.in_schema <= listed.in_prompt
+
+
+# ---------------------------------------------------------------- A-13: hundreds of tools
+
+
+@pytest.mark.proves("A-13")
+@pytest.mark.parametrize("count", [500, 1_000])
+async def test_memory_does_not_grow_from_request_to_request(count: int) -> None:
+    """Every request loads all tools and calls three of them; between requests none of that is left."""
+
+    def script(request: Any) -> Any:
+        if any(message.role == "tool" for message in request.messages):
+            return call("respond", {"message": "done"})
+        wanted = (0, count // 2, count - 1)
+        return calls(*(("execute_tool", {"tool_name": f"work_{n}", "arguments": {}}) for n in wanted))
+
+    provider = ScriptedProvider(script)
+    made = Runtime(provider=provider, sources=[work(work=count)], preset="compact")
+
+    async def requests(number: int) -> None:
+        for _ in range(number):
+            assert (await made.run("go")).text == "done"
+        provider.requests.clear()
+        gc.collect()
+
+    await requests(5)
+    tracemalloc.start()
+    try:
+        await requests(5)
+        before = tracemalloc.get_traced_memory()[0]
+        await requests(25)
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown < 8 * 1024, "25 requests left something behind"
