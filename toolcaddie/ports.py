@@ -26,7 +26,10 @@ from toolcaddie.tool_types import JsonObject, Tool, ToolCall, ToolResult
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would."""
+    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would.
+
+    A source that ships with the product has an attribute `claims` besides: the reserved names that are its own.
+    """
 
     @property
     def name(self) -> str: ...

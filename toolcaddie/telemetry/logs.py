@@ -35,6 +35,7 @@ from toolcaddie.visible import visible, visible_line
 
 _SHOWN = 200
 _BELOW = ("stack", "exception")
+_NAMED = 10
 _PLAIN_WORD = re.compile(r"[\w.:/+-]+", re.ASCII)
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -257,6 +258,7 @@ class StructlogSink:
             verdict=decision.verdict,
             rule=decision.rule,
             reason=_shown(decision.reason),
+            **({"dropped": [_shown(name) for name in event.dropped[:_NAMED]]} if event.dropped else {}),
         )
 
     def _called(self, event: CallFinished) -> None:

@@ -11,7 +11,7 @@ import click
 
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
-from toolcaddie.doors.cli.options import Match, catalog_option, preset_option, settings_of
+from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened, tell_degraded
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.parts import is_never_asked, offline
@@ -40,6 +40,7 @@ max_tools_option = click.option(
 @click.argument("message")
 @catalog_option
 @preset_option
+@bot_option
 @match_option
 @history_option
 @max_tools_option
@@ -50,13 +51,14 @@ def command(
     message: str,
     catalogs: tuple[str, ...],
     preset: str | None,
+    bot: str | None,
     match: Match | None,
     history: Path | None,
     max_tools: int | None,
     as_json: bool,
 ) -> None:
     """Show which tools MESSAGE would be given."""
-    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools)
+    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, bot=bot)
     messages = (*read_history(history), Message(role="user", content=message))
     runtime = offline(settings)
     selection, delivery = runtime.preview(RunRequest(messages=messages))

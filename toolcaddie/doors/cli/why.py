@@ -14,6 +14,7 @@ from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
     Match,
+    bot_option,
     catalog_option,
     database_option,
     model_option,
@@ -52,6 +53,7 @@ _NOT_LISTED = "not listed"
 @model_option
 @catalog_option
 @preset_option
+@bot_option
 @match_option
 @history_option
 @max_tools_option
@@ -68,6 +70,7 @@ def command(
     model: str | None,
     catalogs: tuple[str, ...],
     preset: str | None,
+    bot: str | None,
     match: Match | None,
     history: Path | None,
     max_tools: int | None,
@@ -89,7 +92,9 @@ def command(
         else:
             _of_run(settings, run_id, tool, as_json=as_json)
         return
-    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, model=model)
+    settings = settings_of(
+        common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, model=model, bot=bot
+    )
     if delivery:
         if tool is None or message is not None:
             raise click.UsageError("--delivery takes a message alone, or --run RUN_ID")

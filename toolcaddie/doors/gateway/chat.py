@@ -85,6 +85,7 @@ class Chat:
     async def _handle(
         self, exchange: Exchange, body: bytes, share: Share, principal: Principal, *, keyed: bool
     ) -> None:
+        principal = self._runtime.identified(principal)
         large = len(body) >= LARGE
         peeked = await aside(peek, body, self._bounds) if large else peek(body, self._bounds)
         if self._forwarder is not None and self._passes_through(exchange, peeked):

@@ -117,8 +117,8 @@ def read_pins(header: bytes) -> tuple[str, ...]:
     for pin in pins:
         if not _PATTERN.fullmatch(pin):
             raise RequestError(
-                f"'{PIN_HEADER}' holds {pin[:80]!r}, which is no name of a tool; write names between commas, with a * at the "
-                "end of one that stands for all tools that begin so",
+                f"'{PIN_HEADER}' holds {pin[:80]!r}, which is no name of a tool; write names between commas, with a * at "
+                "the end of one that stands for all tools that begin so",
                 param=PIN_HEADER,
             )
     return pins
