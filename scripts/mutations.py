@@ -3,8 +3,9 @@ that nothing holds.
 
 python scripts/mutations.py [--only N] [--list]
 
-Works on a copy of the tree in a temporary folder. Every mutation names the tests that should notice it, so that each takes seconds;
-these tests are first run once on the unchanged copy. Ends with 1 where a mutation survives, with 2 where one cannot be made.
+Works on a copy of the tree in a temporary folder. Every mutation names the tests that should notice it, so that each takes
+seconds; these tests are first run once on the unchanged copy. Ends with 1 where a mutation survives, with 2 where one cannot be
+made.
 """
 
 from __future__ import annotations
