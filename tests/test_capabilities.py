@@ -56,11 +56,11 @@ def test_what_ships_is_known_by_provider_and_model(model: str, field: str, value
 def test_an_unknown_model_gets_the_careful_defaults() -> None:
     known = capabilities_of("nobody:heard-of-it")
     assert known == Capabilities(pattern="")
-    assert (known.tool_cap, known.prices, known.cache.kind) == (128, None, "none")
+    assert (known.tool_cap, known.prices, known.cache.kind) == (128, None, "automatic")
 
 
 def test_no_pattern_stands_twice() -> None:
-    patterns = [row.pattern for row in CAPABILITIES]
+    patterns = [(row.pattern, row.wire) for row in CAPABILITIES]
     assert len(set(patterns)) == len(patterns)
 
 
@@ -136,7 +136,7 @@ def test_what_is_known_of_a_model_can_be_a_key() -> None:
     ("row", "said"),
     [
         ({"msk": ""}, "unknown field `msk`; did you mean 'mask'?"),
-        ({"zzz": 1}, "unknown field `zzz`; there are pattern, tools, tool_cap, "),
+        ({"zzz": 1}, "unknown field `zzz`; there are pattern, wire, tools, tool_cap, "),
         ({"tools": "nativ"}, "at `$.tools`; write one of 'native', 'text', 'none'"),
         ({"cache": {"kind": "auto"}}, "at `$.cache.kind`; write one of 'none', 'automatic', 'breakpoints'"),
         ({"prices": {"inptu": 1, "output": 2}}, "did you mean 'input'?"),

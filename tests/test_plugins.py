@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from toolcaddie.catalog import Catalog, View
+from toolcaddie.doors.cli.root import cli
 from toolcaddie.errors import CatalogError, ConfigError
 from toolcaddie.functions import FunctionSource
-from toolcaddie.plugins import CATALOGS, GROUPS, PROVIDERS, Plugin, discover, load, load_catalog
+from toolcaddie.plugins import CATALOGS, GROUPS, PROVIDERS, SINKS, Plugin, discover, load, load_catalog
 from toolcaddie.ports import ToolSource
 from toolcaddie.run import Principal, RunContext
 from toolcaddie.schema import wire_definition
@@ -309,3 +312,33 @@ def test_a_function_that_can_be_no_tool_is_refused_by_name(folder: Path) -> None
     (folder / "mine.py").write_text("def bad(x: object, *rest): ...\nlisted = [bad, bad]\n")
     with pytest.raises(CatalogError, match="bad"):
         loaded("python:mine:listed")
+
+
+# --- the pages -------------------------------------------------------------------------------------------------------
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def test_every_group_of_entry_points_stands_in_the_table_of_plugins() -> None:
+    section = (DOCS / "settings.md").read_text().partition("\n## Plugins\n")[2].partition("\n## ")[0]
+    assert re.findall(r"^\| `(toolcaddie\.\w+)` \| a function", section, re.MULTILINE) == list(GROUPS)
+
+
+def test_the_sink_of_the_docs_joins_every_command_by_its_entry_point(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (DOCS / "telemetry.md").read_text().partition("\n## A sink of your own\n")[2]
+    code = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[0].partition("\n@tool")[0]
+    name, target = re.findall(r'^(\w+) = "([\w:]+)"$', page, re.MULTILINE)[0]
+    (folder / f"{target.partition(':')[0]}.py").write_text(code)
+    info = folder / "acme-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[{SINKS}]\n{name} = {target}\nbroken = {target}Gone\n")
+    monkeypatch.syspath_prepend(str(folder))
+    done = CliRunner().invoke(
+        cli, ["call", "convert_currency", "amount=20", "from_currency=EUR", "to_currency=USD", "--catalog", "gym"]
+    )
+    assert done.exit_code == 0, done.output
+    assert (folder / "calls.txt").read_text().splitlines()[-1].endswith(" convert_currency ok")
+    assert "sink_left_out" in done.stderr, "a sink that cannot be made is said"

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from toolcaddie.errors import ToolcaddieError
     from toolcaddie.functions import FunctionSource, tool
     from toolcaddie.message import Message
+    from toolcaddie.picker import Picker
     from toolcaddie.presets import PRESETS, Preset, SelectionSettings
     from toolcaddie.providers.openai_chat import OpenAIChat
     from toolcaddie.providers.practice import PracticeModel
     from toolcaddie.run import Budget, Decision, Limits, Principal, RunContext, RunRequest, RunResult, Selection
     from toolcaddie.runtime import Bot, Runtime
-    from toolcaddie.selection.pick import Picker
     from toolcaddie.selection.selector import Selector
     from toolcaddie.storage.database import Database
     from toolcaddie.tool_types import Tool, ToolAnnotations, ToolCall, ToolResult
@@ -38,7 +38,7 @@ _HOMES = {
     "Message": "toolcaddie.message",
     "OpenAIChat": "toolcaddie.providers.openai_chat",
     "PRESETS": "toolcaddie.presets",
-    "Picker": "toolcaddie.selection.pick",
+    "Picker": "toolcaddie.picker",
     "PracticeModel": "toolcaddie.providers.practice",
     "Preset": "toolcaddie.presets",
     "Principal": "toolcaddie.run",

@@ -29,26 +29,29 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # --- a connection, before anybody knows who is there
     connections: Size = 1_000
-    """Open ones. One more takes the place of the one that has waited longest for its request, or is refused."""
+    """Open ones. One more takes the place of the one that has waited longest for a request to be whole, or is refused where
+    all of them wait for answers."""
     pipelined: Size = 16
     """Requests of one connection that wait for the answer to the one before."""
     url: Size = 8 * KILOBYTE
     header_line: Size = 16 * KILOBYTE
     """Name and value of one header."""
     headers: Size = 64 * KILOBYTE
-    """All headers of a request, its trailers and the framing of its chunks."""
+    """All headers of a request and its trailers."""
     header_count: Size = 128
     head_seconds: Seconds = 10.0
     """From the first byte of a request, or from the opening of its connection, to the end of its headers."""
     body_seconds: Seconds = 60.0
     """From there to the end of the body."""
+    chunks: Size = 50_000
+    """Of one body: each costs a call, however small it is."""
 
     # --- a request's body
     body: Size = 16 * MEGABYTE
     bodies: Size = 64 * MEGABYTE
     """All bodies together that are being received, read or checked. The first 64 KiB of each are not counted, so that
     small requests pass while others fill this."""
-    values: Size = 500_000
+    values: Size = 300_000
     """Values in one JSON document: objects, lists and what they hold."""
     depth: Size = 128
     """Objects and lists within each other."""
@@ -60,7 +63,7 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     parts: Size = 10_000
     """Parts of all messages together: texts, pictures."""
     calls: Size = 5_000
-    """Tool calls of all messages together, and of one answer of a model."""
+    """Tool calls of all messages together."""
     tools: Size = 10_000
     name: Size = 256
     """Characters of a tool's name, and of the name in a call."""
@@ -74,7 +77,9 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One event of a stream."""
     error: Size = 1 * MEGABYTE
     """The body of an error: what is longer is cut."""
-    answer_calls: Size = 256
+    answer_calls: Size = 1_000
+    """Calls of one answer; one with more is refused."""
+    calls_run: Size = 256
     """Calls of one answer that are run; the others get a result that says so."""
     arguments: Size = 1_000_000
     """Characters of one call's arguments."""

@@ -4,7 +4,8 @@
     capabilities_of("openai:gpt-5-mini", [capabilities_from({"pattern": "gpt-5*", "tool_cap": 64}), *CAPABILITIES])
 
 A row says something of a few fields. Of all rows that fit a model, the first that says something of a field counts; so what is
-common to a vendor stands once, below what is special about a model.
+common to a vendor stands once, below what is special about a model. A row may be limited to one wire; and whatever the rows say
+of a means that the wire in front of the model has no words for (`wires`) does not count.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
@@ -23,12 +24,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from toolcaddie.errors import ConfigError
 from toolcaddie.suggest import close_names
+from toolcaddie.wires import VOCABULARY, Deferral, Mask, Wire, wire_named
 
 Tools = Literal["native", "text", "none"]
 Choice = Literal["honoured", "ignored", "refused"]
 JsonSchema = Literal["no", "alone", "with_tools"]
-Mask = Literal["", "allowed_tools", "allowed_function_names"]
-Deferral = Literal["", "references", "additions"]
 CacheKind = Literal["none", "automatic", "breakpoints"]
 
 
@@ -58,12 +58,20 @@ class CacheRule:
     """Another `tool_choice` than before costs what was kept of the messages, not of tools and system."""
 
 
+ASSUMED_CACHE = CacheRule(kind="automatic", minimum=1024, lifetime=86_400.0)
+"""Of models that no row speaks of. Most servers keep a prefix. Where one does not, a tool array that only grows costs little;
+where one does, an array that changes re-bills the whole conversation."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
     """A row, or all that is known of one model. The defaults are for models nobody has heard of."""
 
     pattern: str = "*"
-    """A shell pattern over `provider:model`; without a colon, over the model whatever the provider."""
+    """A shell pattern over `provider:model`; without a colon, over the model whatever the provider, also behind the name of its
+    vendor (`openai/gpt-5-mini`)."""
+    wire: Wire | None = None
+    """Of a row: the only wire it speaks of; None: any."""
     tools: Tools = "native"
     """`text`: the provider puts tools into words and reads calls out of them; `none`: it is not to be sent any."""
     tool_cap: int | None = 128
@@ -87,7 +95,7 @@ class Capabilities:
     """How tools join behind the cached prefix: by reference to what the array holds back, or by items among the messages."""
     cache_key: bool = False
     """A key that routes the requests of one conversation to one cache is understood."""
-    cache: CacheRule = CacheRule()
+    cache: CacheRule = ASSUMED_CACHE
     prices: Prices | None = None
     """None: unknown."""
     says: frozenset[str] | None = None
@@ -121,15 +129,19 @@ class _Shipped(Sequence[Capabilities]):
 CAPABILITIES: Sequence[Capabilities] = _Shipped()
 
 
-def capabilities_of(model: str, table: Sequence[Capabilities] = CAPABILITIES) -> Capabilities:
-    """All that `table` says of `model`, which is `provider:model` or a model alone; of the rest, the careful defaults.
+def capabilities_of(
+    model: str, table: Sequence[Capabilities] = CAPABILITIES, *, wire: Wire | None = None
+) -> Capabilities:
+    """Returns all that `table` says of `model`, which is `provider:model` or a model alone; of the rest, the careful defaults.
 
-    `pattern` is that of the first row that fits, and empty where none does. What was asked of a tuple is remembered; a list is
-    looked through each time.
+    `wire`: the one the provider speaks; None: as its name says. `pattern` is that of the first row that fits, and empty where
+    none does. What was asked of a tuple is remembered; a list is looked through each time.
     """
+    if wire is None and ":" in model:
+        wire = wire_named(model.partition(":")[0])
     if len(model) <= _LONG_MODEL and not isinstance(table, list):
-        return _remembered(model, _Same(table))
-    return _laid_over(model, table)
+        return _remembered(model, wire, _Same(table))
+    return _laid_over(model, wire, table)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,18 +158,34 @@ class _Same:
 
 
 @lru_cache(maxsize=1_024)
-def _remembered(model: str, table: _Same) -> Capabilities:
+def _remembered(model: str, wire: Wire | None, table: _Same) -> Capabilities:
     """Every request asks, and a hundred patterns take a tenth of a millisecond."""
-    return _laid_over(model, table.rows)
+    return _laid_over(model, wire, table.rows)
 
 
-def _laid_over(model: str, table: Sequence[Capabilities]) -> Capabilities:
-    fitting = [row for row in table if _fits(row.pattern, model)]
-    known: dict[str, Any] = {"pattern": fitting[0].pattern if fitting else ""}
-    for row in fitting:
+def _laid_over(model: str, wire: Wire | None, table: Sequence[Capabilities]) -> Capabilities:
+    names = _names(model)
+    matching = [row for row in table if row.wire in (None, wire) and _fits(row.pattern, model, names)]
+    known: dict[str, Any] = {"pattern": matching[0].pattern if matching else ""}
+    for row in matching:
         for name in _FIELDS if row.says is None else row.says:
             known.setdefault(name, getattr(row, name))
-    return Capabilities(**known)
+    whole = Capabilities(**known)
+    return whole if wire is None else _sayable(whole, wire)
+
+
+def _sayable(known: Capabilities, wire: Wire) -> Capabilities:
+    """Returns `known` without the means that the wire has no words for. A cache that keeps only what a request marks is, behind
+    a wire without marks, somebody else's to mark."""
+    words = VOCABULARY[wire]
+    unmarked = known.cache.kind == "breakpoints" and not words.breakpoints
+    return replace(
+        known,
+        mask=known.mask if known.mask in words.masks else "",
+        deferral=known.deferral if known.deferral in words.deferrals else "",
+        cache_key=known.cache_key and words.cache_key,
+        cache=ASSUMED_CACHE if unmarked else known.cache,
+    )
 
 
 def capabilities_from(mapping: Any) -> Capabilities:
@@ -203,7 +231,8 @@ def row_of(row: CapabilityRow) -> Capabilities:
         given["prices"] = _prices(row.prices)
     if isinstance(row.cache, CacheRow):
         given["cache"] = CacheRule(**msgspec.structs.asdict(row.cache))
-    return Capabilities(pattern=row.pattern, says=frozenset(given), **given)
+    wire = None if row.wire is UNSET else row.wire
+    return Capabilities(pattern=row.pattern, wire=wire, says=frozenset(given), **given)
 
 
 def _prices(row: PricesRow) -> Prices:
@@ -215,13 +244,24 @@ def _prices(row: PricesRow) -> Prices:
     )
 
 
-def _fits(pattern: str, model: str) -> bool:
-    if fnmatchcase(model, pattern):
-        return True
-    return ":" not in pattern and ":" in model and fnmatchcase(model.partition(":")[2], pattern)
+def _names(model: str) -> tuple[str, ...]:
+    """Returns the names a pattern without a provider may match: the model's own, and without its vendor's in front.
+
+    Routers write `anthropic/claude-sonnet-4.5` for what Anthropic calls `claude-sonnet-4-5`.
+    """
+    own = model.partition(":")[2] if ":" in model else model
+    family = own.rpartition("/")[2]
+    dashed = family.replace(".", "-") if family.startswith("claude-") else family
+    return tuple(dict.fromkeys((model, own, family, dashed)))
 
 
-_FIELDS = tuple(item.name for item in fields(Capabilities) if item.name not in ("pattern", "says"))
+def _fits(pattern: str, model: str, names: Sequence[str]) -> bool:
+    if ":" in pattern:
+        return fnmatchcase(model, pattern)
+    return any(fnmatchcase(name, pattern) for name in names)
+
+
+_FIELDS = tuple(item.name for item in fields(Capabilities) if item.name not in ("pattern", "wire", "says"))
 
 Dollars = Annotated[float, Meta(ge=0)]
 
@@ -249,6 +289,7 @@ class CapabilityRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """As `Capabilities`: a table `[[capabilities]]`. What it leaves out is as in the rows below it."""
 
     pattern: Annotated[str, Meta(min_length=1)]
+    wire: Wire | UnsetType = UNSET
     tools: Tools | UnsetType = UNSET
     tool_cap: Annotated[int, Meta(ge=1)] | Literal["off"] | UnsetType = UNSET
     """TOML has no word for "no limit"."""

@@ -84,7 +84,9 @@ class Catalog:
         """
         tools = tuple(tools)
         described: dict[str, Category] = {}
-        for category in categories:
+        for place, category in enumerate(categories):
+            if not isinstance(category, Category):
+                raise CatalogError(f"categories[{place}] is {category!r:.80}; write Category(name='members')")
             if category.name in described:
                 raise CatalogError(f"category {category.name!r} is defined twice; merge the two definitions")
             described[category.name] = category
@@ -107,6 +109,11 @@ class Catalog:
         """`origin`: of each tool where the same object stands in `before`, -1 for one that is new."""
         new = np.flatnonzero(origin < 0).tolist()
         for position in new:
+            if not isinstance(tools[position], Tool):
+                raise CatalogError(
+                    f"tools[{position}] is a {type(tools[position]).__name__} and no Tool; functions become tools in a "
+                    "FunctionSource, definitions in Picker.of"
+                )
             check_tool(tools[position], schemas=check_schemas)
         positions = _positions(tools, origin, before)
         named, category_of = _categorised(tools, tuple(described), origin, before)

@@ -10,6 +10,7 @@ ToolcaddieError
 ├── RunError                 the run could not be carried on
 │   ├── LimitExceededError   turns or seconds ran out; `limit` says which
 │   ├── ToolNotCalledError   forced use was asked for and no attempt called a tool
+│   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
 ├── OutboundError            an outgoing request broke a rule of `guards.net` (address, redirect, size) or failed
@@ -25,11 +26,17 @@ What the model can mend is never raised: it is a `ToolResult` with `is_error`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 
 class ToolcaddieError(Exception):
-    """The root: catch this to catch everything of ours."""
+    """The root: catch this to catch everything of ours.
+
+    `acted`: tools of the run had run by then, so that sending the whole of the request again runs them again. `has_acted`
+    asks it of any exception.
+    """
+
+    acted = False
 
 
 class ConfigError(ToolcaddieError):
@@ -90,6 +97,10 @@ class ToolNotCalledError(RunError):
         self.attempts = attempts
 
 
+class ShutdownError(RunError):
+    """The server was shut down before the run had ended; its grace period was over."""
+
+
 class AuditError(RunError):
     """The audit sink failed: the run stops rather than act unrecorded."""
 
@@ -106,12 +117,11 @@ class ProviderError(ToolcaddieError):
     """A provider failed.
 
     `status` is the HTTP status or None, `retry_after` seconds or None, `body` what the provider said, so that a gateway
-    can hand it on unchanged. `acted`: tools of the run had run by then, so that sending the whole of it again runs them again.
+    can hand it on unchanged.
     `attempts`: every request that failed, as `message.Attempt`s, where a wrapper counted them; the rest is of the last.
     """
 
     retryable = False
-    acted = False
     attempts: tuple[Any, ...] = ()
 
     def __init__(
@@ -152,3 +162,26 @@ class ProviderProtocolError(ProviderError):
     """The provider's answer is not what its protocol promises."""
 
     retryable = True
+
+
+def mark_acted(error: BaseException, acted: bool) -> None:
+    """Notes on an exception, also one that is not ours, whether tools of the run had run when it was raised."""
+    error.acted = acted  # type: ignore[attr-defined]
+
+
+def has_acted(error: BaseException) -> bool:
+    return bool(getattr(error, "acted", False))
+
+
+class MarksActed:
+    """Marks whatever exception leaves its block, if `acted` was set by then."""
+
+    def __init__(self) -> None:
+        self.acted = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None and self.acted:
+            mark_acted(error, True)

@@ -44,6 +44,15 @@ class Message:
         )
 
 
+def is_empty_note(message: Message) -> bool:
+    """Whether this is a system message without a word, which no wire sends."""
+    if message.role not in ("system", "developer"):
+        return False
+    if message.content is None or isinstance(message.content, str):
+        return not (message.content or "").strip()
+    return all(part.get("type") == "text" and not str(part.get("text") or "").strip() for part in message.content)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
     """Tokens of one or several model calls. Adding two gives the sum."""
@@ -116,6 +125,8 @@ class CallDelta:
     id: str | None = None
     name: str | None = None
     arguments: str = ""
+    extra: JsonObject | None = None
+    """Wire fields of this piece that we do not know, as in `ToolCall.extra`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,17 @@ KEYS: Mapping[str, str] = {
 }
 """The variable of a provider's key. Providers that are not listed look for their own."""
 
+DEFAULT_MODELS: Mapping[str, str] = {
+    "anthropic": "claude-sonnet-5-5",
+    "deepseek": "deepseek-chat",
+    "gemini": "gemini-3.8-flash",
+    "openai": "gpt-5-mini",
+    "openai-responses": "gpt-5-mini",
+}
+"""Who is asked of a provider that a fallback names without a model. The others serve whatever was put on them."""
+
+_PRACTICE = "practice"
+
 
 def provider_names() -> list[str]:
     """The providers that are installed, ours and other packages'."""
@@ -71,9 +82,16 @@ def provider_named(
 
 
 def entry_of(wanted: FallbackProvider) -> Entry:
-    """The fallback that a `ToolConfig` names. Raises `ConfigError`."""
+    """The fallback that a `ToolConfig` names. Raises `ConfigError`, also where neither names a model."""
     named = provider_named(f"{wanted.provider}:{wanted.model}", api_key=wanted.api_key, base_url=wanted.base_url)
-    return Entry(provider=named.provider, model=wanted.model, params=wanted.params)
+    own = str(getattr(named.provider, "default_model", ""))
+    model = wanted.model or own or DEFAULT_MODELS.get(wanted.provider, "")
+    if not model and wanted.provider != _PRACTICE:
+        raise ConfigError(
+            f'toolConfig.fallbackProvider: {wanted.provider!r} has no default model; name one, "model": "...". '
+            f"There are defaults of {', '.join(DEFAULT_MODELS)}"
+        )
+    return Entry(provider=named.provider, model=model, params=wanted.params)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

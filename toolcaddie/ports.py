@@ -332,6 +332,11 @@ class EventLog(Protocol):
         """Return when all appended rows are on disk. Raises `AuditError` if those of `run_id` may not be written any more."""
         ...
 
+    def withdraw(self, record: EventRecord) -> None:
+        """Take back an appended row, because what it announces will not happen. A row that is on disk, or reaches it with a
+        write that is under way, stays: whoever withdraws it appends one that says what became of it."""
+        ...
+
     async def events(self, run_id: str) -> Sequence[EventRecord]: ...
     async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
         """Those of some kinds of many runs, of each run in the order written. Far cheaper than as many `events`."""

@@ -250,6 +250,8 @@ class RunRequest:
     injected: Mapping[str, Any] = field(default_factory=dict)
     """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
     run_id: str | None = None
+    lease: int | None = None
+    """Begin only while this process holds that lease: something was claimed for the run under it. None: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

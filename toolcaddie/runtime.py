@@ -25,7 +25,7 @@ import numpy as np
 from toolcaddie.approval.decided import Decided
 from toolcaddie.audit.redact import redact_text
 from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
+from toolcaddie.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.catalog import Catalog, Mask, View
 from toolcaddie.delivery.planner import DeliveryPlanner
 from toolcaddie.embedders.catalogs import CatalogVectors
@@ -37,7 +37,7 @@ from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
 from toolcaddie.engine.reveal import known_from, referenced_in, telling
-from toolcaddie.errors import ConfigError, ProviderError, RequestError
+from toolcaddie.errors import ConfigError, ProviderError, RequestError, StorageError
 from toolcaddie.events import (
     RequestClassified,
     RunEvent,
@@ -47,9 +47,9 @@ from toolcaddie.events import (
     RunStarted,
     ToolsSelected,
 )
-from toolcaddie.functions import FunctionSource
 from toolcaddie.guards.aside import aside
 from toolcaddie.guards.net import PROOFS
+from toolcaddie.inputs import Asked, request_from
 from toolcaddie.logger import Logger
 from toolcaddie.message import Message, message_tokens
 from toolcaddie.meta import EXECUTE_TOOL, READ_RESULT, REQUEST_MORE_TOOLS, offered_meta_tools
@@ -60,6 +60,7 @@ from toolcaddie.middleware.retry import Retry as RetryCall
 from toolcaddie.middleware.timeout import Timeout
 from toolcaddie.middleware.truncate import Truncate
 from toolcaddie.model_side import ModelSide, entry_of, provider_named
+from toolcaddie.parts import Sources, check_parts, embedder_from, preset_from, sources_from
 from toolcaddie.policy.allow import AllowAll
 from toolcaddie.ports import (
     Approver,
@@ -75,11 +76,10 @@ from toolcaddie.ports import (
     RankerFactory,
     RemoteEmbedder,
     SelectionQuery,
-    ToolSource,
 )
 from toolcaddie.presets import SIGNALS, Preset, SelectionSettings, preset
 from toolcaddie.providers.observed import Observed
-from toolcaddie.providers.wrapping import Entry
+from toolcaddie.providers.wrapping import Entry, known_of
 from toolcaddie.run import (
     Classification,
     DeliveredTool,
@@ -90,6 +90,7 @@ from toolcaddie.run import (
     RunRequest,
     RunResult,
     RunState,
+    RunStatus,
     Selection,
 )
 from toolcaddie.schema import definition_tokens
@@ -103,7 +104,7 @@ from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.merged import MergedCatalogs
 from toolcaddie.storage.cache import DocumentCache, MemoryCache
 from toolcaddie.storage.memory import MemoryDocuments
-from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.storage.runs import Claim, StoredRun, StoredRuns
 from toolcaddie.tool_config import ToolConfig
 from toolcaddie.tool_types import ToolCall, ToolResult
 
@@ -145,13 +146,14 @@ class Bot:
 class Runtime:
     """Answers requests. Safe for many at once; make one and keep it.
 
-    `sources` are `ToolSource`s or plain functions. `trail` is the audit sink: when it fails, runs fail. `documents` keeps
-    paused runs and what conversations were sent; without it both last as long as the process. `classifier` is a first stage
-    that names categories; the preset's `selection.classify` says when it is asked, and only `budget` says so by itself.
+    `sources` are `ToolSource`s, plain functions, or catalogs by name ("gym"), one or a list. `trail` is the audit sink: when it
+    fails, runs fail. `documents` keeps paused runs and what conversations were sent; without it both last as long as the
+    process. `classifier` is a first stage that names categories; the preset's `selection.classify` says when it is asked, and
+    only `budget` says so by itself.
 
-    `embedder` lets presets that find tools by every signal there is find them by meaning too. No request waits for vectors
-    longer than `patience` seconds; until those of a catalog are there, and wherever the embedder fails, words alone find its
-    tools. `await prepare()` at start gets them before the first request.
+    `embedder`, or the name of one ("minilm"), lets presets that find tools by every signal there is find them by meaning too. No
+    request waits for vectors longer than `patience` seconds; until those of a catalog are there, and wherever the embedder
+    fails, words alone find its tools. `await prepare()` at start gets them before the first request.
 
     `provider` may be named, as `provider:model` ("anthropic:claude-sonnet-5-5"); its key is then in its own environment variable.
     `fallbacks` are asked in order where it fails or cannot call tools, each for its own model; `attempts` is how often one of
@@ -168,7 +170,7 @@ class Runtime:
         self,
         *,
         provider: Provider | str | Entry,
-        sources: Sequence[ToolSource | Callable[..., Any]] = (),
+        sources: Sources = (),
         preset: str | Preset = "default",
         model: str = "",
         policy: Policy | None = None,
@@ -178,7 +180,7 @@ class Runtime:
         sinks: Sequence[EventSink] = (),
         documents: Documents | None = None,
         classifier: Classifier | None = None,
-        embedder: Embedder | RemoteEmbedder | None = None,
+        embedder: Embedder | RemoteEmbedder | str | None = None,
         patience: float = PATIENCE,
         rankers: Mapping[str, RankerFactory] | None = None,
         experience: learned.Experience | None = None,
@@ -191,18 +193,36 @@ class Runtime:
         bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        check_parts(
+            model=model,
+            policy=policy,
+            approver=approver,
+            middleware=middleware,
+            trail=trail,
+            sinks=sinks,
+            documents=documents,
+            classifier=classifier,
+            patience=patience,
+            rankers=rankers,
+            experience=experience,
+            bots=bots,
+            fallbacks=fallbacks,
+            cache=cache,
+            clock=clock,
+        )
         self._bounds = bounds
-        self.source = CombinedSource(_sources(sources))
+        embedder = embedder_from(embedder)
+        self.source = CombinedSource(sources_from(sources))
         asked = _entry(provider)
         self.provider = asked.provider
         self.model = model or asked.model
         self.tool_config = _config(tool_config)
-        self.preset = _preset(preset)
+        self.preset = preset_from(preset)
         wanted = self.tool_config.fallback_provider if self.tool_config else None
         self._model_side = ModelSide(
             provider=self.provider,
             attempts=attempts,
-            fallbacks=tuple(map(_entry, _several(fallbacks))),
+            fallbacks=tuple(map(_entry, fallbacks)),
             forced_fallback=None if wanted is None else entry_of(wanted),
             capabilities=capabilities,
             observed=Observed(),
@@ -235,6 +255,8 @@ class Runtime:
         self._assemblies: dict[tuple[str | None, Capabilities], _Assembly] = {}
         self._merged = MergedCatalogs()
         self._runs = StoredRuns(self._documents)
+        self.stopping = False
+        """The server is being shut down, so a cancellation comes from it."""
         self._unwritten: dict[str, _Conversation] = {}
         """What is on its way to `documents`: a client may be back with its next turn sooner."""
         self._background: set[asyncio.Task[None]] = set()
@@ -243,31 +265,32 @@ class Runtime:
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    async def run(self, request: str | RunRequest, **options: Any) -> RunResult:
-        """Answer a message or a request. `options` are fields of `RunRequest`.
+    async def run(self, request: Asked = None, **options: Any) -> RunResult:
+        """Answer a message, a conversation that ends with one (`Message`s or OpenAI's dicts), or a request. `options` are fields
+        of `RunRequest`; `messages` beside a text are what was said before it.
 
         Raises `RunError`, `ProviderError`, `RequestError`. Status 'pending': see `resume`; 'client_calls': the caller's
         tools were called, run them and `resume` with the results.
         """
-        return await self._answer(_request(request, options), live=None)
+        return await self._answer(request_from(request, options), live=None)
 
-    def run_sync(self, request: str | RunRequest, **options: Any) -> RunResult:
+    def run_sync(self, request: Asked = None, **options: Any) -> RunResult:
         """`run` for callers without an event loop. What it opened it closes: the next call opens its own."""
         return _sync(self._run_and_close(request, options))
 
-    async def _run_and_close(self, request: str | RunRequest, options: Mapping[str, Any]) -> RunResult:
+    async def _run_and_close(self, request: Asked, options: Mapping[str, Any]) -> RunResult:
         try:
             return await self.run(request, **options)
         finally:
             await self.close()
 
-    async def stream(self, request: str | RunRequest, **options: Any) -> AsyncIterator[RunEvent]:
+    async def stream(self, request: Asked = None, **options: Any) -> AsyncIterator[RunEvent]:
         """Answer, yielding every event as it happens; the last is `RunFinished`, `RunPaused`, or an exception.
 
         Closing the iterator cancels the run and with it the provider's request.
         """
         live = Live()
-        task = asyncio.create_task(self._answer(_request(request, options), live=live.put))
+        task = asyncio.create_task(self._answer(request_from(request, options), live=live.put))
         task.add_done_callback(lambda _: live.end())
         try:
             async for event in live.events():
@@ -308,8 +331,9 @@ class Runtime:
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
-        asked = Message(role="user", content=f"{name}, called directly")
-        request = replace(RunRequest(messages=(asked,)), **options)
+        request = request_from(f"{name}, called directly", options)
+        if not isinstance(arguments, Mapping):
+            raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
         assembly = self._assembly_of(request)
         context = self._context(request, self.view(request))
         emit = self._emitter(None)
@@ -362,10 +386,19 @@ class Runtime:
         """What the caches of results did since the runtime was made: one for each way of keeping them that was needed."""
         return [cache.statistics for cache in self._caches.values()]
 
+    @property
+    def degraded(self) -> tuple[str, ...]:
+        """A sentence for each part that does not work now, and what stands in for it."""
+        prepared = None if self._vectors is None else self._vectors.prepared
+        if prepared is None or not prepared.problem:
+            return ()
+        return (f"the embedder {prepared.name} failed ({prepared.problem}); words alone find the tools",)
+
     # --- looking -----------------------------------------------------------------------------------------------------
 
-    def view(self, request: RunRequest) -> View:
+    def view(self, request: Asked) -> View:
         """What this request's principal may see: one mask over the current snapshot."""
+        request = request if isinstance(request, RunRequest) else request_from(request, {})
         catalog = self._catalog(request)
         masks = [self._policy.visible(catalog, request.principal)]
         bot = self._bots.get(request.principal.bot or "")
@@ -384,17 +417,17 @@ class Runtime:
                 mask = found if mask is None else mask & found
         return View(catalog=catalog, mask=mask)
 
-    def select(self, request: str | RunRequest, **options: Any) -> Selection:
+    def select(self, request: Asked = None, **options: Any) -> Selection:
         """What a request would be given, without asking anybody."""
-        asked = _request(request, options)
+        asked = request_from(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
         self._embed_now(assembly, view, asked)
         return self._select(assembly, view, asked).selection
 
-    def preview(self, request: str | RunRequest, **options: Any) -> tuple[Selection, Delivery]:
+    def preview(self, request: Asked = None, **options: Any) -> tuple[Selection, Delivery]:
         """`select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
-        asked = _request(request, options)
+        asked = request_from(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
         self._embed_now(assembly, view, asked)
@@ -405,9 +438,9 @@ class Runtime:
             selection = replace(selection, dropped=assembly.selector.dropped(view, query, assembly.preset.budget))
         return selection, delivery
 
-    def explain(self, name: str, request: str | RunRequest, **options: Any) -> Any:
+    def explain(self, name: str, request: Asked = None, **options: Any) -> Any:
         """Why a tool is in or out for a request."""
-        asked = _request(request, options)
+        asked = request_from(request, options)
         assembly = self._assembly_of(asked)
         view = self.view(asked)
         self._embed_now(assembly, view, asked)
@@ -473,6 +506,10 @@ class Runtime:
         await asyncio.to_thread(self._experience.extend, entries)
         await asyncio.to_thread(self._refit, catalog)
 
+    def begin_shutdown(self) -> None:
+        """From now on a run that is cancelled is recorded as cut by a shutdown, not as left by its caller."""
+        self.stopping = True
+
     async def __aenter__(self) -> Runtime:
         return self
 
@@ -502,9 +539,10 @@ class Runtime:
         away = self._away(assembly, request)
         view = await away(self.view, request)
         context = self._context(request, view)
-        emit = self._emitter(live)
         owner = await self._documents.leases.own()
-        async with end_recorded(context.run_id, emit):
+        if request.lease not in (None, owner):
+            raise StorageError("this process lost its lease before the run began; send the request again")
+        async with end_recorded(context.run_id, self._emitter(live), stopping=lambda: self.stopping) as emit:
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
             await self._embed(assembly.preset, view, self._query(assembly, view, request))
@@ -517,7 +555,7 @@ class Runtime:
             result = await chosen.engine.run(
                 state, context, chosen.selection, emit, live=live is not None, delivery=delivery
             )
-            return await self._ended(request, result, emit, partial(self._runs.put_away, owner=owner))
+            return await self._ended(request, result, emit, put_away=partial(self._runs.put_away, owner=owner))
 
     async def _carry_on(
         self, request: RunRequest, stored: StoredRun, pending: tuple[PendingCall, ...], approvals: Mapping[str, bool]
@@ -526,16 +564,19 @@ class Runtime:
         view = self.view(request)
         context = self._context(replace(request, run_id=stored.state.run_id), view)
         engine = assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver))
-        emit = self._emitter(None)
         delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
-        state = replace(stored.state, status="running", pending=pending, delivered=delivered)
+        # One that is completed already only lacks its end on record.
+        status: RunStatus = "completed" if stored.state.status == "completed" else "running"
+        state = replace(stored.state, status=status, pending=pending, delivered=delivered)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self._runs.claim(stored)
         try:
-            async with end_recorded(context.run_id, emit):
+            async with end_recorded(
+                context.run_id, self._emitter(None), acted=bool(state.called), stopping=lambda: self.stopping
+            ) as emit:
                 await emit(RunResumed(run_id=context.run_id, principal=context.principal, answered=answered))
                 result = await engine.run(state, context, Selection(), emit, live=False, checkpoint=claim.checkpoint)
-                return await self._ended(request, result, emit, claim.put_away, forget=claim.forget)
+                return await self._ended(request, result, emit, put_away=claim.put_away, claim=claim)
         except BaseException:
             await claim.give_back()
             raise
@@ -545,20 +586,26 @@ class Runtime:
         request: RunRequest,
         result: RunResult,
         emit: Emit,
+        *,
         put_away: Callable[[StoredRun], Awaitable[None]],
-        forget: Callable[[], Awaitable[None]] | None = None,
+        claim: Claim | None = None,
     ) -> RunResult:
-        if result.status == "pending" or (result.status == "client_calls" and request.remember):
+        """The end of a run, stored where it can be carried on, and on record. The stored state of one that is over goes only
+        behind that: whoever resumes it in between is given the answer that is there."""
+        waits = result.status == "pending" or (result.status == "client_calls" and request.remember)
+        if waits:
             names = self.view(request).category_names()
             await put_away(StoredRun(request=_keyless(request), state=result.state, meta_categories=names))
-        elif forget is not None:
-            await forget()
+        elif claim is not None:
+            await claim.checkpoint(result.state)
         if result.status == "pending":
             await emit(RunPaused(run_id=result.run_id, state=result.state))
             return result
         if request.conversation and request.remember:
             self.remember(request, result.state)
         await emit(RunFinished(run_id=result.run_id, result=result))
+        if claim is not None and not waits:
+            self._later(claim.forget())
         return result
 
     async def _chosen(
@@ -748,7 +795,7 @@ class Runtime:
     def _assembly_of(self, request: RunRequest) -> _Assembly:
         """Selector, planner, executor for a request's preset under its model's cap, made once for each pair."""
         chosen = self.preset if request.preset is None else preset(request.preset)
-        capabilities = capabilities_of(f"{self.provider.name}:{self._model_of(request)}", self._capabilities)
+        capabilities = known_of(Entry(provider=self.provider, model=self._model_of(request)), self._capabilities)
         key = (request.preset, capabilities)
         if key not in self._assemblies:
             chosen = _configured(_capped(chosen, capabilities), self.tool_config)
@@ -792,6 +839,12 @@ class Runtime:
         if unmarked:
             hint = "their results are kept; say read_only=True or False of each, so that no write is answered from the cache"
             log.warning("cached_without_saying_read_only", tools=unmarked[:_NAMED], count=len(unmarked), hint=hint)
+        unchecked = [tool.name for tool in tools if config.validate_tool_response and tool.output_schema is None]
+        if unchecked:
+            hint = (
+                "only size and encoding of their results are checked; give each an output_schema or a return annotation"
+            )
+            log.warning("results_without_schema", tools=unchecked[:_NAMED], count=len(unchecked), hint=hint)
 
     def _executor(self, approver: Approver | None, chosen: Preset) -> Executor:
         """The layers around a call, outermost first.
@@ -986,24 +1039,6 @@ async def _at_once(job: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     return job(*args, **kwargs)
 
 
-def _request(request: str | RunRequest, options: Mapping[str, Any]) -> RunRequest:
-    if isinstance(request, str):
-        return RunRequest(messages=(Message(role="user", content=request),), **options)
-    return replace(request, **options) if options else request
-
-
-def _sources(given: Sequence[ToolSource | Callable[..., Any]]) -> list[ToolSource]:
-    """Sources as they are; the plain functions among them become one source."""
-    functions: list[Callable[..., Any]] = []
-    sources: list[ToolSource] = []
-    for item in given:
-        if isinstance(item, ToolSource):
-            sources.append(item)
-        else:
-            functions.append(item)
-    return [*sources, FunctionSource("functions", functions)] if functions else sources
-
-
 def _vectors(embedder: Embedder | RemoteEmbedder, documents: Documents | None, patience: float) -> CatalogVectors:
     prepared = Prepared(embedder, documents, patience=patience)
     make, meanwhile = embedding.factory(prepared), static.factory
@@ -1014,10 +1049,6 @@ def _texts(query: SelectionQuery, settings: SelectionSettings) -> list[str]:
     """What of a query is embedded."""
     words = query_words(query, window=settings.window, window_user=settings.window_user)
     return [text for text, _ in (*words.messages, *words.replies) if text.strip()]
-
-
-def _preset(chosen: str | Preset) -> Preset:
-    return preset(chosen) if isinstance(chosen, str) else chosen
 
 
 def _entry(wanted: Provider | str | Entry) -> Entry:
@@ -1041,12 +1072,6 @@ def _wrong_with(provider: Any) -> str:
     if inspect.iscoroutinefunction(provider.stream):
         return f"{kind}.stream must give an async iterator: `async def` with a `yield`, or a plain `def`"
     return "" if isinstance(provider.name, str) and provider.name else f"{kind}.name must be a text"
-
-
-def _several(fallbacks: Sequence[Provider | str | Entry]) -> Sequence[Provider | str | Entry]:
-    if isinstance(fallbacks, str):
-        raise ConfigError(f"fallbacks must be a list: write [{fallbacks!r}]")
-    return fallbacks
 
 
 def _config(given: ToolConfig | Mapping[str, Any] | None) -> ToolConfig | None:

@@ -44,6 +44,12 @@ Variable = Annotated[str, Meta(pattern=_VARIABLE)]
 """The name of an environment variable. What looks like a key pasted in its place is refused, and never shown: long, with
 capitals, small letters and digits, or begun as keys are."""
 LOOKS_LIKE_A_KEY = "this looks like a key; name the environment variable that holds it"
+Age = Annotated[
+    str, Meta(pattern=r"^(off|[1-9][0-9]{0,5}[mhdw])\Z", description='such as "12h", "90d" or "8w", or "off"')
+]
+"""A length of time as people write it."""
+_UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
 T = TypeVar("T")
@@ -77,6 +83,14 @@ class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """None: the provider's own address."""
     key_env: Variable | None = None
     """None: the provider's own variable, and none where a `url` is set: a key goes to the address it was given for."""
+
+
+class Idempotency(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is kept of requests that carry an `idempotency-key`."""
+
+    keep_hours: Annotated[float, Meta(gt=0, le=8_760)] = 24.0
+    answer_bytes: Annotated[int, Meta(ge=0, le=64 * 1024 * 1024)] = 1024 * 1024
+    """A larger answer is not kept; its request is not run again all the same."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,19 +208,23 @@ class CacheSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """`database`: what one process found serves all, also after a restart."""
 
 
+class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is on disk when, and for how long."""
+
+    durable: Literal["intent", "answer"] = "intent"
+    """What waits for the disk: a call that may act, or also the end of each answer."""
+    keep: Age = "off"
+    """Runs that ended longer ago are removed by `serve`; off: never."""
+    lease: Seconds = 3.0
+    """Seconds without a sign of life until other processes take over the runs of one."""
+
+
 class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one bot may use; a request says by its principal which bot asks."""
 
     disabled_tools: tuple[str, ...] = ()
     categories: tuple[str, ...] | None = None
     """The enabled ones; None: all. Tools of others are not loaded, listed, searched or run."""
-
-
-class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the database is used."""
-
-    lease: Seconds = 3.0
-    """Seconds without a sign of life until other processes take over the runs of one."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -221,6 +239,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     storage: StorageSettings = StorageSettings()
     server: Server = Server()
     upstream: Upstream = Upstream()
+    idempotency: Idempotency = Idempotency()
     log: Log = Log()
     classifier: ClassifierSettings = ClassifierSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
@@ -274,6 +293,15 @@ def effective_preset(settings: Settings) -> Preset:
         budget=replace(chosen.budget, **_given(settings.budget)),
         limits=replace(chosen.limits, **_given(settings.limits)),
     )
+
+
+def age_seconds(age: str) -> float | None:
+    """Seconds of an age such as "90d"; None for "off". Raises `ConfigError` for anything else."""
+    try:
+        checked = msgspec.convert(age, Age)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{age!r} is no age; write a number and m, h, d or w, such as 90d") from error
+    return None if checked == "off" else int(checked[:-1]) * _UNITS[checked[-1]]
 
 
 def starter_toml() -> str:
@@ -439,6 +467,8 @@ _BASES = {int: "a whole number", float: "a number", bool: "true or false", str: 
 
 
 def _bounds(rule: Meta) -> str:
+    if rule.description is not None:
+        return rule.description
     if rule.pattern is not None:
         return "that begins with http:// or https://"
     if rule.min_length is not None:
@@ -617,6 +647,8 @@ catalogs = ["gym"]
 # database_url = "{DEFAULT_DATABASE}"
 
 # [storage]
+# durable = "intent"  # or "answer": no answer ends before what the run did is on disk
+# keep = "off"  # or an age such as "90d": `toolcaddie serve` removes runs that ended longer ago
 # lease = 3  # seconds without a sign of life until other processes take over the runs of one
 
 [server]

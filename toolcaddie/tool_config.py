@@ -34,7 +34,8 @@ class FallbackProvider:
     """Who answers where the agent's own provider calls no tool."""
 
     provider: str
-    model: str
+    model: str = ""
+    """Empty: the provider's default, where it has one."""
     api_key: str | None = field(default=None, repr=False)
     """None: the provider's own variable, and none where a `base_url` is given."""
     base_url: str | None = None
@@ -137,7 +138,7 @@ def _fallback(given: Mapping[str, Any] | None) -> FallbackProvider | None:
     table = _Table(given, "toolConfig.fallbackProvider", _FALLBACK_KEYS)
     return FallbackProvider(
         provider=table.required("provider"),
-        model=table.required("model"),
+        model=table.text("model") or "",
         api_key=table.text("apiKey"),
         base_url=table.text("baseUrl"),
         temperature=table.number("temperature", least=0.0)[0],

@@ -107,6 +107,7 @@ ErrorKind = Literal[
     "timeout",
     "failed",  # the tool raised or answered with an error
     "limit",  # the turn limit was reached before this call
+    "not_run",  # its intent was recorded, or may have been, and then the run broke off before the call began
     "unknown_outcome",  # it may or may not have run before a crash; never repeated blindly
 ]
 
@@ -126,6 +127,8 @@ class ToolResult:
     """What `read_result` finds the whole of a cut result by."""
     cached: bool = False
     """The tool did not run for this call: the result was kept from an equal call, or comes from one that was under way."""
+    tries: int = 1
+    """How often the tool ran for it."""
 
     @property
     def success(self) -> bool:

@@ -25,7 +25,7 @@ PLAIN = Capabilities(cache=CACHE, prices=PRICES)
 NATIVE = Capabilities(cache=CACHE, prices=PRICES, deferral="additions")
 RESULTS_ONLY = Capabilities(cache=CACHE, prices=PRICES, deferral="references")
 MASKED = Capabilities(cache=CACHE, prices=PRICES, mask="allowed_tools", tool_cap=None)
-UNCACHED = Capabilities(prices=PRICES)
+UNCACHED = Capabilities(cache=CacheRule(), prices=PRICES)
 
 LONG = "words that make a conversation long " * 600
 
@@ -42,7 +42,7 @@ class Conversation:
     deliveries: list[Delivery] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.provider = ScriptedProvider(self.script)
+        self.provider = ScriptedProvider(self.script, wire="messages" if self.capabilities.deferral else "chat")
         self.runtime = Runtime(
             provider=self.provider,
             sources=[gym.source()],
@@ -288,7 +288,8 @@ async def test_a_tool_called_read_result_is_not_joined_by_ours(name: str) -> Non
     [(NATIVE, "salar"), (PLAIN, "execute_tool"), (UNCACHED, "salar")],
 )
 async def test_a_forced_choice_names_what_the_model_has_just_asked_for(capabilities: Capabilities, named: str) -> None:
-    provider = ScriptedProvider([call("request_more_tools", {"query": "pending salaries"}), *[say("no")] * 5])
+    script = [call("request_more_tools", {"query": "pending salaries"}), *[say("no")] * 5]
+    provider = ScriptedProvider(script, wire="messages" if capabilities.deferral else "chat")
     forced = replace(preset("default"), force=True, limits=Limits(forced_attempts=5), budget=Budget(provider_cap=None))
     runtime = Runtime(provider=provider, sources=[gym.source()], preset=forced, capabilities=[capabilities])
     said = (Message(role="user", content=FREEZE), Message(role="assistant", content=LONG))

@@ -19,7 +19,8 @@ from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.ports import Provider
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
-from toolcaddie.storage.database import Database
+from toolcaddie.settings import Idempotency
+from toolcaddie.storage.database import BUSY_SECONDS, Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,7 @@ class Gateway:
 class Parts:
     runtime: Runtime
     documents: Any
+    event_log: Any
     keys: Any
     registry: CollectorRegistry
     own_upstream_key: bool
@@ -67,12 +69,14 @@ async def gateway(
     sources: Sequence[Any] = (),
     own_upstream_key: bool = True,
     forwards: bool = True,
+    busy: float = BUSY_SECONDS,
+    idempotency: Idempotency | None = None,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
-    """`upstream` is a base address or a provider. The database in `folder` outlives the gateway: open it twice to see a
-    restart."""
+    """`upstream` is a base address or a provider. `busy`: how long a write waits for a locked database. The database in
+    `folder` outlives the gateway: open it twice to see a restart."""
     provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
-    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}") as database:
+    async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", busy=busy) as database:
         made = Runtime(
             provider=provider,
             sources=sources,
@@ -83,11 +87,12 @@ async def gateway(
         parts = Parts(
             runtime=made,
             documents=database.documents,
+            event_log=database.events,
             keys=database.keys,
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
-        async with served(create_app(parts, forwards=forwards)) as address:
+        async with served(create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency())) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
             try:
                 yield Gateway(base_url=address, client=client, database=database, runtime=made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -19,6 +20,7 @@ import pytest
 from toolcaddie.audit.trail import Trail
 from toolcaddie.catalog import Catalog, Mask
 from toolcaddie.errors import AuditError, LimitExceededError, ProviderError, RunNotFoundError, ToolcaddieError
+from toolcaddie.events import CallIntended, RunEvent, RunFinished
 from toolcaddie.functions import tool
 from toolcaddie.ports import EventRecord, RunSummary
 from toolcaddie.presets import preset
@@ -69,6 +71,7 @@ async def main():
         async def hangs(request):
             await database.events.flush()
             wait_here()
+            return say("done")
 
         script = [hangs] if verb == "resume" else [call("pay", {"to": "ann"}, call_id="c1"), hangs]
         options = dict(sources=[pay], trail=Trail(database.events), documents=database.documents)
@@ -115,6 +118,18 @@ class AsksAlways:
         return Decision(verdict="ask", rule="asks")
 
 
+def stop_between_two_writes(pid: int, path: Path) -> None:
+    """Stopped within a transaction it would hold the lock of the whole file, and nobody could take anything."""
+    while True:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with contextlib.closing(sqlite3.connect(path, timeout=0.05)) as other:
+                other.execute("begin immediate")
+                return
+        except sqlite3.OperationalError:
+            os.kill(pid, signal.SIGCONT)
+
+
 async def paused(folder: Path) -> str:
     """A database with one run that waits for an approval; its URL."""
     url = f"sqlite:///{folder}/x.sqlite"
@@ -128,6 +143,12 @@ async def paused(folder: Path) -> str:
 def pay(to: str) -> str:
     """Pay somebody."""
     raise AssertionError("was paid a second time")
+
+
+@tool(name="pay", read_only=True)
+def look(to: str) -> str:
+    """Pay somebody, without an effect."""
+    return f"paid {to}"
 
 
 def runtime_over(database: Database, *script: Any, **options: Any) -> tuple[Runtime, ScriptedProvider]:
@@ -211,11 +232,31 @@ async def test_a_process_that_wakes_up_too_late_writes_nothing_of_its_runs(tmp_p
         Child(tmp_path, "run", "tool") as child,
         Database(f"sqlite:///{tmp_path}/x.sqlite", lease=LEASE) as database,
     ):
-        os.kill(child.process.pid, signal.SIGSTOP)
+        stop_between_two_writes(child.process.pid, tmp_path / "x.sqlite")
         assert (await settled(database)).status == "failed"
         before = await database.events.events("r")
         assert "did not renew its lease" in await child.end(signal.SIGCONT)
         assert await database.events.events("r") == before
+
+
+async def test_a_run_whose_end_was_not_recorded_gives_its_answer_again_without_asking_anybody(tmp_path: Path) -> None:
+    class FailsAtTheEnd:
+        async def emit(self, event: RunEvent) -> None:
+            if isinstance(event, RunFinished):
+                raise AuditError("the disk is full")
+
+    url = await paused(tmp_path)
+    async with Database(url) as database:
+        runtime, _ = runtime_over(database, say("done"), sources=[look], trail=FailsAtTheEnd())
+        with pytest.raises(AuditError):
+            await runtime.resume("r", approvals={"c1": True})
+    async with Database(url) as database:
+        runtime, provider = runtime_over(database)
+        assert (await runtime.resume("r")).text == "done"
+        assert not provider.requests
+        assert (await database.events.runs())[0].status == "completed"
+        with pytest.raises(RunNotFoundError):
+            await runtime.resume("r")
 
 
 async def test_runs_of_a_lost_lease_end_and_new_runs_go_on_under_another(tmp_path: Path) -> None:
@@ -308,13 +349,8 @@ async def test_a_run_that_could_not_be_given_back_can_be_resumed_all_the_same(tm
             other.execute("alter table documents rename to away")
         raise ProviderError("the provider is down")
 
-    @tool(read_only=True)
-    def pay(to: str) -> str:
-        """Pay somebody."""
-        return f"paid {to}"
-
     async with Database(url, lease=LEASE) as database:
-        runtime, _ = runtime_over(database, breaks, say("done"), sources=[pay])
+        runtime, _ = runtime_over(database, breaks, say("done"), sources=[look])
         with pytest.raises(ToolcaddieError):
             await runtime.resume("r", approvals={"c1": True})
         with sqlite3.connect(tmp_path / "x.sqlite") as other:
@@ -347,3 +383,44 @@ async def test_a_run_that_ends_at_a_limit_says_what_it_did(limit: str, tmp_path:
         failed = (await database.events.events("r"))[-1]
         assert (failed.kind, failed.data["turns"], failed.data["rounds"]) == ("run_failed", state.turns, state.rounds)
         assert (await database.events.runs())[0].turns == state.turns >= 2
+
+
+async def test_a_call_that_was_about_to_be_made_is_unknown_also_where_its_intent_was_not_written(
+    tmp_path: Path,
+) -> None:
+    """What a kill between the two writes leaves: the state says that the call may have been made, the trail says nothing."""
+    url = await paused(tmp_path)
+
+    async with Database(url) as database:
+
+        class StopsAtTheIntent(Trail):
+            async def emit(self, event: RunEvent) -> None:
+                if isinstance(event, CallIntended):
+                    reached.set()
+                    await asyncio.sleep(60)
+                await super().emit(event)
+
+        reached = asyncio.Event()
+        runtime, _ = runtime_over(database, trail=StopsAtTheIntent(database.events))
+        task = asyncio.ensure_future(runtime.resume("r", approvals={"c1": True}))
+        await reached.wait()
+        # The process is gone: nobody writes for it any more.
+        with sqlite3.connect(tmp_path / "x.sqlite") as other:
+            copy = other.execute("select value, (select max(number) from owners) from documents where kind = 'run'")
+            value, number = copy.fetchone()
+        task.cancel()
+        await asyncio.wait({task})
+    with sqlite3.connect(tmp_path / "x.sqlite") as other:
+        other.execute("update documents set value = ? where kind = 'run'", (value,))
+        other.execute("delete from events where kind in ('run_failed', 'call_finished', 'call_unknown')")
+        other.execute("update runs set status = 'running', owner = ?", (number,))
+        other.execute(
+            "insert into owners (number, beat, seconds, label, started) values (?, 1, 0, 'x process 1', 0)", (number,)
+        )
+    async with Database(url, lease=LEASE) as database:
+        assert (await settled(database)).status == "pending"
+        (unknown,) = [event for event in await database.events.events("r") if event.kind == "call_unknown"]
+        assert (unknown.data["id"], unknown.data["name"]) == ("c1", "pay")
+        runtime, provider = runtime_over(database, say("I will look."))
+        assert (await runtime.resume("r")).text == "I will look."
+        assert "not known" in provider.requests[-1].messages[-1].content

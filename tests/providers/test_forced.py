@@ -713,6 +713,7 @@ async def test_the_log_tells_each_attempt_what_was_missing_the_switch_and_the_su
         ("info", "tool_called", 1),
     ]
     assert logs[0]["provider"] == "openai"
+    assert (logs[4]["provider"], logs[4]["attempts"], logs[4]["then"]) == ("openai", 2, "fallback")
     assert logs[5]["provider"] == "other"
     assert logs[7]["tools"] == ["search_books"]
     assert logs[7]["ms"] >= 0

@@ -502,7 +502,7 @@ async def test_messages_without_words_are_sent_or_left_out_but_never_refused() -
         Message(role="developer", content=""),
     )
     body = await sent(replace(HELLO, messages=messages))
-    assert body["input"][1:] == [{"role": "user", "content": ""}, {"role": "developer", "content": ""}]
+    assert body["input"][1:] == [{"role": "user", "content": ""}]
 
 
 async def test_what_an_assistant_refused_is_told_in_words() -> None:

@@ -56,6 +56,8 @@ async def test_a_database_of_a_newer_version_is_refused(file_url: str) -> None:
     [
         ("not a url", "is not a URL; write sqlite:///"),
         ("mysql://localhost/x", "'mysql' is not supported; use sqlite or postgresql"),
+        ("postgresql+psycopg2://host/x", "driver of 'postgresql\\+psycopg2' is not installed"),
+        ("sqlite+aiosqlite:///x.db", "aiosqlite"),
         ("sqlite+nothing:///x.db", "no driver 'sqlite\\+nothing'"),
     ],
 )

@@ -42,7 +42,7 @@ async def test_an_expired_document_is_gone(database: Database, clock: Clock) -> 
 
 
 async def test_expired_documents_are_swept_by_later_writes(file_url: str, clock: Clock) -> None:
-    async with Database(file_url, clock=clock) as database:
+    async with Database(file_url, clock=clock, steady=clock) as database:
         for number in range(50):
             await database.documents.put("run", str(number), b"x", ttl=10)
         clock.now += 3600

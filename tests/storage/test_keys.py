@@ -135,7 +135,7 @@ async def test_a_key_made_or_revoked_beside_a_running_server_counts_within_a_sec
         done = await anyio.run_process([sys.executable, "-c", _OTHER_PROCESS, file_url, verb])
         return done.stdout.decode().strip()
 
-    async with Database(file_url, clock=clock) as database:
+    async with Database(file_url, clock=clock, steady=clock) as database:
         assert not await database.keys.any()
         secret = await beside("add")
         found = await database.keys.check(secret)

@@ -90,6 +90,12 @@ async def test_two_databases_of_one_process_see_each_other_living(file_url: str)
         assert await other.leases.holds(await one.leases.own())
 
 
+async def test_an_owner_with_a_longer_lease_is_given_the_time_it_asked_for(file_url: str) -> None:
+    async with Database(file_url, lease=60) as slow, Database(file_url, lease=0.03) as hasty:
+        number = await slow.leases.own()
+        assert await hasty.leases.holds(number)
+
+
 async def test_a_database_that_somebody_else_holds_locked_costs_nobody_a_lease(file_url: str) -> None:
     async with Database(file_url, lease=LEASE) as one, Database(file_url, lease=LEASE) as other:
         numbers = await one.leases.own(), await other.leases.own()

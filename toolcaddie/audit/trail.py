@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 from toolcaddie.audit.redact import MAX_PARSED, redact_json, redact_text
 from toolcaddie.events import (
@@ -57,36 +57,66 @@ Data = dict[str, Any]
 
 
 class Trail:
-    """The audit sink. Raises `AuditError` when the log cannot write; an intent is on disk when `emit` returns.
+    """The audit sink. Raises `AuditError` when the log cannot write.
 
-    Each run's rows are numbered from 1; a run carried on by another process continues the count, which the log knows.
+    `durable` says when `emit` waits for the disk: with `intent` before a call acts, with `answer` also at the end of a run,
+    so that no answer is given whose rows could still be lost.
+
+    Each run's rows are numbered from 1, and the numbers rise; a run carried on by another process continues the count,
+    which the log knows.
     """
 
-    def __init__(self, log: EventLog, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        log: EventLog,
+        clock: Callable[[], float] = time.time,
+        *,
+        durable: Literal["intent", "answer"] = "intent",
+    ) -> None:
         self._log = log
         self._clock = clock
+        self._durable = durable
         self._last: OrderedDict[str, int] = OrderedDict()
         """Number of the last row of each run under way. Bounded: a forgotten run is looked up in the log again."""
 
     async def emit(self, event: RunEvent) -> None:
-        made = _DATA.get(type(event))
-        if made is None:
+        if type(event) not in _DATA:
             return
-        seq = await self._next(event)
-        self._log.append(
-            EventRecord(run_id=event.run_id, seq=seq, at=self._clock(), kind=_KINDS[type(event)], data=made(event))
-        )
+        await self._know_last(event)
+        record = self._record(event)
+        self._log.append(record)
         if isinstance(event, CallIntended):
-            await self._log.flush(event.run_id)
+            await self._flushed(record)
         elif isinstance(event, RunFinished | RunFailed | RunPaused):
             self._last.pop(event.run_id, None)
+            if self._durable == "answer":
+                await self._log.flush(event.run_id)
 
-    async def _next(self, event: RunEvent) -> int:
-        run_id = event.run_id
-        if run_id not in self._last and not isinstance(event, RunStarted):
-            recorded = await self._log.events(run_id)
+    async def _flushed(self, intent: EventRecord) -> None:
+        """Return when an intent is on disk. Where that fails, or nobody waits for it any longer, the call does not run, and
+        no later write may say that it was about to."""
+        try:
+            await self._log.flush(intent.run_id)
+        except BaseException:
+            self._log.withdraw(intent)
+            raise
+
+    def _record(self, event: RunEvent) -> EventRecord:
+        return EventRecord(
+            run_id=event.run_id,
+            seq=self._next(event.run_id),
+            at=self._clock(),
+            kind=_KINDS[type(event)],
+            data=_DATA[type(event)](event),
+        )
+
+    async def _know_last(self, event: RunEvent) -> None:
+        if event.run_id not in self._last and not isinstance(event, RunStarted):
+            recorded = await self._log.events(event.run_id)
             # Calls of one turn end side by side: another event of this run may have been first.
-            self._last.setdefault(run_id, max((record.seq for record in recorded), default=0))
+            self._last.setdefault(event.run_id, max((record.seq for record in recorded), default=0))
+
+    def _next(self, run_id: str) -> int:
         seq = self._last.get(run_id, 0) + 1
         self._last[run_id] = seq
         self._last.move_to_end(run_id)
@@ -339,6 +369,8 @@ def _result(result: ToolResult) -> Data:
     kept: Data = {"content": _json_or_text(result.content), "bytes": len(result.content)}
     if result.cached:
         kept["cached"] = True
+    elif result.tries > 1:
+        kept["tries"] = result.tries
     if result.is_error:
         kept["error"] = result.error or "failed"
     return kept

@@ -9,10 +9,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 from prometheus_client import CollectorRegistry
@@ -27,13 +26,12 @@ from toolcaddie.doors.parts import (
     runtime_of,
     sources_of,
 )
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.evaluation.datasets import read_requests
-from toolcaddie.evaluation.logs import entries_of
+from toolcaddie.doors.taught import logged_requests, past_entries
+from toolcaddie.errors import StorageError
+from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.plugins import SINKS, discover, load
 from toolcaddie.ports import Documents, EventLog, EventSink, KeyStore, Provider
 from toolcaddie.runtime import Runtime
-from toolcaddie.selection.learned import LogEntry, entries_of_trail
 from toolcaddie.settings import Settings
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink
@@ -74,6 +72,7 @@ async def assembled(
     Raises `ConfigError` for whatever the operator got wrong, before anything is opened that is right.
     """
     sources = sources_of(settings, needed=needs_catalog)
+    requests = logged_requests(settings)
     provider = provider_of(settings)
     classifier = classifier_of(settings, provider)
     registry = CollectorRegistry()
@@ -83,7 +82,7 @@ async def assembled(
             settings,
             sources,
             provider,
-            trail=Trail(database.events),
+            trail=Trail(database.events, durable=settings.storage.durable),
             sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink(), *plugged_sinks()),
             documents=database.documents,
             classifier=classifier,
@@ -93,7 +92,7 @@ async def assembled(
         try:
             await runtime.warm()
             if settings.learning.enabled:
-                teaching = asyncio.create_task(_teach(runtime, settings, database))
+                teaching = asyncio.create_task(_teach(runtime, settings, requests, database))
             yield Assembled(
                 settings=settings,
                 runtime=runtime,
@@ -112,18 +111,14 @@ async def assembled(
             await runtime.close()
 
 
-async def _teach(runtime: Runtime, settings: Settings, database: Database) -> None:
-    """What the file and the recorded runs teach, beside the first requests. What cannot be read is said, and not learned."""
-    chosen = settings.learning
-    entries: list[LogEntry] = []
+async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest], database: Database) -> None:
+    """What the file and the recorded runs teach, beside the first requests. A trail that cannot be read is said, and the file
+    is learned from alone."""
     try:
-        if chosen.log is not None:
-            requests = await asyncio.to_thread(read_requests, Path(chosen.log))
-            entries += entries_of(requests, runtime.source.snapshot())
-        if chosen.from_trail:
-            entries += await entries_of_trail(database.events, most_runs=chosen.from_trail)
-    except ToolcaddieError as error:
-        log.warning("log_not_read", error=str(error))
+        entries = await past_entries(runtime, settings, requests, database.events)
+    except StorageError as error:
+        log.error("trail_not_learned_from", error=str(error))
+        entries = await past_entries(runtime, settings, requests)
     await runtime.learn(entries)
     log.info("learned_from_the_past", requests=len(entries))
 
@@ -136,7 +131,7 @@ def plugged_sinks() -> list[EventSink]:
         try:
             made.append(load(SINKS, plugin.name)())
         except Exception as error:  # noqa: BLE001  a stranger's code, at start: whatever it raises, the server comes up
-            log.warning("sink_left_out", plugin=plugin.name, distribution=plugin.distribution, error=str(error))
+            log.error("sink_left_out", plugin=plugin.name, distribution=plugin.distribution, error=str(error))
     return made
 
 

@@ -47,18 +47,24 @@ log = structlog.get_logger(__name__)
 ATTEMPTS = 3
 """Requests to a model until it answers, where `upstream.attempts` says nothing."""
 
+CLASSIFY_HINT = 'set selection.classify = "needed" or "always"'
+
 _BUILT_IN_RANKERS = frozenset({"categories", "bm25"})
 """The selector brings these itself; only for others is it worth looking at what is installed."""
 
 
 def offline(settings: Settings) -> Runtime:
     """A runtime that selects, explains and prices for the settings' model: nobody asks it, so that it needs no key, and no
-    database is opened, but where an embedder is set. Then vectors are asked of it, and kept there for the next command."""
+    database is opened, but where an embedder is set: then vectors are asked of it, and kept there for the next command. Where
+    learning is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`, `StorageError`."""
     documents: Documents | None = None
     if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
         documents = importlib.import_module("toolcaddie.doors.vectors_kept").DocumentsOnDemand(settings.database_url)
     sources = sources_of(settings, needed=True)
-    return runtime_of(settings, sources, Unasked(asked_of(settings)[0]), documents=documents, asks=False)
+    runtime = runtime_of(settings, sources, Unasked(asked_of(settings)[0]), documents=documents, asks=False)
+    if settings.learning.enabled:
+        importlib.import_module("toolcaddie.doors.taught").teach(runtime, settings)
+    return runtime
 
 
 def catalog_of(settings: Settings) -> Catalog:
@@ -147,6 +153,11 @@ def has_own_key(settings: Settings) -> bool:
     return key_variable(settings) is None or key_of(settings) is not None
 
 
+def is_never_asked(settings: Settings) -> bool:
+    """Whether a classifier is set that the preset never asks."""
+    return settings.classifier.model is not None and effective_preset(settings).selection.classify == "never"
+
+
 def classifier_of(settings: Settings, provider: Provider) -> Classifier | None:
     """The first stage of the settings, None where no model is named for it; it asks `provider` unless it has its own address.
 
@@ -155,10 +166,8 @@ def classifier_of(settings: Settings, provider: Provider) -> Classifier | None:
     chosen = settings.classifier
     if chosen.model is None:
         return None
-    if effective_preset(settings).selection.classify == "never":
-        log.warning(
-            "classifier_never_asked", preset=settings.preset, hint='set selection.classify = "needed" or "always"'
-        )
+    if is_never_asked(settings):
+        log.warning("classifier_never_asked", preset=settings.preset, hint=CLASSIFY_HINT)
     own = chosen.url is not None or chosen.key_env is not None
     return ModelClassifier(
         _classifying_provider(settings) if own else provider,

@@ -65,6 +65,7 @@ class Prepared:
         self._passing = _Table(_QUERY_BYTES)
         self._down_until = float("-inf")
         self._down = False
+        self._problem = ""
         self._dimensions = source.dimensions
 
     @property
@@ -86,6 +87,11 @@ class Prepared:
     def is_down(self) -> bool:
         """Whether the source failed the last time it was asked."""
         return self._down
+
+    @property
+    def problem(self) -> str:
+        """What went wrong the last time the source was asked; empty: nothing."""
+        return self._problem if self._down else ""
 
     def embed(self, texts: Sequence[str]) -> Floats:
         """float32 [texts, dimensions] of what is there; see above for what is not."""
@@ -222,10 +228,12 @@ class Prepared:
 
     def _failed(self, error: Exception) -> None:
         self._down_until = self._clock() + PAUSE
+        self._problem = _told(error) or f"no answer within {self._patience:g} s"
         if not self._down:
             self._down = True
-            said = _told(error) or f"no answer within {self._patience:g} s"
-            log.warning("embedder_failed", embedder=self.name, error=said, until_it_works="words alone find the tools")
+            log.warning(
+                "embedder_failed", embedder=self.name, error=self._problem, until_it_works="words alone find the tools"
+            )
 
     def _worked(self) -> None:
         if self._down:

@@ -51,6 +51,8 @@ class Batch:
         self._noting_down = asyncio.Lock()
         self._intended: set[int] = set()
         self._begun: set[int] = set()
+        self._refused: set[int] = set()
+        """Calls that broke off before they could act."""
         self._results: dict[int, ToolResult] = {}
         self._broken: BaseException | None = None
 
@@ -60,8 +62,8 @@ class Batch:
         try:
             await self._all(together=together)
         except BaseException:
-            with contextlib.suppress(AuditError):  # the first error is the one to raise
-                for event in self._loose_ends():
+            for event in self._loose_ends():
+                with contextlib.suppress(AuditError):  # the first error is the one to raise
                     await self._emit(event)
             raise
 
@@ -94,12 +96,12 @@ class Batch:
 
     def _loose_end(self, index: int) -> CallUnknown | CallFinished:
         admitted, run_id = self._admitted[index], self._context.run_id
-        if index in self._begun or _carries_its_key(admitted):
+        if index not in self._refused:
             return CallUnknown(run_id=run_id, call=admitted.call, reason="the run broke off before it answered")
         return CallFinished(
             run_id=run_id,
             call=admitted.call,
-            result=failed("Not run: the run broke off before it."),
+            result=failed("Not run: the run broke off before it.", "not_run"),
             source=admitted.tool.source,
             seconds=0.0,
             turn=self._turns[index],
@@ -122,20 +124,17 @@ class Batch:
             if not isinstance(event, CallIntended):
                 await self._emit(event)
                 return
-            if _carries_its_key(self._admitted[index]):
-                self._intended.add(index)
-                await self._emit(event)
-                self._go_on()
-                return
-            self._begun.add(index)
             try:
-                async with self._noting_down:  # what is written last must hold all that have begun
-                    await self._before_acting(self.entered())
+                if not _carries_its_key(self._admitted[index]):
+                    self._begun.add(index)
+                    async with self._noting_down:  # what is written last must hold all that have begun
+                        await self._before_acting(self.entered())
                 self._intended.add(index)
                 await self._emit(event)
                 self._go_on()
             except BaseException:  # it has not acted
                 self._begun.discard(index)
+                self._refused.add(index)
                 raise
 
         return emit

@@ -1,26 +1,57 @@
-"""How a run that breaks off is put on record."""
+"""How a run that breaks off is put on record, and what its error says of it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from toolcaddie.engine.executor import Emit
-from toolcaddie.errors import LimitExceededError, ProviderError, RequestError, ToolNotCalledError
-from toolcaddie.events import RunFailed
+from toolcaddie.errors import (
+    LimitExceededError,
+    ProviderError,
+    RequestError,
+    ShutdownError,
+    ToolNotCalledError,
+    mark_acted,
+)
+from toolcaddie.events import CallFinished, CallIntended, RunEvent, RunFailed
 from toolcaddie.message import Attempt
 
 
+class _Watched:
+    """Passes events on, and knows whether a call of the run has acted: its intent is on record, or it has ended."""
+
+    def __init__(self, emit: Emit, *, acted: bool) -> None:
+        self._emit = emit
+        self.acted = acted
+
+    async def __call__(self, event: RunEvent) -> None:
+        if isinstance(event, CallFinished) and event.result.error != "not_run":
+            self.acted = True
+        await self._emit(event)
+        if isinstance(event, CallIntended):
+            self.acted = True
+
+
 @contextlib.asynccontextmanager
-async def end_recorded(run_id: str, emit: Emit) -> AsyncIterator[None]:
-    """A run that breaks off has an end on record as well, whatever broke it: its policy and approver are strangers too."""
+async def end_recorded(
+    run_id: str, emit: Emit, *, acted: bool = False, stopping: Callable[[], bool] = lambda: False
+) -> AsyncIterator[Emit]:
+    """Gives the emitter for a run. If the run breaks off, whatever broke it (its policy and approver are strangers too), it
+    has an end on record, and the error says whether calls had acted (`errors.has_acted`).
+
+    `acted`: calls of the run had acted before, where it is carried on. `stopping`: whether a cancellation comes from the
+    server that is shut down, rather than from a caller who went away.
+    """
+    watched = _Watched(emit, acted=acted)
     try:
-        yield
+        yield watched
     except asyncio.CancelledError:
-        await _recorded(RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError"), emit)
+        await _recorded(_shut_down(run_id) if stopping() else _left(run_id), emit)
         raise
     except Exception as error:
+        mark_acted(error, watched.acted)
         failed = RunFailed(
             run_id=run_id,
             error=str(error),
@@ -30,6 +61,16 @@ async def end_recorded(run_id: str, emit: Emit) -> AsyncIterator[None]:
         )
         await _recorded(failed, emit)
         raise
+
+
+def _left(run_id: str) -> RunFailed:
+    return RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError")
+
+
+def _shut_down(run_id: str) -> RunFailed:
+    return RunFailed(
+        run_id=run_id, error="the server was shut down before the run had ended", kind=ShutdownError.__name__
+    )
 
 
 def _attempts(error: Exception) -> tuple[Attempt, ...]:

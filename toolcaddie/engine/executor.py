@@ -127,7 +127,10 @@ class Executor:
     @staticmethod
     async def _call_source(source: ToolSource, invocation: Invocation) -> ToolResult:
         try:
-            return await source.call_tool(invocation.tool, invocation.arguments, invocation.context)
+            result: Any = await source.call_tool(invocation.tool, invocation.arguments, invocation.context)
+            if isinstance(result, ToolResult):
+                return result
+            raise TypeError(f"its source gave a {type(result).__name__}, not a ToolResult")
         except Exception as error:  # a stranger's source may raise anything; the model gets a result, we the traceback
             log.exception("tool_raised", tool=invocation.tool.name, source=invocation.tool.source)
             return failed(f"{invocation.tool.name} failed: {type(error).__name__}: {error}"[:2000])

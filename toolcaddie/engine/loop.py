@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.capabilities import Capabilities
+from toolcaddie.capabilities import ASSUMED_CACHE, Capabilities
 from toolcaddie.catalog import View
 from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
@@ -24,7 +24,7 @@ from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_argumen
 from toolcaddie.engine.meta import MetaScene, answer, looked_for
 from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
-from toolcaddie.errors import LimitExceededError, ProviderError
+from toolcaddie.errors import LimitExceededError
 from toolcaddie.events import (
     ClientCallDelta,
     LimitReached,
@@ -167,11 +167,7 @@ class _Run:
     async def drive(self) -> RunResult:
         state = self.state
         while state.status == "running":
-            try:
-                state = await (self.turn(state) if state.pending else self.round(state))
-            except ProviderError as error:
-                error.acted = bool(state.called)
-                raise
+            state = await (self.turn(state) if state.pending else self.round(state))
             state = self.state = replace(state, seconds=self.seconds())
         return RunResult(
             run_id=state.run_id,
@@ -230,7 +226,7 @@ class _Run:
             raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
 
     def pending_calls(self, message: Message) -> Iterator[PendingCall]:
-        most = self.engine.bounds.answer_calls
+        most = self.engine.bounds.calls_run
         refusal = f"Not run: an answer may hold {most} calls; make the others in the next one."
         for number, call in enumerate(message.tool_calls):
             over = number >= most and not self.is_the_callers(call.name)
@@ -288,9 +284,10 @@ class _Run:
 
     def keeps_array(self) -> bool:
         """Whether a round without tools sends them all the same, none of them to be called: the conversation stands behind
-        them in the provider's cache. Not where a choice is ignored, nor for presets that send to the letter."""
+        them in the provider's cache. Not where a choice is ignored, or nothing is known of the server, nor for presets that
+        send to the letter."""
         capabilities = self.engine.capabilities
-        cached = capabilities.cache.kind != "none"
+        cached = capabilities.cache.kind != "none" and capabilities.cache != ASSUMED_CACHE
         return self.preset.delivery != "direct" and cached and capabilities.required != "ignored"
 
     async def ask(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelReply:
@@ -375,15 +372,17 @@ class _Run:
         return tuple(dict.fromkeys((*asked, *sorted(names, key=lambda name: -scores.get(name, 0.0)), *referenced)))
 
     async def count_attempts(self, state: RunState, reply: ModelReply, force: Force) -> RunState:
-        """The forced attempts in which nothing was called, one event each; an answer that only looks for tools is one."""
+        """Count the forced attempts in which nothing was called; an answer that only looks for tools is one. Where they are used
+        up and no tool was called, that is an event; each attempt is in the model's answer."""
         missed = sum(attempt.outcome == "not_called" for attempt in reply.attempts)
         counted = bool(reply.attempts) and reply.attempts[-1].outcome == "not_called"
         calls = reply.message.tool_calls
         looked = not counted and bool(calls) and all(call.name in force.ignored for call in calls)
-        for number in range(1, missed + looked + 1):
-            tried = f"attempt {state.forced + number} of {self.limits.forced_attempts} called no tool"
+        forced = state.forced + missed + looked
+        if not calls:
+            tried = f"no tool was called in {forced} attempt{'s' if forced != 1 else ''}"
             await self.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
-        return replace(state, forced=state.forced + missed + looked)
+        return replace(state, forced=forced)
 
     async def finish_without_tools(self, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
         """The end of a round without tools: whatever it calls is ignored."""

@@ -24,8 +24,9 @@ def check_deltas(deltas: Sequence[CallDelta], bounds: Bounds, *, who: str) -> No
 
 
 def _check_count(count: int, bounds: Bounds, who: str) -> None:
-    if count > bounds.calls:
-        raise ProviderProtocolError(beyond(f"the answer of {who} holds {count:,} tool calls", bounds.calls, "calls"))
+    if count > bounds.answer_calls:
+        told = beyond(f"the answer of {who} holds {count:,} tool calls", bounds.answer_calls, "answer_calls")
+        raise ProviderProtocolError(told)
 
 
 def _check_names(names: Iterable[str], bounds: Bounds, who: str) -> None:

@@ -32,14 +32,14 @@ class FunctionSource:
     ```python
     FunctionSource("gym", [freeze, unfreeze], categories=[Category(name="members", keywords=("freeze",))])
     FunctionSource("desk", [FrontDesk(database)])  # an object: its methods marked @tool, or all public ones if none is
-    FunctionSource("mine", [my_module])  # a module: its functions marked @tool
+    FunctionSource("mine", my_module)  # a module: its functions marked @tool; one thing needs no list
     ```
     Raises `CatalogError` (function, file and line named) for what cannot be a tool, and `DuplicateToolError`.
 
     `add`, `replace` and `remove` may be called from any thread at any time; each is done whole or not at all.
     """
 
-    def __init__(self, name: str, functions: Iterable[Any] = (), categories: Iterable[Category] = ()) -> None:
+    def __init__(self, name: str, functions: Any = (), categories: Iterable[Category] = ()) -> None:
         self._name = name
         self._categories = tuple(categories)
         self._changing = threading.Lock()
@@ -47,7 +47,7 @@ class FunctionSource:
         self._entries: dict[str, _Entry] = {}
         self._tools: tuple[Tool, ...] = ()
         self._revision = 0
-        for function in functions:
+        for function in functions if isinstance(functions, Iterable) else [functions]:
             self.add(function)
 
     @property

@@ -125,7 +125,7 @@ class Cache:
                 raise outcome
             if outcome is not None:
                 self._count(invocation, "joined")
-                return replace(outcome, cached=True)
+                return replace(outcome, cached=True, tries=1)
         flight = self._flights[flight_key] = asyncio.get_running_loop().create_future()
         outcome = None
         try:
@@ -207,7 +207,7 @@ class Cache:
         self._count(invocation, "misses" if found is None else "hits")
         if _log.is_enabled_for(logging.DEBUG):  # nobody may have asked for a line a call
             _log.debug("cache miss" if found is None else "cache hit", tool=invocation.tool.name, key=key)
-        return None if found is None else replace(found, cached=True)
+        return None if found is None else replace(found, cached=True, tries=1)
 
     async def _keep(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
         if result.is_error or result.effect is not None:

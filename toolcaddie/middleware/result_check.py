@@ -10,6 +10,7 @@ import msgspec
 from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.guards.aside import aside
 from toolcaddie.logger import Logger
+from toolcaddie.middleware.held import HELD_BYTES
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.schema import argument_errors, takes_long
 from toolcaddie.tool_types import Tool, ToolResult, failed
@@ -20,14 +21,16 @@ _log = Logger(__name__)
 class ResultCheck:
     """Turns a successful result that is not what the tool promised into a failed one that names the field.
 
-    With an output schema: `structured` has to fit it, or, where there is none, the content read as JSON. Without one: the
-    content has to be text that can be written as UTF-8; which text is the tool's affair, none at all included.
+    It has at most `max_bytes` of UTF-8: of a longer one the model could not read the end. With an output schema: `structured`
+    has to fit it, or, where there is none, the content read as JSON. Without one: the content has to be text that can be
+    written as UTF-8; which text is the tool's affair, none at all included.
 
     Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
     """
 
-    def __init__(self, bounds: Bounds = DEFAULT) -> None:
+    def __init__(self, bounds: Bounds = DEFAULT, *, max_bytes: int = HELD_BYTES) -> None:
         self._bounds = bounds
+        self._max_bytes = max_bytes
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         result = await call_next(invocation)
@@ -39,7 +42,7 @@ class ResultCheck:
         heavy = tool.output_schema is not None and (
             result.structured is not None or takes_long(tool.output_schema, size)
         )
-        check = partial(_wrong_with, result, tool, self._bounds)
+        check = partial(_wrong_with, result, tool, self._bounds, self._max_bytes)
         wrong = await aside(check) if heavy else check()
         if not wrong:
             return result
@@ -50,7 +53,7 @@ class ResultCheck:
         )
 
 
-def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds) -> list[str]:
+def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) -> list[str]:
     """A sentence for each thing that is wrong; empty: nothing."""
     content: Any = result.content  # what a source puts there is not for its type to say
     if not isinstance(content, str):
@@ -59,6 +62,8 @@ def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds) -> list[str]:
         encoded = content.encode()
     except UnicodeEncodeError as error:
         return [f"its text is not valid Unicode at character {error.start}"]
+    if len(encoded) > max_bytes:
+        return [f"it has {len(encoded):,} bytes, and results have at most {max_bytes:,}"]
     if tool.output_schema is None:
         return []
     value = result.structured

@@ -67,9 +67,10 @@ class Retry:
             await self._sleep(wait)
             result = await call_next(invocation)
             tries += 1
-        if result.is_error and tries > 1:
-            return replace(result, content=f"{result.content}\n[tried {tries} times]")
-        return result
+        if tries == 1:
+            return result
+        note = f"\n[tried {tries} times]" if result.is_error else ""
+        return replace(result, content=f"{result.content}{note}", tries=tries)
 
     def _wait_after(self, tries: int) -> float:
         # Bounded before it is raised: thousands of tries are somebody's to configure.

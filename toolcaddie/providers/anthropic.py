@@ -17,6 +17,7 @@ from toolcaddie.providers.anthropic_replies import Gathering, reply_from_wire
 from toolcaddie.providers.anthropic_wire import Tools, request_body
 from toolcaddie.providers.http import HttpServer, decoded
 from toolcaddie.tool_types import JsonObject
+from toolcaddie.wires import Wire
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 
@@ -56,6 +57,7 @@ class Anthropic:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
+        self.wire: Wire = "messages"
         self.default_model = default_model
         own = {key.lower(): value for key, value in (headers or {}).items()}
         self._beta = own.pop(_BETA, "")
@@ -121,7 +123,7 @@ class Anthropic:
         """Whether a system message may stand within the conversation: only then can it bring tools."""
         if self._mid_system is not None:
             return self._mid_system
-        return capabilities_of(f"anthropic:{model}").deferral == "additions"
+        return capabilities_of(f"{self.name}:{model}", wire=self.wire).deferral == "additions"
 
     def _author(self, model: str) -> str:
         return f"{self.name}:{model}"

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolcaddie.errors import ProviderProtocolError
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.errors import ProviderProtocolError, RequestError
+from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, is_empty_note
 from toolcaddie.providers.http import ENCODER, count, decoded
 from toolcaddie.tool_types import JsonObject, ToolCall
 
@@ -43,7 +43,11 @@ def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool
 
     `tools` may hold definitions or `msgspec.Raw`, already encoded ones, which are copied as they are.
     """
-    messages = [message_to_wire(known_to(message, author)) for message in _with_fitting_ids(request.messages, author)]
+    messages = [
+        message_to_wire(known_to(message, author))
+        for message in _with_fitting_ids(request.messages, author)
+        if not is_empty_note(message)  # it may only make tools known, for a wire that can say so
+    ]
     body: dict[str, Any] = {"model": model, "messages": messages}
     if request.tools:
         body["tools"] = list(request.tools)
@@ -65,7 +69,10 @@ def request_body(request: ModelRequest, *, model: str, stream: bool, usage: bool
         return ENCODER.encode(body)
     body["stream"] = True
     if usage:
-        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+        options = body.get("stream_options") or {}
+        if not isinstance(options, Mapping):
+            raise RequestError("'stream_options' must be an object", param="stream_options")
+        body["stream_options"] = {**options, "include_usage": True}
     return ENCODER.encode(body)
 
 
@@ -454,12 +461,13 @@ class Gathering:
             self._calls.append(self._opened(piece, kind, name))
             self._by_id.setdefault(self._calls[index].id, index)
         call = self._calls[index]
-        call.take(text, kind, _call_extra(wire))
+        extra = _call_extra(wire)
+        call.take(text, kind, extra)
         if call.kind != _FUNCTION:
             return None
         if opens:
-            return CallDelta(index=index, id=call.id, name=name, arguments=text)
-        return CallDelta(index=index, arguments=text)
+            return CallDelta(index=index, id=call.id, name=name, arguments=text, extra=extra)
+        return CallDelta(index=index, arguments=text, extra=extra)
 
     def _opened(self, piece: _CallPiece, kind: str, name: str | None) -> _GatheredCall:
         if not name and kind == _FUNCTION:

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 
-from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
+from toolcaddie.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.errors import ConfigError, ProviderError, RequestError
 from toolcaddie.logger import Logger
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
@@ -15,10 +15,12 @@ from toolcaddie.providers.wrapping import (
     closing,
     failed,
     first_request,
+    known_of,
     of_answer,
     of_failure,
     other_request,
     told,
+    wire_of,
     with_attempts,
 )
 from toolcaddie.tool_types import JsonObject
@@ -54,6 +56,7 @@ class Fallback:
         if not entries:
             raise ConfigError("fallback: there must be at least one provider")
         self.name = entries[0].provider.name
+        self.wire = wire_of(entries[0].provider)
         self._entries = tuple(entries)
         self._capabilities = capabilities
         self._clock = clock
@@ -111,7 +114,7 @@ class Fallback:
     def _known(self, position: int, entry: Entry, request: ModelRequest) -> tuple[int, Entry, Capabilities]:
         if position == 0 and not entry.model:
             entry = replace(entry, model=request.model)
-        return position, entry, capabilities_of(entry.label, self._capabilities)
+        return position, entry, known_of(entry, self._capabilities)
 
     def _finished(self, entry: Entry, reply: ModelReply, tried: Sequence[Attempt], started: float) -> ModelReply:
         who = "" if entry.provider is self._entries[0].provider else entry.provider.name

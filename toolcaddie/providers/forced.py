@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_of
+from toolcaddie.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.errors import ConfigError, ProviderError, RequestError, ToolNotCalledError
 from toolcaddie.logger import Logger
 from toolcaddie.message import Force, Message, ModelDelta, ModelReply, ModelRequest
@@ -25,8 +25,10 @@ from toolcaddie.providers.wrapping import (
     closing,
     failed,
     first_request,
+    known_of,
     other_request,
     told,
+    wire_of,
     with_attempts,
 )
 from toolcaddie.tool_types import JsonObject
@@ -69,6 +71,7 @@ class Forced:
         if attempts < 1 or (fallback is not None and fallback.attempts is not None and fallback.attempts < 1):
             raise ConfigError("forced use: attempts must be at least 1")
         self.name = provider.name
+        self.wire = wire_of(provider)
         self.observed = observed or Observed()
         self._provider = provider
         self._fallback = fallback
@@ -118,7 +121,7 @@ class Forced:
         return entry if any(_is_by(entry, author) for author in _authors(request.messages)) else None
 
     def _asked_of(self, entry: Entry, request: ModelRequest) -> ModelRequest:
-        return other_request(entry, request, capabilities_of(entry.label, self._capabilities))
+        return other_request(entry, request, known_of(entry, self._capabilities))
 
     async def _climbed(
         self, request: ModelRequest, force: Force, *, live: bool
@@ -128,8 +131,7 @@ class Forced:
         failure: ProviderError | RequestError | None = None
         for climber in self._climbers(request, force, live):
             if climber.is_fallback:
-                if failure is None and record.attempts:
-                    self._log_exhausted(record, then="fallback")
+                self._log_exhausted(record, then="fallback")
                 log.info("fallback_asked", provider=climber.entry.provider.name, model=climber.entry.model)
             try:
                 async with closing(climber.climb(record)) as items:
@@ -148,10 +150,10 @@ class Forced:
     def _climbers(self, request: ModelRequest, force: Force, live: bool) -> Iterator[Climber]:
         if self._carries_on(request) is None:
             first = Entry(provider=self._provider, model=request.model, attempts=self._attempts)
-            row = capabilities_of(first.label, self._capabilities)
+            row = known_of(first, self._capabilities)
             yield self._climber(first, row, first_request(first, request), force, live, is_fallback=False)
         if self._fallback is not None:
-            row = capabilities_of(self._fallback.label, self._capabilities)
+            row = known_of(self._fallback, self._capabilities)
             asked = self._asked_of(self._fallback, request)
             yield self._climber(self._fallback, row, asked, force, live, is_fallback=True)
 
@@ -183,6 +185,13 @@ class Forced:
             clock=self._clock,
         )
 
+    def _log_exhausted(self, record: Record, *, then: str) -> int:
+        """Log that all attempts so far called no tool, and return how many there were."""
+        tried = sum(attempt.outcome == "not_called" for attempt in record.attempts)
+        if tried:
+            log.warning("attempts_exhausted", provider=self.name, attempts=tried, then=then)
+        return tried
+
     def _given_up(
         self, record: Record, failure: ProviderError | RequestError | None
     ) -> Iterator[ModelDelta | ModelReply]:
@@ -199,12 +208,6 @@ class Forced:
             log.warning("answered_without_tool", provider=record.words.provider or self.name, attempts=tried)
         yield from record.held
         yield with_attempts(record.words, record.attempts)
-
-    def _log_exhausted(self, record: Record, *, then: str) -> int:
-        """Logs that so many attempts called no tool, and what follows; returns how many they were."""
-        tried = sum(attempt.outcome == "not_called" for attempt in record.attempts)
-        log.warning("attempts_exhausted", provider=self.name, attempts=tried, then=then)
-        return tried
 
 
 def _applies(request: ModelRequest, force: Force) -> bool:

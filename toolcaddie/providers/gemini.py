@@ -16,6 +16,7 @@ from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.gemini_wire import Gathering, refuses_the_key, reply_from_wire, request_body, retry_delay
 from toolcaddie.providers.http import HttpServer, decoded
 from toolcaddie.tool_types import JsonObject
+from toolcaddie.wires import Wire
 
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
 
@@ -50,6 +51,7 @@ class Gemini:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
+        self.wire: Wire = "gemini"
         self.default_model = default_model
         self._server = _Server(
             base_url,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.errors import RequestError
-from toolcaddie.message import Message
+from toolcaddie.message import Message, is_empty_note
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 Part = JsonObject
@@ -53,6 +53,7 @@ def conversation(messages: Sequence[Message], *, model: str, author: str) -> tup
 
     `author` is who is asked, as `Message.author` says it. Raises `RequestError` for what Gemini has no way to say.
     """
+    messages = [message for message in messages if not is_empty_note(message)]
     spoken_at = next((at for at, message in enumerate(messages) if message.role not in _SYSTEM), len(messages))
     system = [part for message in messages[:spoken_at] for part in _words(message)]
     turns = _Turns()

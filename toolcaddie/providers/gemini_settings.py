@@ -86,7 +86,7 @@ def _modalities(value: Any, _: str) -> JsonObject:
 def _thinking(effort: Any, model: str) -> JsonObject:
     """Gemini 3 has levels and cannot be told to think not at all; before, there were budgets. Thoughts are shown too: who says
     how much to think wants to see it."""
-    if effort not in _BUDGETS:
+    if not isinstance(effort, str) or effort not in _BUDGETS:
         raise RequestError(f"reasoning_effort {effort!r} is none of {', '.join(_BUDGETS)}", param="reasoning_effort")
     how = (
         {"thinkingLevel": _LEVELS.get(effort, "MINIMAL")}

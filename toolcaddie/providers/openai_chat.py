@@ -14,6 +14,7 @@ from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.chat_wire import Gathering, asks_for_usage, reply_from_wire, request_body
 from toolcaddie.providers.http import HttpServer, decoded
 from toolcaddie.tool_types import JsonObject
+from toolcaddie.wires import Wire
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -47,6 +48,7 @@ class OpenAIChat:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
+        self.wire: Wire = "chat"
         self.default_model = default_model
         self._server = HttpServer(
             base_url,

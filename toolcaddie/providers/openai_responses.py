@@ -16,6 +16,7 @@ from toolcaddie.providers.openai_chat import OPENAI_URL
 from toolcaddie.providers.responses_reply import Gathering, reply_from_wire
 from toolcaddie.providers.responses_wire import ToolForms, request_body
 from toolcaddie.tool_types import JsonObject
+from toolcaddie.wires import Wire
 
 _PATH = "/responses"
 
@@ -49,6 +50,7 @@ class OpenAIResponses:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
+        self.wire: Wire = "responses"
         self.default_model = default_model
         self._server = HttpServer(
             base_url,

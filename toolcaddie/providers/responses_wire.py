@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.errors import RequestError
-from toolcaddie.message import Message, ModelRequest
+from toolcaddie.message import Message, ModelRequest, is_empty_note
 from toolcaddie.providers.http import ENCODER
 from toolcaddie.tool_types import JsonObject, ToolCall
 
@@ -276,9 +276,8 @@ class _Input:
 
     def _say(self, message: Message) -> None:
         """What nobody answers to; a name of who speaks has no place here. One without words may be there to reveal only."""
-        content = _content(message)
-        if content or not message.revealed:
-            self.items.append({"role": message.role, "content": content})
+        if not is_empty_note(message):
+            self.items.append({"role": message.role, "content": _content(message)})
         self._reveal(message.revealed)
 
     def _result(self, message: Message) -> None:
@@ -380,7 +379,7 @@ def _part(part: JsonObject, message: Message) -> dict[str, Any]:
         return {"type": "input_image", "image_url": inside["url"], "detail": inside.get("detail") or "auto", **rest}
     if kind == "file" and isinstance(inside, Mapping):
         return {"type": "input_file", **inside, **rest}
-    if kind in _INPUT_PARTS:
+    if isinstance(kind, str) and kind in _INPUT_PARTS:
         return dict(part)
     raise _no_part(part, message)
 

@@ -12,7 +12,7 @@ from toolcaddie.errors import ConfigError, ProviderError
 from toolcaddie.logger import Logger
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.ports import Provider
-from toolcaddie.providers.wrapping import Entry, closing, failed, of_answer, of_failure, told, with_attempts
+from toolcaddie.providers.wrapping import Entry, closing, failed, of_answer, of_failure, told, wire_of, with_attempts
 from toolcaddie.tool_types import JsonObject
 
 log = Logger(__name__)
@@ -43,6 +43,7 @@ class Retry:
         if attempts < 1:
             raise ConfigError(f"retry: attempts must be at least 1, not {attempts}")
         self.name = provider.name
+        self.wire = wire_of(provider)
         self._provider = provider
         self._attempts = attempts
         self._first_wait = first_wait

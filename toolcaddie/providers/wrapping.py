@@ -10,11 +10,12 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from toolcaddie.capabilities import Capabilities
+from toolcaddie.capabilities import Capabilities, capabilities_of
 from toolcaddie.errors import ProviderError, RequestError
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
 from toolcaddie.tool_types import JsonObject
+from toolcaddie.wires import Wire, wire_named
 
 Outcome = Literal["answered", "not_called", "failed"]
 Failure = TypeVar("Failure", bound=ProviderError | RequestError)
@@ -48,6 +49,17 @@ class Entry:
     @property
     def label(self) -> str:
         return f"{self.provider.name}:{self.model}"
+
+
+def wire_of(provider: Provider) -> Wire:
+    """Returns the wire a provider speaks: its `wire`, else the one of its name."""
+    wire: Wire = getattr(provider, "wire", None) or wire_named(provider.name)
+    return wire
+
+
+def known_of(entry: Entry, table: Sequence[Capabilities]) -> Capabilities:
+    """Returns what `table` says of the entry's model over its provider's wire."""
+    return capabilities_of(entry.label, table, wire=wire_of(entry.provider))
 
 
 def first_request(entry: Entry, request: ModelRequest) -> ModelRequest:

@@ -143,6 +143,8 @@ class Selector:
         co_used: Callable[[Catalog], CoUsed] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        if settings is not None and not isinstance(settings, SelectionSettings):
+            raise ConfigError(f"settings must be SelectionSettings(...), not a {type(settings).__name__}")
         self.settings = settings or SelectionSettings()
         self._core = core
         self._co_used = co_used

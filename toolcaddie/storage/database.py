@@ -1,9 +1,10 @@
-"""One database: opened, brought to the newest shape, and its three stores handed out."""
+"""One database: opened, brought to the newest shape, and its stores handed out."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,23 +12,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.errors import ConfigError, StorageError
 from toolcaddie.storage.documents import DocumentStore
+from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
 from toolcaddie.storage.leases import LEASE_SECONDS, DatabaseLeases
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.retention import Retention
 from toolcaddie.storage.settle import settle_runs
 from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
-_BUSY_MILLISECONDS = 5_000
+BUSY_SECONDS = 5.0
+"""How long a write waits for another process's lock."""
 _WRITES = "toolcaddie_writes"
-_EXAMPLES = "write sqlite:///folder/file.sqlite or sqlite:////absolute/path/file.sqlite"
+_MIGRATING = 0x746F6F6C63616464
+"""Names our lock among all of a PostgreSQL database."""
+_EXAMPLES = (
+    "write sqlite:///folder/file.sqlite, sqlite:////absolute/path/file.sqlite or postgresql://user@host/database"
+)
 
 
 class Database:
@@ -35,30 +43,43 @@ class Database:
 
         Database("sqlite:///data/toolcaddie.sqlite")   a file; its folder is made if it is not there
         Database("sqlite:///:memory:")                 gone when it is closed
+        Database("postgresql://user@host/database")    a PostgreSQL server, for several machines
 
         async with Database(url) as database:
             database.events       the event log
             database.documents    small values under (kind, key)
             database.keys         the gateway's API keys
+            database.retention    what is held, and removing what is old
             database.leases       which processes are living
 
     Several processes may open one file. Raises `ConfigError` for a URL that cannot be used, on construction or on `open`.
-    `clock` gives seconds since the epoch. `lease`: seconds without a sign of life until others take over the runs of this
-    process.
+    `clock` gives seconds since the epoch, for moments that are stored; `steady` gives seconds that never go back, for ages.
+    `busy`: seconds that a write waits for another process's lock. `lease`: seconds without a sign of life until others take
+    over the runs of this process.
     """
 
-    def __init__(self, url: str, *, clock: Callable[[], float] = time.time, lease: float = LEASE_SECONDS) -> None:
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+        busy: float = BUSY_SECONDS,
+        lease: float = LEASE_SECONDS,
+    ) -> None:
         self._url = _parse(url)
         self._in_memory = self._url.get_backend_name() == "sqlite" and _path(self._url) is None
-        self._engine = _engine(self._url, in_memory=self._in_memory)
+        self._engine = _engine(self._url, in_memory=self._in_memory, busy=busy)
         self._writing = self._engine.execution_options(**{_WRITES: True})
-        self._writer = Writer(self._writing)
-        self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None)
+        self._check = self._watch_files()
+        self._writer = Writer(self._writing, check=self._check)
+        self._reader = Reader(self._engine, shared=self._writer if self._in_memory else None, check=self._check)
         settle = partial(settle_runs, clock=clock)
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
         self.events = Journal(self._writer, self._reader, self.leases)
-        self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock)
-        self.keys = ApiKeys(self._writer, self._reader, clock=clock)
+        self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
+        self.retention = Retention(self._writer, self._reader, clock=clock)
+        self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 
     async def open(self) -> None:
         """Connect, migrate, start writing. Raises `ConfigError` saying what to do."""
@@ -76,6 +97,12 @@ class Database:
         finally:
             await asyncio.to_thread(self._release)
 
+    async def shrink(self) -> None:
+        """Give all free room in an SQLite file back to the disk; other databases see to that themselves. It needs as much
+        room again meanwhile, and every writer waits. Raises `StorageError`."""
+        if self._engine.dialect.name == "sqlite" and not self._in_memory:
+            await asyncio.to_thread(self._vacuum)
+
     async def __aenter__(self) -> Self:
         await self.open()
         return self
@@ -85,6 +112,14 @@ class Database:
     ) -> None:
         await self.close()
 
+    def _watch_files(self) -> Callable[[], None]:
+        """Returns what fails when the database file is no longer the one that was opened."""
+        if self._url.get_backend_name() != "sqlite" or (path := _path(self._url)) is None:
+            return _nothing
+        files = OpenFiles(path)
+        event.listen(self._engine, "do_connect", lambda *_: files.check_main())
+        return files.check
+
     def _prepare(self) -> None:
         shown = self._url.render_as_string(hide_password=True)
         path = _path(self._url) if self._url.get_backend_name() == "sqlite" else None
@@ -92,7 +127,9 @@ class Database:
             if path is not None:
                 _make_file(path)
             with self._writing.begin() as connection:
+                _lock_migrations(connection)
                 upgrade(connection)
+                self._check()
         except OSError as error:
             raise ConfigError(
                 f"database_url {shown}: {error.strerror} ({error.filename}); choose a path this user may write, "
@@ -109,11 +146,27 @@ class Database:
                 "check that it is a database of Toolcaddie's own and that this user may write it"
             ) from error
 
+    def _vacuum(self) -> None:
+        connection = self._engine.raw_connection()  # outside of a transaction, which SQLAlchemy's own would begin
+        try:
+            cursor = connection.cursor()
+            cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # for files that were made without
+            cursor.execute("VACUUM")
+            cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error as error:
+            raise StorageError(f"the database cannot be shrunk: {error}") from error
+        finally:
+            connection.close()
+
     def _release(self) -> None:
         self.leases.close()
         self._writer.close()
         self._reader.close()
         self._engine.dispose()
+
+
+def _nothing() -> None:
+    """The check of a database that has no file of ours."""
 
 
 def _parse(text: str) -> URL:
@@ -131,10 +184,12 @@ def _path(url: URL) -> Path | None:
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
 
-def _engine(url: URL, *, in_memory: bool) -> Engine:
+def _engine(url: URL, *, in_memory: bool, busy: float) -> Engine:
     options: dict[str, Any] = {}
     if in_memory:
         options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
+    elif url.get_backend_name() == "postgresql":
+        options = {"pool_pre_ping": True}  # a connection that the server or a firewall has dropped costs no run
     try:
         engine = create_engine(url, **options)
     except NoSuchModuleError as error:
@@ -143,21 +198,49 @@ def _engine(url: URL, *, in_memory: bool) -> Engine:
         shown = url.render_as_string(hide_password=True)
         raise ConfigError(f"database_url {shown} cannot be used; {_EXAMPLES}") from error
     except ModuleNotFoundError as error:
-        raise ConfigError(f"database_url: the driver of {url.drivername!r} is not installed: {error}") from error
+        raise ConfigError(f"database_url: {_missing_driver(url)}") from error
+    if engine.dialect.is_async:
+        raise ConfigError(
+            f"database_url: {url.drivername!r} is a driver for asyncio, which is not used here; {_EXAMPLES}"
+        )
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "connect", partial(_set_up_sqlite, busy=busy))
         event.listen(engine, "begin", _begin_sqlite)
+    else:
+        event.listen(engine, "connect", partial(_set_up_postgresql, busy=busy))
     return engine
 
 
-def _set_up_sqlite(connection: Any, _record: object) -> None:
+def _missing_driver(url: URL) -> str:
+    if url.drivername in ("postgresql", "postgresql+psycopg"):
+        return "PostgreSQL needs a driver; pip install 'toolcaddie[postgresql]'"
+    return (
+        f"the driver of {url.drivername!r} is not installed; install it, or leave it out: {url.get_backend_name()}://"
+    )
+
+
+def _set_up_sqlite(connection: Any, _record: object, *, busy: float) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself: `_begin_sqlite` does
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")  # first, so that the next ones may wait
+    cursor.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")  # first, so that the next ones may wait
+    if cursor.execute("PRAGMA page_count").fetchone() == (0,):
+        # A new file: pruning can then give pages back to the disk. Said of an old one, it would be a write.
+        cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
     cursor.execute("PRAGMA journal_mode = WAL")
     cursor.execute("PRAGMA synchronous = FULL")  # an intent that a power cut can take back is no intent
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
+
+
+def _set_up_postgresql(connection: Any, _record: object, *, busy: float) -> None:
+    """Waits for a lock as long as on SQLite, and for the disk also where the server's own setting does not."""
+    cursor = connection.cursor()
+    cursor.execute(f"SET lock_timeout = {round(busy * 1000)}")
+    cursor.execute("SHOW synchronous_commit")
+    if cursor.fetchone()[0] == "off":
+        cursor.execute("SET synchronous_commit = on")
+    cursor.close()
+    connection.commit()
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -165,6 +248,12 @@ def _begin_sqlite(connection: Connection) -> None:
     # process wrote in between.
     immediate = connection.get_execution_options().get(_WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _lock_migrations(connection: Connection) -> None:
+    """Lets one process at a time look for missing tables; on SQLite the transaction has that lock already."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
 
 
 def _make_file(path: Path) -> None:

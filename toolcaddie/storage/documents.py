@@ -32,16 +32,28 @@ _MANY = _LIVE.where(documents.c.key.in_(bindparam("keys", expanding=True)))
 
 
 class DocumentStore:
-    """`ports.Documents` on the database. Expired values are never returned; a write now and then removes them."""
+    """`ports.Documents` on the database. Expired values are never returned; a write now and then removes them.
+
+    `clock` gives seconds since the epoch. The moment a value expires is stored and read by other processes and after a
+    restart, so only a wall clock can measure it; where that clock is put back, values live as much longer. `steady` gives
+    seconds that never go back and says when to sweep again.
+    """
 
     def __init__(
-        self, writer: Writer, reader: Reader, leases: DatabaseLeases, *, clock: Callable[[], float] = time.time
+        self,
+        writer: Writer,
+        reader: Reader,
+        leases: DatabaseLeases,
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
     ) -> None:
         self.leases = leases
         self._writer = writer
         self._reader = reader
         self._clock = clock
-        self._swept = 0.0
+        self._steady = steady
+        self._swept: float | None = None
 
     async def get(self, kind: str, key: str) -> bytes | None:
         found = await self._reader.all(_ONE, kind=kind, key=key, now=self._clock())
@@ -119,10 +131,10 @@ class DocumentStore:
         return self._writer.submit(fenced, urgent=urgent)
 
     def _sweep(self) -> None:
-        now = self._clock()
-        if now - self._swept < _SWEEP_SECONDS:
+        steady, now = self._steady(), self._clock()
+        if self._swept is not None and steady - self._swept < _SWEEP_SECONDS:
             return
-        self._swept = now
+        self._swept = steady
         self._writer.submit(lambda connection: _remove_expired(connection, now), urgent=False)
 
 

@@ -14,11 +14,12 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Update, bindparam, insert, select, update
+from sqlalchemy import Connection, Row, Update, bindparam, insert, select, true, update
 
 from toolcaddie.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
+from toolcaddie.storage.packing import PACKED, packed, unpacked
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import events, runs
 from toolcaddie.storage.upsert import upsert
@@ -39,7 +40,8 @@ class Journal:
     """`ports.EventLog` on the database.
 
     A failed write keeps its rows, and every `append` and `flush` raises `AuditError` until a later attempt has written
-    them: a full disk stops the runs, and making room carries on without a restart.
+    them: a full disk stops the runs, and making room carries on without a restart. An intent that was refused for that
+    reason is withdrawn by its writer, so that it is not written afterwards.
 
     A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) makes it;
     `run_resumed`, `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it. While a
@@ -58,6 +60,10 @@ class Journal:
         self._clock = clock
         self._lines: deque[_Line] = deque()
         """Not known to be on disk; the ones being written are the first."""
+        self._writing = 0
+        """How many of the first lines are being written now."""
+        self._withdrawn: list[_Line] = []
+        """Taken back while they were being written: dropped if that write fails."""
         self._next: Future[int] | None = None
         """The write that is queued and has not begun; at most one, so that no line is written twice."""
         self._failure: StorageError | None = None
@@ -68,7 +74,7 @@ class Journal:
         with self._changed:
             line = _line(record, self._generation(record))
             if self._failure is not None:
-                if record.kind in _OWED:
+                if record.kind in _OWED or record.data.get("error") == "not_run":
                     self._lines.append(line)
                 self._try_again()
                 raise _audit_error(self._failure)
@@ -78,7 +84,8 @@ class Journal:
 
     async def flush(self, run_id: str | None = None) -> None:
         with self._changed:
-            written = self._schedule(urgent=True) if self._lines else None
+            waits = bool(self._lines) or self._failure is not None
+            written = self._schedule(urgent=True) if waits else None
         if written is not None:
             try:
                 await outcome(written)
@@ -86,6 +93,17 @@ class Journal:
                 raise _audit_error(error) from error
         if run_id is not None and self._is_lost(run_id):
             raise _audit_error(LeaseLostError())
+
+    def withdraw(self, record: EventRecord) -> None:
+        with self._changed:
+            place = next((n for n, line in enumerate(self._lines) if line.is_of(record)), None)
+            if place is None:
+                return
+            if place < self._writing:
+                self._withdrawn.append(self._lines[place])
+            else:
+                del self._lines[place]
+                self._changed.notify_all()
 
     async def events(self, run_id: str) -> Sequence[EventRecord]:
         """All records of a run, oldest first; what is queued is written first, if it can be."""
@@ -151,6 +169,7 @@ class Journal:
         with self._changed:
             self._next = None
             lines = tuple(self._lines)
+            self._writing = len(lines)
         if lines:
             owner = self._leases.check(connection)
             lines_of_now = [line for line in lines if line.generation == self._leases.generation]
@@ -163,6 +182,8 @@ class Journal:
         """After the commit, or after it failed (in the writer's thread)."""
         failure = written.exception()
         with self._changed:
+            self._writing = 0
+            withdrawn, self._withdrawn = self._withdrawn, []
             if failure is None:
                 if written.result():
                     self._leases.committed()
@@ -170,6 +191,7 @@ class Journal:
                     self._lines.popleft()
                 self._failure = None
             else:
+                self._lines = deque(line for line in self._lines if line not in withdrawn)
                 self._next = None if self._next is written else self._next
                 self._failure = failure if isinstance(failure, StorageError) else StorageError(repr(failure))
                 self._failed_at = self._clock()
@@ -197,7 +219,7 @@ _ENDING = ("status", "turns", "rounds", "seconds")
 """What the end of a run changes in its row, as far as the record says it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Line:
     """An event as the table takes it, and what it changes in the row of its run: the whole row, or some columns of it."""
 
@@ -209,6 +231,10 @@ class _Line:
     goes_on: bool = False
     """Its process owns the run from here on."""
 
+    def is_of(self, record: EventRecord) -> bool:
+        event = self.event
+        return (event["run_id"], event["seq"], event["kind"]) == (record.run_id, record.seq, record.kind)
+
 
 def _line(record: EventRecord, generation: int) -> _Line:
     event = {
@@ -216,7 +242,7 @@ def _line(record: EventRecord, generation: int) -> _Line:
         "seq": record.seq,
         "at": record.at,
         "kind": record.kind,
-        "data": _encode(record.data).decode(),
+        "data": _encode(packed(record.data) if record.kind == PACKED else record.data).decode(),
     }
     if record.kind == "run_started":
         return _Line(event, generation, started=_started(record))
@@ -227,7 +253,9 @@ def _line(record: EventRecord, generation: int) -> _Line:
 
 
 def _record(row: Row[Any]) -> EventRecord:
-    return EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=msgspec.json.decode(row.data))
+    data = msgspec.json.decode(row.data)
+    data = unpacked(data) if row.kind == PACKED else data
+    return EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=data)
 
 
 def _started(record: EventRecord) -> Mapping[str, Any]:
@@ -249,19 +277,22 @@ def _change_runs(connection: Connection, lines: Sequence[_Line], owner: int) -> 
     if started := [{**line.started, "owner": owner} for line in lines if line.started]:
         upsert(connection, runs, started)
     ended = (line for line in lines if line.ended)
-    for columns, group in groupby(ended, key=lambda line: tuple(line.ended or ())):
-        connection.execute(_ending(columns), [_of_run(line, owner) for line in group])
+    for (columns, goes_on), group in groupby(ended, key=lambda line: (tuple(line.ended or ()), line.goes_on)):
+        connection.execute(_ending(columns, goes_on), [_of_run(line, owner) for line in group])
 
 
 def _of_run(line: _Line, owner: int) -> dict[str, Any]:
     changes = {f"new_{name}": value for name, value in (line.ended or {}).items()}
-    return {**changes, "new_owner": owner if line.goes_on else None, "of_run": line.event["run_id"], "by": owner}
+    by = {"new_owner": owner} if line.goes_on else {"new_owner": None, "by": owner}
+    return {**changes, **by, "of_run": line.event["run_id"]}
 
 
 @cache
-def _ending(columns: tuple[str, ...]) -> Update:
+def _ending(columns: tuple[str, ...], goes_on: bool) -> Update:
     # Built once: making a statement costs more than running it.
-    ours = (runs.c.owner == bindparam("by")) | runs.c.owner.is_(None)  # nobody ends what another process carries on
+    waits = runs.c.owner.is_(None) & (runs.c.status == "pending")
+    # Nobody ends what another process carries on, or has ended meanwhile. Who resumes a run holds the claim on it.
+    ours = true() if goes_on else (runs.c.owner == bindparam("by")) | waits
     changes: dict[str, Any] = {column: bindparam(f"new_{column}") for column in (*columns, "owner")}
     return update(runs).where(runs.c.run_id == bindparam("of_run"), ours).values(changes)
 

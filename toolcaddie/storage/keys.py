@@ -37,16 +37,27 @@ class ApiKeys:
 
     A live key is remembered for a second, so that a busy gateway does not ask the database for every request; a key
     that another process revoked is refused a second later at most.
+
+    `clock` gives seconds since the epoch, which are stored. `steady` gives seconds that never go back: every age is
+    measured with it, so that a server whose clock is put back does not take an old answer for a fresh one.
     """
 
-    def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        reader: Reader,
+        *,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._writer = writer
         self._reader = reader
         self._clock = clock
+        self._steady = steady
         self._checked: dict[str, tuple[float, ApiKey]] = {}
-        """Digest of a secret -> when it was read, and its key."""
+        """Digest of a secret -> when it was read (steady), and its key."""
         self._used: dict[str, float] = {}
-        """Id of a key -> when its `last_used` was last written."""
+        """Id of a key -> when this process last wrote its `last_used` (steady)."""
         self._exist: tuple[float, bool] | None = None
 
     async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
@@ -80,20 +91,21 @@ class ApiKeys:
     async def check(self, secret: str) -> ApiKey | None:
         digest = _digest(secret)
         read, key = self._checked.get(digest, (0.0, None))
-        if key is None or self._clock() - read >= _FRESH_SECONDS:
+        if key is None or self._steady() - read >= _FRESH_SECONDS:
             key = await self._read(digest)
         if key is not None:
             self._note_use(key)
         return key
 
     async def any(self) -> bool:
-        now = self._clock()
+        now = self._steady()
         if self._exist is None or now - self._exist[0] >= _FRESH_SECONDS:
             self._exist = now, bool(await self._reader.all(_ANY))
         return self._exist[1]
 
     async def _read(self, digest: str) -> ApiKey | None:
         self._checked.pop(digest, None)
+        asked_at = self._steady()
         found = await self._reader.all(_BY_DIGEST, digest=digest)
         # The index has found it by its digest, whose bytes nobody can steer, so timing tells nothing of a secret; the
         # comparison in constant time keeps that true whatever the database does.
@@ -102,16 +114,16 @@ class ApiKeys:
         if len(self._checked) >= _CACHED:
             self._checked.clear()
         key = _key(found[0])
-        self._checked[digest] = self._clock(), key
+        self._checked[digest] = asked_at, key
         return key
 
     def _note_use(self, key: ApiKey) -> None:
         """Write `last_used`, once a minute at most and without waiting: it is for people, not for decisions."""
-        now = self._clock()
-        if now - self._used.get(key.id, key.last_used or 0.0) < _USED_SECONDS:
+        now, noted = self._steady(), self._used.get(key.id)
+        if noted is not None and now - noted < _USED_SECONDS:
             return
         self._used[key.id] = now
-        statement = update(api_keys).where(api_keys.c.id == key.id).values(last_used=now)
+        statement = update(api_keys).where(api_keys.c.id == key.id).values(last_used=self._clock())
         self._writer.submit(lambda connection: connection.execute(statement).rowcount, urgent=False)
 
     def _forget(self) -> None:

@@ -18,10 +18,14 @@ Rows = Sequence[Row[Any]]
 
 
 class Reader:
-    """Runs selects in threads of its own; with `shared`, in the thread of that writer, whose connection is the only one."""
+    """Runs selects in threads of its own; with `shared`, in the thread of that writer, whose connection is the only one.
 
-    def __init__(self, engine: Engine, *, shared: Writer | None = None) -> None:
+    `check` raises `StorageError` where what is read is no longer the database.
+    """
+
+    def __init__(self, engine: Engine, *, check: Callable[[], None], shared: Writer | None = None) -> None:
         self._engine = engine
+        self._check = check
         self._shared = shared
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolcaddie-reader")
 
@@ -43,6 +47,8 @@ class Reader:
     def _read(self, read: Callable[[Connection], Rows]) -> Rows:
         try:
             with self._engine.begin() as connection:
-                return read(connection)
+                rows = read(connection)
+                self._check()
+            return rows
         except SQLAlchemyError as error:
             raise StorageError(f"the database cannot be read: {error}") from error

@@ -114,8 +114,11 @@ class Claim:
             log.warning("run_not_given_back", run=self._run.state.run_id, error=str(error))
 
     async def forget(self) -> None:
-        """The run has ended; nobody can resume it."""
-        await self._documents.delete(RUN, self._run.state.run_id, owner=self._run.owner)
+        """The run has ended, and that is on record; nobody can resume it."""
+        try:
+            await self._documents.delete(RUN, self._run.state.run_id, owner=self._run.owner)
+        except StorageError as error:  # whoever resumes it is given the answer that is stored
+            log.warning("run_not_forgotten", run=self._run.state.run_id, error=str(error))
 
     async def _write(self, run: StoredRun) -> None:
         value = msgspec.json.encode(run)
@@ -126,6 +129,13 @@ def waiting_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:
     """What a stored run waits for, as the trail says it."""
     pending = _decoded(stored).state.pending
     return [{"id": item.call.id, "name": item.call.name, "waiting": item.waiting} for item in pending if item.waiting]
+
+
+def unknown_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:
+    """The calls of a stored run that may have been made, as the trail says it. Their arguments may hold secrets."""
+    pending = _decoded(stored).state.pending
+    unknown = [item.call for item in pending if item.result is not None and item.result.error == "unknown_outcome"]
+    return [{"id": call.id, "name": call.name, "arguments": ""} for call in unknown]
 
 
 def _decoded(stored: bytes) -> StoredRun:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import BindParameter, Connection, bindparam, func, insert, or_, select, update
 
-from toolcaddie.storage.runs import RUN, waiting_calls
+from toolcaddie.storage.runs import RUN, unknown_calls, waiting_calls
 from toolcaddie.storage.tables import documents, events, runs
 
 GONE = "the process that carried it on is gone"
@@ -54,12 +54,13 @@ def settle_runs(connection: Connection, number: int, *, clock: Callable[[], floa
 def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
     some = {"some": run_ids}
     last = {row.run_id: row.last for row in connection.execute(_LAST, some)}
-    open_calls = _open_calls(connection.execute(_CALLS, some))
+    calls = _calls(connection.execute(_CALLS, some))
     stored = {row.key: bytes(row.value) for row in connection.execute(_STORED, {**some, "now": now})}
     rows, ends = [], []
     for run_id in run_ids:
         end = _put_away(stored[run_id]) if run_id in stored else _failed()
-        facts = (*(("call_unknown", data) for data in open_calls.get(run_id, ())), end)
+        open_calls = _open_calls(calls.get(run_id, {}), stored.get(run_id))
+        facts = (*(("call_unknown", {**data, "reason": GONE}) for data in open_calls), end)
         for seq, (kind, data) in enumerate(facts, start=last.get(run_id, 0) + 1):
             rows.append({"run_id": run_id, "seq": seq, "at": now, "kind": kind, "data": _encode(data).decode()})
         ends.append({"of_run": run_id, "new_status": end[1]["status"]})
@@ -67,16 +68,20 @@ def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
     connection.execute(_END, ends)
 
 
-def _open_calls(rows: Iterable[Any]) -> Mapping[str, Iterator[Data]]:
-    """By run: the calls that were intended and came to no end."""
-    calls: dict[str, dict[str, Data]] = {}
+def _calls(rows: Iterable[Any]) -> Mapping[str, Mapping[str, Data | None]]:
+    """By run and id: the calls that were intended; None where there is an outcome."""
+    calls: dict[str, dict[str, Data | None]] = {}
     for run_id, kind, text in rows:
         data = msgspec.json.decode(text)
-        if kind == "call_intended":
-            calls.setdefault(run_id, {})[data["id"]] = {**data, "reason": GONE}
-        else:
-            calls.get(run_id, {}).pop(data["id"], None)
-    return {run_id: iter(open_calls.values()) for run_id, open_calls in calls.items()}
+        calls.setdefault(run_id, {})[data["id"]] = data if kind == "call_intended" else None
+    return calls
+
+
+def _open_calls(calls: Mapping[str, Data | None], stored: bytes | None) -> Iterator[Data]:
+    """The calls of a run without an outcome. A kill right before the intent leaves some that only the stored state knows."""
+    yield from (data for data in calls.values() if data is not None)
+    if stored is not None:
+        yield from (data for data in unknown_calls(stored) if data["id"] not in calls)
 
 
 def _put_away(stored: bytes) -> tuple[str, Data]:

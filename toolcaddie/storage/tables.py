@@ -58,6 +58,7 @@ owners = Table(
     # The fencing number. Never given twice, also when the newest row was removed: hence SQLite's own AUTOINCREMENT.
     Column("number", _SERIAL, primary_key=True, autoincrement=True),
     Column("beat", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),  # the length of its lease, as its process is set up
     Column("label", String(255), nullable=False),
     Column("started", Double, nullable=False),
     sqlite_autoincrement=True,
@@ -90,4 +91,19 @@ api_keys = Table(
     Column("last_used", Double),
     Index("api_keys_by_name", "name", unique=True),
     Index("api_keys_by_digest", "digest", unique=True),
+)
+
+prunings = Table(
+    "prunings",
+    metadata,
+    Column("id", _SERIAL, primary_key=True, autoincrement=True),
+    Column("at", Double, nullable=False),
+    Column("by", String(255), nullable=False),
+    # Runs that ended before this moment were removed, whole.
+    Column("cutoff", Double, nullable=False),
+    Column("runs", Integer, nullable=False),
+    Column("events", Integer, nullable=False),
+    # The lowest and the highest `events.id` that were removed: whoever checks the trail knows where rows are missing.
+    Column("first_event", BigInteger, nullable=False),
+    Column("last_event", BigInteger, nullable=False),
 )

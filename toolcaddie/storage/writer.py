@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from toolcaddie.errors import StorageError
+from toolcaddie.storage.files import FileGoneError
 
 T = TypeVar("T")
 
@@ -32,11 +33,13 @@ Tell = Callable[[], None]
 class Writer:
     """Runs submitted work in order, in groups; each group is one transaction and durable when its futures are done.
 
-    `linger`: seconds that work nobody waits for may wait for company.
+    `linger`: seconds that work nobody waits for may wait for company. `check` is called in each transaction before its
+    commit and raises `FileGoneError` where that would go nowhere.
     """
 
-    def __init__(self, engine: Engine, *, linger: float = _LINGER) -> None:
+    def __init__(self, engine: Engine, *, check: Callable[[], None], linger: float = _LINGER) -> None:
         self._engine = engine
+        self._check = check
         self._linger = linger
         self._queue: list[_Job[Any]] = []
         self._urgent = False
@@ -105,7 +108,9 @@ class Writer:
         """
         try:
             with self._engine.begin() as connection:
-                return [job.run(connection) for job in group]
+                tells = [job.run(connection) for job in group]
+                self._check()
+            return tells
         except Exception as error:  # noqa: BLE001  the outermost frame of the thread, which must outlive any failure
             if _is_of_the_work(error) and len(group) > 1:
                 return [tell for job in group for tell in self._commit([job])]
@@ -124,7 +129,7 @@ class _Job(Generic[T]):
 
 def _is_of_the_work(error: Exception) -> bool:
     """Whether others of the group may still succeed."""
-    return isinstance(error, IntegrityError) or not isinstance(error, SQLAlchemyError)
+    return isinstance(error, IntegrityError) or not isinstance(error, SQLAlchemyError | FileGoneError)
 
 
 def _told(error: Exception) -> Exception:

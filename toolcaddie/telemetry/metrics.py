@@ -79,6 +79,12 @@ class PrometheusSink:
         self.tool_calls = counter("tool_calls", "Calls of tools.", "tool", "outcome")
         self.tool_seconds = histogram("tool_seconds", "Duration of a tool call.", _SECONDS)
         self.cached_results = counter("tool_results_cached", "Calls answered from the result of an equal one.", "tool")
+        self.tool_retries = counter(
+            "tool_retries", "Runs of tools that failed and were repeated in the same call.", "tool"
+        )
+        self.fallback_answers = counter(
+            "fallback_answers", "Answers of a provider that stepped in for the one that was asked.", "provider"
+        )
         self.decisions = counter("decisions", "What policy said of calls.", "verdict")
         self.meta_calls = counter("meta_calls", "Calls of meta tools.", "tool")
         self.tools_added = counter("tools_added", "Tools added by meta tools.")
@@ -136,6 +142,8 @@ class PrometheusSink:
         model = self._models.of(event.model)
         provider = self._providers.of(event.provider or (numbers.provider if numbers else ""))
         self._tried(event.attempts)
+        if numbers is not None and event.provider not in ("", numbers.provider):
+            self.fallback_answers.labels(provider).inc()
         self.model_calls.labels(provider, model).inc()
         self.model_seconds.labels(model).observe(event.seconds)
         self._used(event.usage)
@@ -170,6 +178,8 @@ class PrometheusSink:
         self.tool_calls.labels(tool, event.result.error or "ok").inc()
         if event.result.cached:
             self.cached_results.labels(tool).inc()
+        elif event.result.tries > 1:
+            self.tool_retries.labels(tool).inc(event.result.tries - 1)
         self.tool_seconds.observe(event.seconds)
 
     def _limit(self, event: LimitReached) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.testing.script import Reply, Script, completion, completion_chunks
 from toolcaddie.tool_types import JsonObject
+from toolcaddie.wires import Wire, wire_named
 
 
 class ScriptedProvider:
@@ -15,6 +16,7 @@ class ScriptedProvider:
 
     The script is a list of replies (`say`, `call`, `calls`) and exceptions, which are raised, or one function of the
     request that gives either; functions may stand in the list too, and may be async (to wait for something first).
+    `wire`: the one whose means it is planned for; None: that of the provider called `name`, else chat completions.
     """
 
     def __init__(
@@ -23,8 +25,10 @@ class ScriptedProvider:
         *,
         name: str = "scripted",
         models: Sequence[str] = ("scripted",),
+        wire: Wire | None = None,
     ) -> None:
         self.name = name
+        self.wire: Wire = wire or wire_named(name)
         self.requests: list[ModelRequest] = []
         self.closed = False
         self._models = models

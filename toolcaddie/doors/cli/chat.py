@@ -14,7 +14,7 @@ import click
 from toolcaddie.doors.assemble import Assembled, assembled
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, print_failure
 from toolcaddie.doors.cli.options import run_options, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.run import answer, require_model, run_json, tell_warnings
 from toolcaddie.doors.cli.steps import Steps
@@ -116,8 +116,10 @@ class _Chat:
             print_failure(failure_of(error), as_json=self._json)
         else:
             self._messages = (*asked, *result.messages)
+            tell_degraded(self._parts.runtime)
             if self._json:
-                print_json(run_json(result, steps.seen), one_line=True)
+                degraded = self._parts.runtime.degraded
+                print_json({**run_json(result, steps.seen), "degraded": degraded}, one_line=True)
         self._selection = steps.seen.selection or self._selection
         if steps.seen.delivery is not None:
             self._sent = tuple(tool.name for tool in steps.seen.delivery.tools)

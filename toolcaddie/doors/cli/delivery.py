@@ -12,7 +12,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from toolcaddie.doors.cli.output import print_json, print_table
+from toolcaddie.doors.cli.output import print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.doors.parts import offline
 from toolcaddie.errors import RequestError
@@ -42,6 +42,7 @@ def of_message(settings: Settings, messages: Sequence[Message], *, once: bool, a
     # A name, because a conversation that goes on is what is worth planning for.
     request = RunRequest(messages=messages, conversation=None if once else "preview")
     selection, delivery = runtime.preview(request)
+    tell_degraded(runtime)
     told = {
         "message": messages[-1].text,
         "provider": runtime.provider.name,

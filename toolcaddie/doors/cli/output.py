@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import click
 import msgspec
@@ -80,6 +80,19 @@ def _width(widths: Mapping[str, int], shown: Sequence[str]) -> int:
 def note(text: str) -> None:
     """A remark for the person at the terminal."""
     click.echo(click.style(text, dim=True), err=True)
+
+
+def tell_degraded(runtime: Degradable) -> None:
+    """A remark for each part that does not work."""
+    for sentence in runtime.degraded:
+        note(sentence)
+
+
+class Degradable(Protocol):
+    """The part of a runtime that says what does not work."""
+
+    @property
+    def degraded(self) -> Sequence[str]: ...
 
 
 def counted(number: int, what: str) -> str:

@@ -24,6 +24,7 @@ _COMMANDS = {
     "call": (f"{_HERE}.call", "Run TOOL through every gate, without a model."),
     "trail": (f"{_HERE}.trail", "List recorded runs, or show what one run did."),
     "runs": (f"{_HERE}.runs", "List runs and how they stand, or show how each call of one ended."),
+    "db": (f"{_HERE}.db", "See what the database holds, and remove what is old."),
     "keys": (f"{_HERE}.keys", "Make, list and revoke keys of the gateway."),
     "plugins": (f"{_HERE}.plugins", "Show what plugins were found and what failed."),
     "completion": (f"{_HERE}.completion", "Print the completion script of your shell."),

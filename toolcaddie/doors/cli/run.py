@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -14,7 +15,7 @@ from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Seen, Steps, call_json
-from toolcaddie.doors.parts import key_advice
+from toolcaddie.doors.parts import CLASSIFY_HINT, is_never_asked, key_advice
 from toolcaddie.errors import ProviderAuthError, ToolcaddieError
 from toolcaddie.message import Message
 from toolcaddie.run import RunRequest, RunResult
@@ -43,24 +44,31 @@ def command(common: Common, /, message: str, as_json: bool, **flags: Any) -> Non
     if not as_json:
         tell_warnings(settings)
     with Steps(quiet=as_json, live=live) as steps:
-        result = asyncio.run(_answer(settings, message, steps))
+        result, degraded = asyncio.run(_answer(settings, message, steps))
+    for sentence in degraded:
+        note(sentence)
     if as_json:
-        print_json(run_json(result, steps.seen))
+        print_json({**run_json(result, steps.seen), "degraded": degraded})
     elif not live:
         click.echo(result.text)
     if not as_json:
         note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
 
 
-async def _answer(settings: Settings, message: str, steps: Steps) -> RunResult:
+async def _answer(settings: Settings, message: str, steps: Steps) -> tuple[RunResult, Sequence[str]]:
     async with assembled(settings) as parts:
         require_model(parts)
-        return await answer(parts, RunRequest(messages=(Message(role="user", content=message),)), steps)
+        result = await answer(parts, RunRequest(messages=(Message(role="user", content=message),)), steps)
+        return result, parts.runtime.degraded
 
 
 def tell_warnings(settings: Settings) -> None:
-    """What the tool configuration allows and probably does not mean; the log says so where a level was set for it."""
-    if settings.tool_config is None or settings.log.level != Log().level:
+    """What the settings allow and probably do not mean; the log says so where a level was set for it."""
+    if settings.log.level != Log().level:
+        return
+    if is_never_asked(settings):
+        note(f"the classifier is never asked by preset {settings.preset!r}; {CLASSIFY_HINT}")
+    if settings.tool_config is None:
         return
     for warning in ToolConfig.of(settings.tool_config).warnings:
         note(f"tool_config: {warning}")

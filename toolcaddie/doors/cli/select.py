@@ -1,4 +1,5 @@
-"""`toolcaddie select`: the tools a message would be given. Asks no model, opens no database, writes nothing."""
+"""`toolcaddie select`: the tools a message would be given. Asks no model; the database is opened for vectors and what was
+learned, where these are switched on."""
 
 from __future__ import annotations
 
@@ -10,11 +11,12 @@ import click
 
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import Match, catalog_option, preset_option, settings_of
-from toolcaddie.doors.cli.output import json_option, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened, tell_degraded
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.parts import offline
+from toolcaddie.doors.parts import is_never_asked, offline
 from toolcaddie.message import Message
 from toolcaddie.run import Delivery, RunRequest, SelectedTool, Selection
+from toolcaddie.settings import Settings
 
 _REASONS_SHOWN = 3
 _NEAREST = 5
@@ -55,11 +57,20 @@ def command(
     """Show which tools MESSAGE would be given."""
     settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools)
     messages = (*read_history(history), Message(role="user", content=message))
-    selection, delivery = offline(settings).preview(RunRequest(messages=messages))
+    runtime = offline(settings)
+    selection, delivery = runtime.preview(RunRequest(messages=messages))
+    tell_degraded(runtime)
+    tell_unasked(settings)
     if as_json:
-        print_json(selection_json(selection, delivery))
+        print_json({**selection_json(selection, delivery), "degraded": runtime.degraded})
     else:
         _print_selection(selection, delivery)
+
+
+def tell_unasked(settings: Settings) -> None:
+    """Say that a first stage which a run would ask was not asked."""
+    if settings.classifier.model is not None and not is_never_asked(settings):
+        note("the classifier is not asked here; a run asks it, and may find other categories")
 
 
 def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.gateway.access import is_loopback
 from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
+from toolcaddie.doors.pruning import pruned
 from toolcaddie.errors import ConfigError
 from toolcaddie.settings import Settings
 
@@ -81,7 +82,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
         lifespan="off",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
+        timeout_graceful_shutdown=GRACE_SECONDS + CUT_SECONDS,
     )
     more_files(settings.bounds.connections)
     with (
@@ -96,14 +97,21 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 async def _serve(
     settings: Settings, config: uvicorn.Config, listener: socket.socket, announce: Callable[..., None]
 ) -> None:
-    async with assembled(settings, clients_retry=True) as parts:
+    async with assembled(settings, clients_retry=True) as parts, pruned(parts.database, settings.storage):
         needs_key = await parts.keys.any()
         _refuse_open_door(settings.server.host, needs_key=needs_key)
-        config.app = _until_cut(create_app(parts, forwards=not settings.fallback, bounds=settings.bounds))
+        app = create_app(
+            parts, forwards=not settings.fallback, bounds=settings.bounds, idempotency=settings.idempotency
+        )
+        config.app = _until_cut(app)
         # What was loaded stays: looking through it for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
-        server = _Server(config, started=lambda: announce(parts, _url(listener), needs_key=needs_key))
+        server = _Server(
+            config,
+            started=lambda: announce(parts, _url(listener), needs_key=needs_key),
+            cutting=parts.runtime.begin_shutdown,
+        )
         await server.serve(sockets=[listener])
 
 
@@ -126,22 +134,31 @@ def _no_app() -> None:
 class _Server(uvicorn.Server):
     """Says when it is there, and leaves the process alive after a signal, so that the trail can be written."""
 
-    def __init__(self, config: uvicorn.Config, *, started: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, *, started: Callable[[], None], cutting: Callable[[], None]) -> None:
         super().__init__(config)
         self._say_started = started
+        self._say_cutting = cutting
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._say_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Also when time is up or a second signal came: what is cut is over, and recorded, before the trail closes."""
+        """Also when time is up or a second signal came: what is cut is answered and recorded before the trail closes."""
+        time_is_up = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut)
         await super().shutdown(sockets)
+        time_is_up.cancel()
+        if cut := self._cut():
+            await asyncio.wait(cut, timeout=CUT_SECONDS)
+
+    def _cut(self) -> set[asyncio.Task[None]]:
+        """Ends all requests under way; each says so to its client and on record."""
         cut = set(self.server_state.tasks)
+        if cut:
+            self._say_cutting()
         for task in cut:
             task.cancel()
-        if cut:
-            await asyncio.wait(cut, timeout=CUT_SECONDS)
+        return cut
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

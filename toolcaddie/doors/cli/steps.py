@@ -118,8 +118,7 @@ class Steps:
             case CallFinished():
                 self._say(call_line(event))
             case LimitReached():
-                # A forced attempt that called nothing is counted, and reaches no limit by that.
-                self._say(event.detail if event.limit == "forced_attempts" else f"limit reached: {event.detail}")
+                self._say(f"limit reached: {event.detail}")
             case RunFinished() if self._live and event.result.text != self._shown:
                 # What a `respond` call or a limit puts in was never streamed.
                 self._work()

@@ -19,9 +19,9 @@ from toolcaddie.doors.cli.options import (
     preset_option,
     settings_of,
 )
-from toolcaddie.doors.cli.output import json_option, print_json, print_table
+from toolcaddie.doors.cli.output import json_option, print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.select import match_option, max_tools_option
+from toolcaddie.doors.cli.select import match_option, max_tools_option, tell_unasked
 from toolcaddie.doors.cli.tools import meant
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.doors.parts import catalog_of, offline
@@ -104,6 +104,8 @@ def command(
 def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Explanation:
     runtime = offline(settings)
     found: Explanation = runtime.explain(tool, RunRequest(messages=messages))
+    tell_degraded(runtime)
+    tell_unasked(settings)
     if found.stage == "unknown":
         names = [known.name for known in runtime.source.snapshot()]
         raise RequestError(f"the catalog has no tool {tool!r}; {meant(tool, names)}", param="tool")

@@ -3,15 +3,18 @@
 With keys: a live one in `Authorization: Bearer`. A server that ever had keys stays so: revoking the last one must not open
 the door. Without: only a client on this machine, and only one that is not a web page somewhere else. A browser would send a
 page's requests to a loopback server too; so the Host must be a loopback name (against rebound DNS names), an Origin, if
-there is one, as well (against foreign pages), and a body must be JSON (which a page cannot send across origins without
-asking first).
+there is one, as well (against foreign pages), `Sec-Fetch-Site` must not speak of another site (a page sends it also where
+it sends no Origin, and cannot change it), and a body must be JSON (which a page cannot send across origins without asking
+first).
+
+Headers that decide who asks, or what, may come once: of two, each reader between the client and here takes another.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
@@ -20,6 +23,25 @@ from toolcaddie.ports import KeyStore
 from toolcaddie.run import Principal
 
 _NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")
+
+
+_ONCE = frozenset({b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key"})
+_OWN_SITE = (None, b"none", b"same-origin")
+"""`Sec-Fetch-Site` of clients that are no browser, of an address that a person typed, and of a page of this server's own."""
+
+
+def doubled(raw: Sequence[tuple[bytes, bytes]], headers: Mapping[bytes, bytes]) -> Problem | None:
+    """The answer to a request with a header twice that may come once. `headers` are the `raw` ones, by name."""
+    if len(raw) == len(headers):
+        return None
+    names = [name for name, _ in raw]
+    twice = next((name for name in names if name in _ONCE and names.count(name) > 1), None)
+    if twice is None:
+        return None
+    shown = twice.decode()
+    return problem(
+        400, f"the header {shown!r} came more than once; send it once", kind="invalid_request_error", param=shown
+    )
 
 
 def is_loopback(host: str) -> bool:
@@ -44,7 +66,8 @@ class Access:
         if await self.has_keys():
             return await self._by_key(headers.get(b"authorization", b""))
         kind = headers.get(b"content-type", b"") if has_body else None
-        return _local(client, headers.get(b"host", b""), headers.get(b"origin"), kind)
+        site = headers.get(b"sec-fetch-site")
+        return _local(client, headers.get(b"host", b""), headers.get(b"origin"), site, kind)
 
     async def has_keys(self) -> bool:
         return await self._keys.any()
@@ -57,8 +80,10 @@ class Access:
         return _unauthorized("the API key is unknown or revoked") if key is None else key.principal
 
 
-@lru_cache(maxsize=64)  # a client asks again and again with the same four
-def _local(client: str | None, host: bytes, origin: bytes | None, kind: bytes | None) -> Principal | Problem:
+@lru_cache(maxsize=64)  # a client asks again and again with the same five
+def _local(
+    client: str | None, host: bytes, origin: bytes | None, site: bytes | None, kind: bytes | None
+) -> Principal | Problem:
     """`kind`: the content type of the body, if there is one."""
     if client is not None and not is_loopback(client):
         return _forbidden(
@@ -69,6 +94,8 @@ def _local(client: str | None, host: bytes, origin: bytes | None, kind: bytes | 
         return _forbidden(f"the Host {name[:100]!r} is not this machine; use 127.0.0.1 or make an API key")
     if origin is not None and not is_loopback(_origin_host(origin.decode("latin-1"))):
         return _forbidden("a page from another origin may not use this server without an API key")
+    if site not in _OWN_SITE:
+        return _forbidden("a page of another site may not use this server without an API key (Sec-Fetch-Site)")
     if kind is not None and kind.partition(b";")[0].strip().lower() != b"application/json":
         return _forbidden("send the body as Content-Type: application/json")
     return Principal()

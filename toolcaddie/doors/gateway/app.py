@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, Protocol
 
+import aiohttp
 import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, generate_latest
@@ -14,14 +15,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.doors.gateway.access import Access
+from toolcaddie.doors.gateway.access import Access, doubled
 from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.onward import Onward
+from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.ports import Documents, Forwarder, KeyStore
+from toolcaddie.doors.gateway.writable import Writable
+from toolcaddie.errors import ProviderProtocolError, StorageError, ToolcaddieError
+from toolcaddie.ports import Documents, EventLog, Forwarder, KeyStore
 from toolcaddie.runtime import Runtime
+from toolcaddie.settings import Idempotency
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -30,6 +33,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = structlog.get_logger(__name__)
 
+_KEPT_AS_DEFAULT = Idempotency()
 CHAT_PATH = "/v1/chat/completions"
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -42,6 +46,8 @@ class Parts(Protocol):
     @property
     def documents(self) -> Documents: ...
     @property
+    def event_log(self) -> EventLog: ...
+    @property
     def keys(self) -> KeyStore: ...
     @property
     def registry(self) -> CollectorRegistry: ...
@@ -51,7 +57,9 @@ class Parts(Protocol):
         ...
 
 
-def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT) -> App:
+def create_app(
+    parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT, idempotency: Idempotency = _KEPT_AS_DEFAULT
+) -> App:
     """The whole gateway. Chat requests go past the framework, straight to their handler: they are the hot path.
 
     `forwards`: what has no tools goes to the upstream byte for byte, if that speaks chat completions. False: it is read and
@@ -60,7 +68,14 @@ def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT)
     access = Access(parts.keys)
     onward = Onward(own_key=parts.own_upstream_key)
     chat = Chat(
-        parts.runtime, parts.documents, onward=onward, registry=parts.registry, forwards=forwards, bounds=bounds
+        parts.runtime,
+        parts.documents,
+        parts.event_log,
+        onward=onward,
+        registry=parts.registry,
+        forwards=forwards,
+        bounds=bounds,
+        idempotency=idempotency,
     )
     pages = _pages(parts, access, onward, bounds)
 
@@ -72,17 +87,22 @@ def create_app(parts: Parts, *, forwards: bool = True, bounds: Bounds = DEFAULT)
         if scope["method"] != "POST":
             await exchange.refuse(_not_allowed(scope["method"]))
             return
-        principal = await access.check(exchange.headers, client=exchange.client, has_body=True)
-        if isinstance(principal, Problem):
-            await exchange.refuse(principal)
-            return
         try:
+            if twice := doubled(scope["headers"], exchange.headers):
+                await exchange.refuse(twice)
+                return
+            principal = await access.check(exchange.headers, client=exchange.client, has_body=True)
+            if isinstance(principal, Problem):
+                await exchange.refuse(principal)
+                return
             await chat.handle(exchange, principal, keyed=await access.has_keys())
-        except Exception:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
+        except StorageError as error:  # without its keys the gateway knows nobody
+            await exchange.fail(problem_of(error, own_upstream_key=onward.own_key))
+        except (
+            Exception
+        ) as error:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
             log.exception("chat_failed")
-            await exchange.fail(
-                problem(500, "the gateway failed on this request; its log says why", kind="server_error")
-            )
+            await exchange.fail(problem_of(error, own_upstream_key=onward.own_key))
 
     return app
 
@@ -92,9 +112,16 @@ def _not_allowed(method: str) -> Problem:
 
 
 def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Starlette:
+    writable = Writable(parts.event_log, parts.documents)
+
     async def guarded(request: Request) -> Problem | None:
-        client = request.client.host if request.client else None
-        found = await access.check(dict(request.headers.raw), client=client, has_body=False)
+        client, headers = request.client.host if request.client else None, dict(request.headers.raw)
+        if twice := doubled(request.headers.raw, headers):
+            return twice
+        try:
+            found = await access.check(headers, client=client, has_body=False)
+        except StorageError as error:
+            return problem_of(error, own_upstream_key=onward.own_key)
         return found if isinstance(found, Problem) else None
 
     async def models(request: Request) -> Response:
@@ -120,7 +147,7 @@ def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Star
 
     async def readyz(request: Request) -> Response:
         try:
-            await parts.documents.get("ready", "ready")
+            await writable.check()
             tools = len(parts.runtime.source.snapshot())
         except ToolcaddieError as error:
             return _json({"status": "not ready", "reason": str(error)}, status=503)
@@ -151,9 +178,12 @@ async def _forwarded(provider: Forwarder, headers: Mapping[str, str], most: int)
         body = b""
         while len(body) <= most and (piece := await response.content.readany()):
             body += piece
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error
     finally:
         response.close()
-    return Response(body, status_code=response.status, media_type=response.headers.get("content-type"))
+    kind = dict(answered_headers(response)).get(b"content-type", b"application/json").decode("latin-1")
+    return Response(body, status_code=answered_status(response), media_type=kind)
 
 
 def _json(value: Any, *, status: int = 200) -> Response:

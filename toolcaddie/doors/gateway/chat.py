@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-import uuid
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from functools import partial
@@ -17,20 +17,23 @@ from toolcaddie.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
-from toolcaddie.doors.gateway.onward import Onward, answered_headers
+from toolcaddie.doors.gateway.idempotency import HEADER, Once, intended, new_run_id, wrong_key
+from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem_of
 from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.events import RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.errors import MarksActed, ShutdownError, ToolcaddieError, mark_acted
+from toolcaddie.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import Documents, Forwarder
+from toolcaddie.ports import Documents, EventLog, Forwarder, RawResponse
 from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
+from toolcaddie.settings import Idempotency
 
 log = structlog.get_logger(__name__)
 
 _UPSTREAM_PATH = "/chat/completions"
+_KEPT_AS_DEFAULT = Idempotency()
 
 
 class Chat:
@@ -40,13 +43,17 @@ class Chat:
         self,
         runtime: Runtime,
         documents: Documents,
+        event_log: EventLog,
         *,
         onward: Onward,
         registry: CollectorRegistry,
         forwards: bool = True,
         bounds: Bounds = DEFAULT,
+        idempotency: Idempotency = _KEPT_AS_DEFAULT,
     ) -> None:
         self._runtime = runtime
+        self._event_log = event_log
+        self._once = Once(documents, event_log, idempotency, partial(problem_of, own_upstream_key=onward.own_key))
         self._hidden = HiddenParts(documents)
         self._bounds = bounds
         self._bodies = Bodies(bounds.bodies)
@@ -58,6 +65,9 @@ class Chat:
 
     async def handle(self, exchange: Exchange, principal: Principal, *, keyed: bool) -> None:
         """Answer one request. `keyed`: the client's Authorization is a key of ours and stays here."""
+        if HEADER in exchange.headers and (wrong := wrong_key(exchange.headers[HEADER])):
+            await exchange.refuse(wrong)
+            return
         with self._bodies.share() as share:
             body = await exchange.body(share)
             if body is None:
@@ -86,7 +96,11 @@ class Chat:
             request = await aside(read) if large else read()
             share.give()
             headers = self._onward.headers(exchange.headers, keyed=keyed)
-            await exchange.while_there(self._run(exchange, request, principal, headers))
+            run = partial(self._run, chat=request, principal=principal, headers=headers)
+            if HEADER in exchange.headers:
+                await self._once.answer(exchange, body, principal, run, keyed=keyed)
+            else:
+                await exchange.while_there(run(exchange, run_id=new_run_id()))
 
     def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
         return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))
@@ -99,16 +113,24 @@ class Chat:
 
     # --- nothing to choose -------------------------------------------------------------------------------------------
 
-    @staticmethod
-    async def _forward(provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
+    async def _forward(self, provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
         path = f"{_UPSTREAM_PATH}?{exchange.query.decode('latin-1')}" if exchange.query else _UPSTREAM_PATH
-        response = await provider.forward("POST", path, body, headers)
         try:
-            await exchange.start(response.status, answered_headers(response))
+            response = await provider.forward("POST", path, body, headers)
+            await self._pass_on(response, exchange)
+        except asyncio.CancelledError as error:
+            if not self._runtime.stopping:
+                raise
+            raise ShutdownError("the server was shut down before the upstream had answered") from error
+
+    @staticmethod
+    async def _pass_on(response: RawResponse, exchange: Exchange) -> None:
+        try:
+            await exchange.start(answered_status(response), answered_headers(response))
             while piece := await response.content.readany():
                 await exchange.write(piece)
             await exchange.write(b"", more=False)
-        except aiohttp.ClientError as error:
+        except (aiohttp.ClientError, TimeoutError) as error:
             response.close()
             log.warning("upstream_cut_its_answer", error=str(error))  # the client sees its own answer cut as well
         except BaseException:
@@ -120,7 +142,14 @@ class Chat:
     # --- a run -------------------------------------------------------------------------------------------------------
 
     async def _run(
-        self, exchange: Exchange, chat: ChatRequest, principal: Principal, headers: Mapping[str, str]
+        self,
+        exchange: Exchange,
+        *,
+        run_id: str,
+        lease: int | None = None,
+        chat: ChatRequest,
+        principal: Principal,
+        headers: Mapping[str, str],
     ) -> None:
         restored = await self._hidden.restore(chat.messages, principal)
         request = RunRequest(
@@ -135,21 +164,33 @@ class Chat:
             conversation=_named_conversation(exchange, chat, restored) or restored.answered,
             cache_key=restored.opening,
             remember=False,
-            run_id=f"run_{uuid.uuid4().hex}",
+            run_id=run_id,
+            lease=lease,
         )
-        if chat.stream:
-            await self._streamed(exchange, chat, request, restored)
-        else:
-            await self._plain(exchange, chat, request, restored)
+        answer = self._streamed if chat.stream else self._plain
+        try:
+            with MarksActed() as marks:  # what fails behind the run is told like what failed in it
+                await answer(exchange, chat, request, restored, marks)
+        except asyncio.CancelledError as error:
+            if not self._runtime.stopping:
+                raise
+            cut = ShutdownError("the server was shut down before the run had ended")
+            mark_acted(cut, await intended(self._event_log, run_id))
+            raise cut from error
 
-    async def _plain(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+    async def _plain(
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
+    ) -> None:
         created = int(time.time())
         result = await self._runtime.run(request)
+        marks.acted = bool(result.state.called)
         await self._keep(exchange, chat, request, restored, result)
         told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
         await exchange.answer(200, write_chat(result, created=created, model=chat.model), told)
 
-    async def _streamed(self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored) -> None:
+    async def _streamed(
+        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
+    ) -> None:
         """The status is sent with the first words, so that an upstream that fails before them still gives its status."""
         stream = ChatStream(
             run_id=request.run_id or "", created=int(time.time()), model=chat.model, include_usage=chat.include_usage
@@ -164,6 +205,8 @@ class Chat:
                         seen = event.selection.catalog_size
                     case ToolsDelivered():
                         sent = len(event.delivery.definitions)
+                    case CallFinished() if event.result.error != "not_run":
+                        marks.acted = True
                     case RunFinished() | RunPaused():
                         result = _result_of(event)
                         continue

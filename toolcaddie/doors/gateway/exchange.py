@@ -10,6 +10,8 @@ from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.bodies import Share
 from toolcaddie.doors.gateway.problems import Problem, error_event, problem
 
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
 _UNWATCHED = 0.05
 """Seconds in which nobody looks whether the client is still there."""
 
@@ -21,7 +23,7 @@ class Exchange:
         self,
         scope: MutableMapping[str, Any],
         receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
-        send: Callable[[MutableMapping[str, Any]], Awaitable[None]],
+        send: Send,
         *,
         bounds: Bounds = DEFAULT,
     ) -> None:
@@ -29,6 +31,7 @@ class Exchange:
         self.client: str | None = scope["client"][0] if scope.get("client") else None
         self.query: bytes = scope.get("query_string", b"")
         self.started = False
+        self._sent_headers: Mapping[str, str] | list[tuple[bytes, bytes]] = {}
         self._receive = receive
         self._send = send
         self._bounds = bounds
@@ -52,6 +55,10 @@ class Exchange:
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def through(self, around: Callable[[Send], Send]) -> None:
+        """From now on the answer goes through `around`, which is given what it would have gone to."""
+        self._send = around(self._send)
+
     def _too_large(self) -> Problem:
         told = f"the body is too large; at most {self._bounds.body:,} bytes are accepted (setting bounds.body)"
         return problem(413, told, kind="invalid_request_error", code="body_too_large")
@@ -65,6 +72,7 @@ class Exchange:
 
     async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
         self.started = True
+        self._sent_headers = headers
         raw = headers if isinstance(headers, list) else [(k.encode(), v.encode("latin-1")) for k, v in headers.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
@@ -80,11 +88,18 @@ class Exchange:
         await self.answer(found.status, found.body, found.headers)
 
     async def fail(self, found: Problem) -> None:
-        """Refuse, or where the answer has begun, end its stream with the error."""
-        if self.started:
-            await self.write(error_event(found.body), more=False)
-        else:
+        """Refuse, or where the answer has begun, end its stream with the error. What is no stream of events has no place
+        for an error: it stays without its end, which clients take for a broken connection."""
+        if not self.started:
             await self.refuse(found)
+        elif self._streams:
+            await self.write(b"\n\n" + error_event(found), more=False)  # an upstream's event may be cut in the middle
+
+    @property
+    def _streams(self) -> bool:
+        sent = self._sent_headers
+        kind = dict(sent).get(b"content-type", b"") if isinstance(sent, list) else sent.get("content-type", "").encode()
+        return kind.startswith(b"text/event-stream")
 
     async def while_there(self, job: Awaitable[None]) -> None:
         """Do the job; cancel it as soon as the client goes away. What the job raises is raised here."""

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from toolcaddie.engine.reveal import result_message
+from toolcaddie.guards.aside import aside
 from toolcaddie.message import Message
 from toolcaddie.ports import Documents
 from toolcaddie.run import Principal, RunResult
@@ -28,6 +29,8 @@ _KIND = "hidden"
 _TTL = 30 * 86_400.0
 _UNIQUE_ID = 20
 """Providers that make unique ids make them at least this long."""
+_MANY, _MUCH = 500, 1_000_000
+"""Messages, and characters of them all, that are gone through on the spot."""
 _REWRITTEN = ("system", "developer")
 """Roles whose text clients change from request to request (the time, the user's name): no part of a digest."""
 
@@ -75,7 +78,7 @@ class HiddenParts:
 
     async def restore(self, messages: Sequence[Message], principal: Principal) -> Restored:
         """The conversation as the model knows it."""
-        seen = list(_seen(messages, principal))
+        seen = await aside(_seen, messages, principal) if _is_long(messages) else _seen(messages, principal)
         stored = await self._stored({key for item in seen for key in item.keys})
         whole = _Whole()
         for item in seen:
@@ -201,12 +204,18 @@ def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
     return HiddenPart(messages=new, results=own) if more else None
 
 
-def _seen(messages: Sequence[Message], principal: Principal) -> Iterator[_Seen]:
-    running = _owner(principal)
+def _is_long(messages: Sequence[Message]) -> bool:
+    """Whether going through them takes long enough for every other request to notice."""
+    return len(messages) > _MANY or sum(len(message.text) for message in messages) > _MUCH
+
+
+def _seen(messages: Sequence[Message], principal: Principal) -> list[_Seen]:
+    running, seen = _owner(principal), []
     for message in messages:
         before, running = running, _extended(running, message)
         keys = _keys(message, before, running, principal) if message.role == "assistant" else ()
-        yield _Seen(message=message, digest=running, keys=keys)
+        seen.append(_Seen(message=message, digest=running, keys=keys))
+    return seen
 
 
 def _keys(message: Message, before: str, digest: str, principal: Principal) -> tuple[str, ...]:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
+from toolcaddie.errors import ProviderProtocolError
 from toolcaddie.ports import RawResponse
 
-_HOP_BY_HOP = frozenset(
-    b"connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding upgrade "
-    b"content-encoding date server".split()
+_SENT_BACK = frozenset(
+    b"age cache-control content-language content-length content-type deprecation etag expires last-modified pragma "
+    b"request-id retry-after retry-after-ms server-timing sunset vary warning".split()
 )
+"""Headers without `x-` belong to HTTP itself: what is not listed speaks to a browser, a proxy or the connection, and would
+speak for this server's origin (`set-cookie`, `access-control-*`, `strict-transport-security`, `alt-svc`, `clear-site-data`,
+`refresh`, `location`, `link`, `content-security-policy`, `www-authenticate`, `connection`, `transfer-encoding`, `server`)."""
+
+_VENDORS = (b"openai-", b"anthropic-", b"apim-", b"azureml-", b"cf-", b"fireworks-", b"llm_provider-", b"ratelimit")
+"""Names that model providers and their front ends begin their own headers with."""
+
+_KEPT_HERE = (
+    b"x-toolcaddie-",  # ours: an upstream must not speak for the gateway
+    *(b"x-accel-", b"x-sendfile", b"x-lighttpd-", b"x-litespeed-"),  # a proxy in front would serve its own files
+    *(b"x-frame-options", b"x-xss-protection", b"x-content-", b"x-permitted-", b"x-dns-prefetch-", b"x-ua-compatible"),
+    b"x-powered-by",
+)
+"""Of the `x-` names, which are a vendor's own and go back, those that somebody acts on."""
+
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+"""A value with these would begin another header, or end the head."""
 _SENT_ON = (b"openai-organization", b"openai-project", b"openai-beta", b"x-request-id")
 _SENT_ON_ONCE = (*_SENT_ON, b"idempotency-key")
 """Only where one request becomes exactly one: a run asks several times, and each is another question."""
@@ -36,9 +56,34 @@ class Onward:
         return sent
 
 
+def answered_status(response: RawResponse) -> int:
+    """The upstream's status, if it is one that ends a request. Raises `ProviderProtocolError` for others."""
+    if not 200 <= response.status <= 599:
+        raise ProviderProtocolError(
+            f"the upstream answered with the status {response.status}, which HTTP does not have"
+        )
+    return response.status
+
+
 def answered_headers(response: RawResponse) -> list[tuple[bytes, bytes]]:
-    """The upstream's headers for the client, without those of the connection they came over."""
-    pairs = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in response.headers.items()]
+    """The upstream's headers that are for the client, in the bytes they came in."""
+    pairs = [(_bytes(name).lower(), _bytes(value)) for name, value in response.headers.items()]
     # An encoded body has been decoded on its way in, so that its length is another.
-    dropped = _HOP_BY_HOP if b"content-encoding" not in dict(pairs) else {*_HOP_BY_HOP, b"content-length"}
-    return [pair for pair in pairs if pair[0] not in dropped]
+    decoded = any(name == b"content-encoding" for name, _ in pairs)
+    return [
+        (name, value)
+        for name, value in pairs
+        if _goes_back(name) and not (decoded and name == b"content-length") and not _CONTROL.search(value)
+    ]
+
+
+@lru_cache(maxsize=256)  # an upstream sends the same names again and again
+def _goes_back(name: bytes) -> bool:
+    if name.startswith(b"x-"):
+        return not name.startswith(_KEPT_HERE)
+    return name in _SENT_BACK or name.startswith(_VENDORS)
+
+
+def _bytes(text: str) -> bytes:
+    """What came over the wire: the client library reads headers as UTF-8, and hides in surrogates what is none."""
+    return text.encode(errors="surrogateescape")

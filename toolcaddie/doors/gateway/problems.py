@@ -19,7 +19,10 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
     RequestError,
+    ShutdownError,
+    StorageError,
     ToolcaddieError,
+    has_acted,
 )
 
 
@@ -32,6 +35,8 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+_LAST_STATUS = 599
+"""An upstream may write any number; a client, and the server under us, know none above."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
@@ -49,17 +54,25 @@ def problem(
     return Problem(status=status, body=msgspec.json.encode({"error": error}), headers=headers)
 
 
-def problem_of(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
-    """What a client is told of an error, and whether it may send its request again."""
-    found = _told(error, own_upstream_key=own_upstream_key)
-    acted = isinstance(error, ProviderError) and error.acted
-    return replace(found, headers={**found.headers, **_NO_RETRY}) if acted else found
+def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
+    """What a client is told of an error, and whether it may send its request again: a run that acted must not be sent again by
+    a client's automatic retry, whatever ended it."""
+    if isinstance(error, ToolcaddieError):
+        found = _told(error, own_upstream_key=own_upstream_key)
+    else:
+        found = problem(500, "the gateway failed on this request; its log says why", kind="server_error")
+    return not_again(found) if has_acted(error) else found
+
+
+def not_again(found: Problem) -> Problem:
+    """The problem with a note to clients that retry by themselves: `x-should-retry: false`, and no time to do so."""
+    kept = {name: value for name, value in found.headers.items() if name != "retry-after"}
+    return replace(found, headers={**kept, **_NO_RETRY})
 
 
 def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
     """What the provider said of the request goes through as it is, completed where it speaks another API. What it said of a key
-    goes through only when that key is the client's own. A run that acted is not to be sent again by a client's automatic
-    retry: `x-should-retry: false`.
+    goes through only when that key is the client's own.
     """
     match error:
         case ProviderAuthError() if own_upstream_key:
@@ -73,15 +86,20 @@ def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
         case ProviderUnavailableError() if error.status is None:
             return problem(504 if _too_slow(error) else 502, str(error), kind="upstream_error", code="upstream_down")
         case ProviderUnavailableError():
-            return problem(error.status or 502, str(error), kind="upstream_error", code="upstream_failed")
+            status = error.status if error.status and error.status <= _LAST_STATUS else 502
+            return problem(status, str(error), kind="upstream_error", code="upstream_failed")
         case ProviderError():
             return problem(502, str(error), kind="upstream_error", code="upstream_protocol")
         case RequestError():
             return problem(400, str(error), kind="invalid_request_error", param=error.param, code=error.code)
         case ConfigError():
             return problem(400, str(error), kind="invalid_request_error", param="tools", code="invalid_tools")
+        case ShutdownError():
+            return problem(503, str(error), kind="server_error", code="server_shutdown", headers={"retry-after": "1"})
         case AuditError():
             return problem(503, f"nothing may run unrecorded: {error}", kind="server_error", code="audit_failed")
+        case StorageError():
+            return problem(503, str(error), kind="server_error", code="storage_failed")
         case LimitExceededError():
             return problem(422, str(error), kind="run_failed", code=f"{error.limit}_exceeded", headers=_NO_RETRY)
         case _:
@@ -93,8 +111,15 @@ def _too_slow(error: ProviderError) -> bool:
     return "time" in (error.attempts[-1].detail if error.attempts else str(error))
 
 
-def error_event(body: bytes) -> bytes:
-    """An error in the middle of a stream: the status has been sent, so the body of the error is the last event."""
+def error_event(found: Problem) -> bytes:
+    """An error in the middle of a stream: status and headers have been sent, so the body of the error is the last event, and
+    `should_retry` in it says what the header would have said."""
+    body = found.body
+    if found.headers.get("x-should-retry") == "false":
+        said = msgspec.json.decode(body)
+        inner = said.get("error") if isinstance(said, dict) else None
+        if isinstance(inner, dict):
+            body = msgspec.json.encode({**said, "error": {**inner, "should_retry": False}})
     return b"data: " + body + b"\n\n"
 
 

@@ -26,11 +26,11 @@ resource: Any = importlib.import_module("resource") if importlib.util.find_spec(
 
 _SLICE = 16 * 1024
 """Bytes the parser is given at once while headers arrive."""
-_FRAMING = 8
-"""Bytes of chunk framing accepted for each byte of a body: a body may come byte by byte."""
+_FRAMING = 16
+"""Bytes of framing that a chunk may have."""
 _LINGER = 2.0
-"""Seconds in which the rest of a refused request is read and dropped: closed at once, the client would see its
-connection reset and not the answer."""
+"""Seconds in which the rest of a refused request is read and dropped, as many bytes as a body may have: closed at once, the
+client would see its connection reset and not the answer."""
 
 _OTHER_FILES = 256
 """Beside two for each request, its client's connection and the upstream's."""
@@ -57,8 +57,11 @@ class BoundedProtocol(HttpToolsProtocol):
         """The phase that `_timer` is for."""
         self._timer: asyncio.TimerHandle | None = None
         self._begun = 0.0
-        self._fed = self._body_bytes = self._header_bytes = 0
-        """Bytes of the message so far: all that the parser was given, those of the body, those of whole headers."""
+        self._fed = self._body_bytes = self._header_bytes = self._chunks = 0
+        """Bytes of the message so far: all that the parser was given, those of the body, those of whole headers; and its
+        chunks."""
+        self._dropped = 0
+        """Bytes that came behind the answer to their own request."""
         self._refusal: Problem | None = None
 
     # --- the connection ----------------------------------------------------------------------------------------------
@@ -77,9 +80,9 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def _made_room(self) -> bool:
-        """Closes the connection that has waited longest for the headers of its request; False: none does."""
+        """Closes the connection that has waited longest for a request to be whole; False: none does."""
         others: set[Any] = self.connections - {self}
-        waiting: list[BoundedProtocol] = [other for other in others if other._phase in ("head", "refused")]
+        waiting: list[BoundedProtocol] = [other for other in others if other._is_waiting()]
         if not waiting:
             return False
         longest = min(waiting, key=lambda other: other._begun)
@@ -87,9 +90,15 @@ class BoundedProtocol(HttpToolsProtocol):
         longest.transport.abort()
         return True
 
+    def _is_waiting(self) -> bool:
+        """Nobody works for this connection: its request is not here yet, or was answered."""
+        return self._phase != "idle" or self.cycle is None or self.cycle.response_complete
+
     # --- what arrives ------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if self._phase == "refused" or self._answered_early():
+            self._drop(len(data))
         if self._phase == "refused":
             return
         self._unset_keepalive_if_required()
@@ -110,6 +119,14 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._phase != self._timed:
             self._watch()
 
+    def _answered_early(self) -> bool:
+        return self._phase == "body" and self.cycle is not None and self.cycle.response_complete
+
+    def _drop(self, size: int) -> None:
+        self._dropped += size
+        if self._dropped > self.bounds.body:
+            self.flow.pause_reading()  # the timer closes the connection
+
     def _pieces(self, data: bytes) -> Iterator[bytes | memoryview]:
         """Small pieces while headers arrive, so that no more than one of them is read beyond the bounds."""
         if len(data) <= _SLICE:
@@ -122,21 +139,16 @@ class BoundedProtocol(HttpToolsProtocol):
             at += size
 
     def _start_message(self) -> None:
-        self._fed = self._body_bytes = self._header_bytes = 0
+        self._fed = self._body_bytes = self._header_bytes = self._chunks = self._dropped = 0
 
     def _check_framing(self) -> None:
         """Bytes that are neither body nor whole headers: an endless header, trailer or chunk extension."""
         bounds = self.bounds
-        if self._fed - self._body_bytes * (1 + _FRAMING) > bounds.headers + bounds.url:
-            if self._phase == "head":
-                raise _Refused(_headers_too_large(bounds))
+        if self._phase == "head" and self._fed > bounds.headers + bounds.url:
+            raise _Refused(_headers_too_large(bounds))
+        if self._fed - self._body_bytes - self._chunks * _FRAMING > bounds.headers + bounds.url:
             raise _Refused(
-                problem(
-                    400,
-                    beyond("trailers or chunk framing of the request are too long", bounds.headers, "headers"),
-                    kind="invalid_request_error",
-                    code="framing_too_large",
-                )
+                _fields_too_large(beyond("trailers or chunk extensions are too large", bounds.headers, "headers"))
             )
 
     # --- what the parser calls ---------------------------------------------------------------------------------------
@@ -175,6 +187,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_body(self, body: bytes) -> None:
         self._body_bytes += len(body)
+        self._chunks += 1
+        if self._chunks > self.bounds.chunks:
+            self._stop(_bad_request(beyond("the body comes in too many chunks", self.bounds.chunks, "chunks")))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -200,10 +215,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._phase == "head":
             self._set_timer(self.bounds.head_seconds, self._too_slow)
         elif self._phase == "body":
-            answered = self.cycle is not None and self.cycle.response_complete
-            self._set_timer(
-                _LINGER if answered else self.bounds.body_seconds, self.transport.close if answered else self._too_slow
-            )
+            if self._answered_early():
+                self._set_timer(_LINGER, self.transport.close)
+            else:
+                self._set_timer(self.bounds.body_seconds, self._too_slow)
         elif self._phase == "idle":
             self._stop_timer()
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.doors.gateway.wire import BETWEEN_ROUNDS, approval_text, call_on_wire, finish_reason, usage_of
+from toolcaddie.doors.gateway.wire import BETWEEN_ROUNDS, approval_text, finish_reason, usage_of
 from toolcaddie.events import ClientCallDelta, ModelAsked, RunEvent, TextDelta
+from toolcaddie.providers.chat_wire import call_to_wire
 from toolcaddie.run import RunResult
 
 DONE = b"data: [DONE]\n\n"
@@ -52,7 +53,7 @@ class ChatStream:
             out += self._chunk({"content": (BETWEEN_ROUNDS if self._wrote_text else "") + approval_text(result)})
         unseen = [call for call in result.client_calls if call.id not in self._shown]
         for index, call in enumerate(unseen, start=len(self._shown)):
-            out += self._chunk({"tool_calls": [{"index": index, **call_on_wire(call)}]})
+            out += self._chunk({"tool_calls": [{"index": index, **call_to_wire(call)}]})
         out += self._chunk({}, finish=finish_reason(result))
         if self._include_usage:
             out += _event({**self._head, "choices": [], "usage": usage_of(result)})
@@ -70,8 +71,9 @@ class ChatStream:
 
     def _call(self, event: ClientCallDelta) -> bytes:
         piece = event.delta
-        call: dict[str, Any] = {"index": piece.index}
-        function: dict[str, Any] = {"arguments": piece.arguments}
+        unknown = dict(piece.extra or ())
+        function: dict[str, Any] = {**unknown.pop("function", {}), "arguments": piece.arguments}
+        call: dict[str, Any] = {**unknown, "index": piece.index}
         if piece.id is not None:
             self._shown.add(piece.id)
             call |= {"id": piece.id, "type": "function"}

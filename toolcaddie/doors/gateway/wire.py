@@ -13,6 +13,7 @@ import msgspec
 from toolcaddie.bounds import DEFAULT, LARGE, Bounds, beyond
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message, Usage
+from toolcaddie.providers.chat_wire import call_to_wire
 from toolcaddie.run import RunResult
 from toolcaddie.schema.counts import check_counts
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
@@ -21,6 +22,7 @@ _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 BETWEEN_ROUNDS = "\n\n"
 """Words of two model calls must not run into each other."""
 _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
+_FUNCTION_FIELDS = frozenset({"name", "arguments"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,7 @@ _NO_TOOLS: Sequence[Tool] = ()
 def read_chat(peeked: Peek, lists: ToolLists, bounds: Bounds = DEFAULT) -> ChatRequest:
     """Raises `RequestError` naming the field at fault."""
     fields = {name: _value(raw) for name, raw in peeked.fields.items() if name != "tools"}
-    model, messages, options = fields.get("model"), fields.get("messages"), fields.get("stream_options")
+    model, messages = fields.get("model"), fields.get("messages")
     if not isinstance(model, str) or not model:
         raise RequestError("you must provide a model parameter", param="model")
     if not isinstance(messages, list) or not messages:
@@ -134,21 +136,41 @@ def read_chat(peeked: Peek, lists: ToolLists, bounds: Bounds = DEFAULT) -> ChatR
     if len(messages) > bounds.messages:
         told = beyond(f"'messages' holds {len(messages):,}", bounds.messages, "messages")
         raise RequestError(told, param="messages", code="too_many_messages")
-    if fields.get("n") not in (None, 1):
+    if fields.get("n") not in (None, 1) or fields.get("n") is True:
         raise RequestError(
             "'n' must be 1 when tools are selected: each choice would need a conversation of its own", param="n"
         )
+    _check_types(fields)
     read = tuple(_message(item, index) for index, item in enumerate(messages))
     _check_messages(read, bounds)
+    options = fields.get("stream_options") or {}
     return ChatRequest(
         model=model,
         messages=read,
         tools=lists.read(peeked.tools) if peeked.has_tools else _NO_TOOLS,
         tool_choice=fields.get("tool_choice"),
         stream=bool(fields.get("stream")),
-        include_usage=isinstance(options, dict) and bool(options.get("include_usage")),
+        include_usage=bool(options.get("include_usage")),
         params={name: value for name, value in fields.items() if name not in _OURS},
     )
+
+
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "stream": ((bool,), "true or false"),
+    "stream_options": ((dict,), "an object"),
+    "stream_options.include_usage": ((bool,), "true or false"),
+    "tool_choice": ((str, dict), "a string or an object"),
+}
+"""Optional fields that are read here, by their path, with what they may be beside null. The others are the provider's."""
+
+
+def _check_types(fields: Mapping[str, Any]) -> None:
+    for path, (types, words) in _TYPES.items():
+        value: Any = fields
+        for name in path.split("."):
+            value = None if value is None else value.get(name)
+        if value is not None and not isinstance(value, types):
+            raise RequestError(f"'{path}' must be {words}", param=path)
 
 
 def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
@@ -218,6 +240,8 @@ def _call(item: Any, where: str) -> ToolCall:
         raise RequestError(
             f"'{where}.function.arguments' must be a string of JSON", param=f"{where}.function.arguments"
         )
+    if unknown := {name: value for name, value in function.items() if name not in _FUNCTION_FIELDS}:
+        rest["function"] = unknown
     return ToolCall(id=item["id"], name=function["name"], arguments=arguments, extra=rest or None)
 
 
@@ -267,17 +291,6 @@ def _client_tool(item: Any, where: str) -> Tool:
 # --- answers -----------------------------------------------------------------------------------------------------------
 
 
-def call_on_wire(call: ToolCall) -> dict[str, Any]:
-    if call.extra and "type" in call.extra:
-        return {"id": call.id, **call.extra}
-    return {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-        **(call.extra or {}),
-    }
-
-
 def usage_on_wire(usage: Usage) -> dict[str, Any]:
     return {
         "prompt_tokens": usage.input_tokens,
@@ -313,7 +326,7 @@ def write_chat(result: RunResult, *, created: int, model: str) -> bytes:
     message = {**(said if isinstance(said, dict) else {}), "role": "assistant", "content": answer_text(result)}
     message.pop("tool_calls", None)
     if result.client_calls:
-        message["tool_calls"] = [call_on_wire(call) for call in result.client_calls]
+        message["tool_calls"] = [call_to_wire(call) for call in result.client_calls]
     message.setdefault("refusal", None)
     body = {
         "id": f"chatcmpl-{result.run_id}",

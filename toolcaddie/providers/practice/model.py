@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.guards.aside import aside
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
 from toolcaddie.providers.practice.answer import signed
@@ -19,6 +20,9 @@ from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 MODEL = "practice"
+
+_MANY, _MUCH = 50, 10_000
+"""Messages, and characters of them all, that are read on the spot."""
 
 _PIECE = 24
 """Characters of a streamed piece: short, so that callers see what real streams do to them."""
@@ -34,6 +38,9 @@ class PracticeModel:
         self._today = today
 
     async def complete(self, request: ModelRequest) -> ModelReply:
+        return await aside(self._reply, request) if _is_long(request) else self._reply(request)
+
+    def _reply(self, request: ModelRequest) -> ModelReply:
         step = _decide(request, self._today())
         message = _message(request, step)
         usage = Usage(input_tokens=_input_tokens(request), output_tokens=_tokens(message))
@@ -62,6 +69,12 @@ def from_settings(
 ) -> Provider:
     """The entry point of the plugin `practice`. It reaches nobody, so address and key are not used."""
     return PracticeModel(model=model or MODEL)
+
+
+def _is_long(request: ModelRequest) -> bool:
+    """Whether reading it takes long enough for every other request to notice."""
+    messages = request.messages
+    return len(messages) > _MANY or sum(len(message.text) for message in messages) > _MUCH
 
 
 def _decide(request: ModelRequest, today: date) -> Step:

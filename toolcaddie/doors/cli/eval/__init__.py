@@ -2,12 +2,13 @@
 conversations cost."""
 
 from toolcaddie.doors.cli.eval.costs import costs
+from toolcaddie.doors.cli.eval.goals import goals
 from toolcaddie.doors.cli.eval.measure import command
 from toolcaddie.doors.cli.eval.misses import misses
 from toolcaddie.doors.cli.eval.replay import replay
 from toolcaddie.doors.cli.eval.usage import usage
 
-for _subcommand in (usage, misses, replay, costs):
+for _subcommand in (usage, misses, replay, costs, goals):
     command.add_command(_subcommand)
 
 __all__ = ["command"]

@@ -19,6 +19,7 @@ def upgrade() -> None:
         "owners",
         sa.Column("number", _SERIAL, primary_key=True, autoincrement=True),
         sa.Column("beat", sa.BigInteger, nullable=False),
+        sa.Column("seconds", sa.Double, nullable=False),
         sa.Column("label", sa.String(255), nullable=False),
         sa.Column("started", sa.Double, nullable=False),
         sqlite_autoincrement=True,
@@ -27,8 +28,8 @@ def upgrade() -> None:
     op.create_index("runs_by_owner", "runs", ["owner"], sqlite_where=_OWNED, postgresql_where=_OWNED)
     # Older versions wrote no owner. Their runs get one whose beat never moves, so that the first sweep settles them.
     op.execute(
-        "INSERT INTO owners (beat, label, started) "
-        "SELECT 0, 'an older version', 0.0 FROM runs WHERE status = 'running' GROUP BY status"
+        "INSERT INTO owners (beat, seconds, label, started) "
+        "SELECT 0, 0.0, 'an older version', 0.0 FROM runs WHERE status = 'running' GROUP BY status"
     )
     op.execute("UPDATE runs SET owner = (SELECT MAX(number) FROM owners) WHERE status = 'running'")
 

@@ -1,0 +1,1 @@
+"""What an attacker does to a real server, played and measured: `python -m security`."""

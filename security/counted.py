@@ -1,0 +1,35 @@
+"""Counts: some say how much was tried, the others must be 0."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """One line of the table."""
+
+    what: str
+    number: int
+    must_be_zero: bool = False
+    examples: Sequence[str] = ()
+    """Some of what was counted, to begin looking at."""
+
+    @property
+    def wrong(self) -> bool:
+        return self.must_be_zero and self.number > 0
+
+    def line(self) -> str:
+        mark = "WRONG" if self.wrong else ("ok" if self.must_be_zero else "")
+        shown = f"  {', '.join(self.examples[:5])}" if self.wrong else ""
+        return f"{self.number:>8}  {mark:5}  {self.what}{shown}"
+
+
+def tried(what: str, number: int) -> Count:
+    return Count(what=what, number=number)
+
+
+def none_of(what: str, examples: Sequence[str]) -> Count:
+    """A count that must be 0."""
+    return Count(what=what, number=len(examples), must_be_zero=True, examples=tuple(examples[:20]))

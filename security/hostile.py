@@ -1,0 +1,103 @@
+"""Hostile inputs against a real server while a quiet client asks for small things all the time.
+
+    python -m security hostile [--quick] [--json FILE]
+
+For each input: what the server answered, how long the quiet client waited at most, and how much memory the server took. The
+exit status is 1 where somebody else waited more than 200 ms, memory grew by more than 128 MiB, or the input was not refused with
+a status and a sentence. A wait that is too long is measured again: a stall of the server repeats, one of the machine does not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+
+from security.attacks import Attack, of_requests, of_upstreams
+from security.server import Server
+from toolcaddie.bounds import MEGABYTE
+
+MOST_WAIT = 0.2
+MOST_MEMORY = 128 * MEGABYTE
+_TRIES = 3
+_SETTLE = 0.3
+_ROUNDS = 5
+"""How often each is played where time is no matter: to one server, which must not wear out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One input as it was measured."""
+
+    name: str
+    status: int
+    sentence: str
+    wait: float
+    """Seconds."""
+    memory: int
+    """Bytes."""
+    seconds: float
+    wrong: str
+    """What should not be; empty: nothing."""
+
+    def line(self) -> str:
+        figures = (
+            f"{self.status:>4} {self.wait * 1000:>7.0f} ms {self.memory / MEGABYTE:>6.0f} MiB {self.seconds:>6.1f} s"
+        )
+        return f"{self.name:<58} {figures}  {self.wrong and 'WRONG: ' + self.wrong}\n    {self.sentence[:150]}"
+
+
+async def measured(server: Server, attack: Attack) -> Outcome:
+    """The best of a few tries where one is not good enough."""
+    attack.prepare()
+    for _ in range(_TRIES):
+        outcome = await _once(server, attack)
+        if not outcome.wrong:
+            break
+    return outcome
+
+
+async def _once(server: Server, attack: Attack) -> Outcome:
+    await asyncio.sleep(_SETTLE)
+    before = server.resident
+    server.forget_peak()
+    started = time.monotonic()
+    answer = await attack.play(server)
+    seconds = time.monotonic() - started
+    await asyncio.sleep(_SETTLE)
+    wait, count = server.longest_wait(started)
+    memory = max(0, server.peak - before)
+    wrong = []
+    if answer.status not in attack.statuses:
+        wrong.append(f"status {answer.status}, not {' or '.join(map(str, attack.statuses))}")
+    if attack.says not in answer.sentence:
+        wrong.append(f"the sentence does not say {attack.says!r}")
+    if wait > MOST_WAIT:
+        wrong.append(f"another request waited {wait * 1000:.0f} ms" if wait < 1e6 else "another request failed")
+    if memory > MOST_MEMORY:
+        wrong.append(f"memory grew by {memory // MEGABYTE} MiB")
+    if not count:
+        wrong.append("the quiet client stood still")
+    return Outcome(
+        name=attack.name,
+        status=answer.status,
+        sentence=answer.sentence,
+        wait=wait,
+        memory=memory,
+        seconds=seconds,
+        wrong="; ".join(wrong),
+    )
+
+
+async def _all(quick: bool) -> list[Outcome]:
+    outcomes = []
+    for group in (of_requests, of_upstreams):
+        async with group(quick=quick) as (server, attacks):
+            for attack in attacks:
+                outcomes += [await measured(server, attack) for _ in range(1 if quick else _ROUNDS)]
+    return outcomes
+
+
+def played(*, quick: bool) -> list[Outcome]:
+    """All of them: status, longest wait of another request, memory, time, and what the client was told."""
+    return asyncio.run(_all(quick))

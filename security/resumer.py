@@ -1,0 +1,82 @@
+"""A process that resumes whatever waits in a database, until it is killed: python -m security.resumer URL"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from security import tools
+from security.model import answer_in_process
+from security.recorded import Book
+from toolcaddie import Decision, Runtime, Tool, ToolCall
+from toolcaddie.audit.trail import Trail
+from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.errors import RequestError, RunError
+from toolcaddie.run import Principal, RunContext
+from toolcaddie.storage.database import Database
+from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.testing import ScriptedProvider
+
+LEASE = 1.0
+_TOGETHER = 4
+
+
+class AsksOnce:
+    """Asks a person about the first entry of each request."""
+
+    version = "1"
+
+    def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
+        return None
+
+    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+        asks = str(arguments.get("entry", "")).endswith("-1")
+        return Decision(verdict="ask" if asks else "allow", rule="first entries are asked about")
+
+
+def runtime_over(database: Database, script: Any, **options: Any) -> Runtime:
+    return Runtime(
+        provider=ScriptedProvider(script),
+        sources=[tools.write_entry, tools.count_entries],
+        trail=Trail(database.events),
+        documents=database.documents,
+        **options,
+    )
+
+
+def finished(book: Book) -> Sequence[str]:
+    """The runs that are not completed."""
+    return [str(run_id) for (run_id,) in book.rows("select run_id from runs where status <> 'completed'")]
+
+
+async def main(url: str) -> None:
+    async with Database(url, lease=LEASE) as database:
+        await database.leases.own()
+        print("ready", flush=True)
+        runtime = runtime_over(database, answer_in_process, policy=AsksOnce())
+        await asyncio.gather(*(_resume_all(database, runtime) for _ in range(_TOGETHER)))
+
+
+async def _resume_all(database: Database, runtime: Runtime) -> None:
+    while True:
+        runs = [run.run_id for run in await database.events.runs(limit=1_000) if run.status != "completed"]
+        random.shuffle(runs)
+        for run_id in runs:
+            await _resume(database, runtime, run_id)
+        await asyncio.sleep(0.05)
+
+
+async def _resume(database: Database, runtime: Runtime, run_id: str) -> None:
+    try:
+        stored = await StoredRuns(database.documents).find(run_id, None)
+        approvals = {item.call.id: True for item in stored.state.pending if item.waiting}
+        await runtime.resume(run_id, approvals=approvals)
+    except (RequestError, RunError) as error:  # another one was faster, or the run is not there any more
+        print(run_id, type(error).__name__, error, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -1,0 +1,211 @@
+"""A server under six clients, killed at random moments and started again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import aiohttp
+
+from security.counted import Count, none_of, tried
+from security.model import answer_on_wire, request_text
+from security.recorded import Book, doubled, of_all_runs, open_calls, ownerless, stuck
+from security.tools import EFFECTS
+from toolcaddie.testing.upstream import ScriptedUpstream
+
+CLIENTS = 6
+SETTLED_AFTER = 5.0
+"""Seconds after a restart until nothing may be left open."""
+
+_START_SECONDS = 60.0
+_RETRIES = 40
+_KEY = "test-key"
+
+
+def killed(times: int, *, keys: bool, quick: bool) -> Sequence[Count]:
+    """`keys`: clients send an `idempotency-key` and send again what failed. Without, they ask each thing once.
+    `quick`: looked at behind the last kill only."""
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)  # the upstream's clients are killed all the time
+    with tempfile.TemporaryDirectory(prefix="security-") as folder:
+        return asyncio.run(_Siege(Path(folder), keys=keys, quick=quick).run(times))
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was wrong at some check; a thing seen twice counts once."""
+
+    ownerless: set[str] = field(default_factory=set)
+    stuck: set[str] = field(default_factory=set)
+    open_calls: set[str] = field(default_factory=set)
+
+
+class _Siege:
+    def __init__(self, folder: Path, *, keys: bool, quick: bool) -> None:
+        self.book = Book(database=folder / "served.sqlite", effects=folder / "effects")
+        self.book.effects.touch()
+        self.keys = keys
+        self.longest = 3.0 if quick else SETTLED_AFTER + 3.0
+        self.log = folder / "server.log"
+        self.port = _free_port()
+        self.server: subprocess.Popen[bytes] | None = None
+        self.answers: Counter[str] = Counter()
+        self.found = _Found()
+        self.checks = 0
+        self.over = False
+
+    async def run(self, times: int) -> Sequence[Count]:
+        async with ScriptedUpstream(answer_on_wire, api_key=_KEY) as upstream:
+            clients: list[asyncio.Task[None]] = []
+            try:
+                await self.start(upstream.base_url)
+                clients += [asyncio.create_task(self.client()) for _ in range(CLIENTS)]
+                for _ in range(times):
+                    await self.wait_for_the_moment()
+                    self.kill()
+                    await self.start(upstream.base_url)
+                    upstream.requests.clear()
+                self.over = True
+                await asyncio.wait(clients)
+                await asyncio.sleep(SETTLED_AFTER)
+                await self.check()
+            finally:
+                for client in clients:
+                    client.cancel()
+                await asyncio.to_thread(self.end)
+        return self.counts(times)
+
+    async def wait_for_the_moment(self) -> None:
+        """Often before the sweep has settled what the kill before left, at other times behind a check."""
+        moment = random.uniform(0.2, self.longest)
+        if moment > SETTLED_AFTER:
+            await asyncio.sleep(SETTLED_AFTER)
+            await self.check()
+            moment = random.uniform(0.0, 0.5)
+        await asyncio.sleep(moment)
+
+    async def check(self) -> None:
+        """What the kills before left open, with the server's own pid as the one that lives."""
+        assert self.server is not None
+        self.checks += 1
+        self.found.ownerless |= set(await asyncio.to_thread(ownerless, self.book, [self.server.pid]))
+        self.found.stuck |= set(await asyncio.to_thread(stuck, self.book))
+        self.found.open_calls |= set(await asyncio.to_thread(open_calls, self.book))
+
+    def counts(self, times: int) -> Sequence[Count]:
+        retried = "with their keys" if self.keys else "without a client's retry"
+        return [
+            tried("servers killed", times),
+            tried("checks after a restart", self.checks),
+            tried("runs", self.book.number("select count(*) from runs")),
+            tried("of them settled", self.book.number("select count(*) from events where data like '%Abandoned%'")),
+            tried("calls unknown", self.book.number("select count(*) from events where kind = 'call_unknown'")),
+            tried("effects", len(self.book.entries())),
+            *(tried(f"requests that ended: {how}", number) for how, number in sorted(self.answers.items())),
+            none_of("5 s after a restart: running without a living owner", sorted(self.found.ownerless)),
+            none_of("5 s after a restart: pending and cannot be resumed", sorted(self.found.stuck)),
+            none_of("5 s after a restart: calls neither done, failed nor unknown", sorted(self.found.open_calls)),
+            *of_all_runs(self.book, [], what="after the last server"),
+            none_of(f"doubled effects {retried}", doubled(self.book)),
+        ]
+
+    # --- the server --------------------------------------------------------------------------------------------------
+
+    async def start(self, upstream: str) -> None:
+        self.server = await asyncio.to_thread(self.spawned, upstream)
+        until = time.monotonic() + _START_SECONDS
+        async with aiohttp.ClientSession() as session:
+            while not await _is_there(session, self.port):
+                if self.server.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError(f"the server did not start: {self.log.read_text()[-2000:]}")
+                await asyncio.sleep(0.05)
+
+    def spawned(self, upstream: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "toolcaddie", "serve", "--json", "--port", str(self.port)]
+        command += ["--catalog", "python:security.tools", "--upstream", upstream, "--model", "gpt-test"]
+        command += ["--database-url", f"sqlite:///{self.book.database}"]
+        environment = {**os.environ, "OPENAI_API_KEY": _KEY, EFFECTS: str(self.book.effects)}
+        with self.log.open("ab") as log:
+            return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)
+
+    def kill(self) -> None:
+        if self.server is not None:
+            self.server.kill()
+            self.server.wait()
+            self.server = None
+
+    def end(self) -> None:
+        """The last one ends in order."""
+        if self.server is not None:
+            self.server.terminate()
+            try:
+                self.server.wait(_START_SECONDS)
+            finally:
+                self.kill()
+
+    # --- the clients -------------------------------------------------------------------------------------------------
+
+    async def client(self) -> None:
+        async with aiohttp.ClientSession() as session:
+            while not self.over:
+                request = uuid.uuid4().hex
+                ended = await self.ask(session, request)
+                self.answers[ended] += 1
+                if ended == "lost":  # nobody is there
+                    await asyncio.sleep(random.uniform(0.0, 0.3))
+
+    async def ask(self, session: aiohttp.ClientSession, request: str) -> str:
+        """How a request ended; with a key it is sent until there is an answer to it."""
+        body = {
+            "model": "gpt-test",
+            "stream": random.random() < 0.5,
+            "messages": [{"role": "user", "content": request_text(request, random.randint(1, 3))}],
+        }
+        headers = {"idempotency-key": request} if self.keys else {}
+        for _ in range(_RETRIES if self.keys else 1):
+            ended = await self.send(session, body, headers)
+            if not ended.startswith(("lost", "409", "5")):
+                return ended
+            await asyncio.sleep(random.uniform(0.1, 0.5))
+        return ended
+
+    async def send(self, session: aiohttp.ClientSession, body: object, headers: dict[str, str]) -> str:
+        url = f"http://127.0.0.1:{self.port}/v1/chat/completions"
+        try:
+            async with session.post(url, json=body, headers=headers) as response:
+                said = await response.text()
+        except (aiohttp.ClientError, ConnectionError, TimeoutError):
+            return "lost"
+        return f"{response.status}" if response.status != 200 or _is_whole(said) else "lost in its stream"
+
+
+def _is_whole(said: str) -> bool:
+    if said.startswith("data:"):
+        return said.rstrip().endswith("[DONE]")
+    return "choices" in json.loads(said)
+
+
+async def _is_there(session: aiohttp.ClientSession, port: int) -> bool:
+    try:
+        async with session.get(f"http://127.0.0.1:{port}/healthz") as response:
+            return response.status == 200
+    except (aiohttp.ClientError, ConnectionError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

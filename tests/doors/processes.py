@@ -1,0 +1,62 @@
+"""`toolcaddie serve` as a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import openai
+
+PATIENCE = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    process: subprocess.Popen[str]
+    base_url: str
+
+    def client(self, **options: Any) -> openai.OpenAI:
+        return openai.OpenAI(**{"base_url": self.base_url, "api_key": "none", "max_retries": 0, **options})
+
+    def cut(self) -> int:
+        """A first signal asks for an end, a second one for an end at once."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(PATIENCE)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+
+@contextlib.contextmanager
+def serving(home: Path, *words: str, **environ: str) -> Iterator[Process]:
+    """A server in `home` on a free port; ready when it has said so."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("TOOLCADDIE_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "toolcaddie", "serve", "--port", "0", "--json", *words],
+        cwd=home,
+        env={**clean, "OPENAI_API_KEY": "test-key", "PYTHONPATH": str(home), **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        told = ""
+        while not told.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            assert line, f"the server ended: {told}"
+            told += line
+        yield Process(process=process, base_url=json.loads(told)["base_url"])
+    finally:
+        process.kill()
+        process.communicate()

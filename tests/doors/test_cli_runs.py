@@ -1,0 +1,83 @@
+"""`toolcaddie runs`: how runs stand and how their calls ended, also those that a kill left open."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tests.doors.commandline import CommandLine
+from toolcaddie.audit.trail import Trail
+from toolcaddie.events import CallIntended, RunPaused, RunStarted
+from toolcaddie.run import Principal, RunRequest, RunState
+from toolcaddie.settings import DEFAULT_DATABASE
+from toolcaddie.storage.database import Database
+from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.tool_types import ToolCall
+
+
+async def _begun(*run_ids: str, stored: str = "") -> None:
+    """Runs that intended one call each, in a database that closes before there is an outcome."""
+    async with Database(DEFAULT_DATABASE) as database:
+        trail = Trail(database.events)
+        for run_id in run_ids:
+            started = RunStarted(
+                run_id=run_id,
+                principal=Principal(),
+                preset="default",
+                model="m",
+                message=f"pay for {run_id}",
+                catalog_version="v",
+                catalog_size=1,
+            )
+            await trail.emit(started)
+            await trail.emit(CallIntended(run_id=run_id, call=ToolCall(id="c1", name="pay", arguments='{"to":"ann"}')))
+        if stored:
+            run = StoredRun(request=RunRequest(messages=()), state=RunState(run_id=stored), meta_categories=())
+            await StoredRuns(database.documents).put_away(run, owner=await database.leases.own())
+            await trail.emit(RunPaused(run_id=stored, state=run.state))
+
+
+def test_calls_that_were_begun_and_have_no_outcome_are_shown_as_unknown(toolcaddie: CommandLine) -> None:
+    asyncio.run(_begun("broken", "waiting", stored="waiting"))
+    rows = {row["run_id"]: row for row in toolcaddie.json("runs")["runs"]}
+    assert (rows["broken"]["status"], rows["broken"]["resumable"], rows["broken"]["unknown"]) == ("failed", False, 1)
+    assert (rows["waiting"]["status"], rows["waiting"]["resumable"]) == ("pending", True)
+    listed = toolcaddie.ok("runs")
+    assert "pending (can be resumed)" in listed
+    (call,) = toolcaddie.json("runs", "broken")["calls"]
+    assert (call["name"], call["state"], call["arguments"]) == ("pay", "unknown", '{"to":"ann"}')
+    assert "is gone" in toolcaddie.ok("runs", "broken")
+    assert "whether it took effect is not known" in toolcaddie.ok("trail", "broken")
+
+
+def test_a_run_under_way_names_the_process_that_carries_it_on(toolcaddie: CommandLine) -> None:
+    async def while_it_runs() -> None:
+        async with Database(DEFAULT_DATABASE) as database:
+            data = {"message": "pay", "principal": {"id": "ann"}, "preset": "default"}
+            await Trail(database.events).emit(
+                RunStarted(
+                    run_id="r",
+                    principal=Principal(),
+                    preset="default",
+                    model="m",
+                    message=str(data["message"]),
+                    catalog_version="v",
+                    catalog_size=1,
+                )
+            )
+            await database.events.flush()
+            (row,) = (await asyncio.to_thread(toolcaddie.json, "runs"))["runs"]
+            assert row["status"] == "running"
+            assert "process" in row["owner"]
+
+    asyncio.run(while_it_runs())
+
+
+def test_finished_calls_are_done_or_failed(toolcaddie: CommandLine) -> None:
+    toolcaddie("run", "freeze John's membership", "--catalog", "gym")
+    states = [call["state"] for call in toolcaddie.json("runs", "last")["calls"]]
+    assert states == ["done", "done"]
+    assert toolcaddie("runs", "nothing").exit_code == 2
+
+
+def test_an_empty_database_says_what_to_do(toolcaddie: CommandLine) -> None:
+    assert "toolcaddie run" in toolcaddie("runs").stderr

@@ -1,0 +1,103 @@
+"""A server that is killed in the middle of a request with an `idempotency-key`: what its successor does with the retry."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from tests.doors.processes import PATIENCE, Process, serving
+from toolcaddie.testing import ScriptedUpstream, call, say
+
+SHOP = '''
+import pathlib
+import threading
+from toolcaddie import tool
+
+@tool
+def pay(amount: int) -> str:
+    """Pay an amount."""
+    with open("effects", "a") as effects:
+        effects.write(f"{amount}\\n")
+    if not pathlib.Path("quick").exists():
+        threading.Event().wait()
+    return "paid"
+'''
+ASK: Any = {
+    "model": "gpt-test",
+    "messages": [{"role": "user", "content": "pay 7"}],
+    "extra_headers": {"Idempotency-Key": "order-7"},
+}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    (tmp_path / "shop.py").write_text(SHOP)
+    return tmp_path
+
+
+def effects(home: Path) -> list[str]:
+    file = home / "effects"
+    return file.read_text().split() if file.exists() else []
+
+
+def killed_while_it_runs(server: Process, there: Callable[[], bool]) -> None:
+    """Ask, kill the server as soon as `there` says so, and see the request break."""
+    broken: list[Exception] = []
+
+    def ask() -> None:
+        try:
+            server.client().chat.completions.create(**ASK)
+        except openai.OpenAIError as error:
+            broken.append(error)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    while not there():
+        asking.join(0.02)
+        assert asking.is_alive()
+    server.kill()
+    asking.join(PATIENCE)
+    assert [type(error) for error in broken] == [openai.APIConnectionError]
+
+
+def test_a_request_that_may_have_acted_is_never_run_again_after_a_crash(shop: Path) -> None:
+    with ScriptedUpstream(lambda _: call("pay", {"amount": 7})) as upstream:
+        words = ("--upstream", upstream.base_url, "--catalog", "python:shop")
+        with serving(shop, *words) as server:
+            killed_while_it_runs(server, lambda: bool(effects(shop)))
+        (shop / "quick").touch()
+        with serving(shop, *words) as server:
+            for _ in range(2):
+                with pytest.raises(openai.UnprocessableEntityError, match="toolcaddie runs run_") as told:
+                    server.client(max_retries=3).chat.completions.create(**ASK)
+                assert told.value.code == "outcome_unknown"
+                assert told.value.response.headers["x-should-retry"] == "false"
+    assert effects(shop) == ["7"]
+
+
+def test_a_request_that_had_intended_nothing_runs_again_after_a_crash(shop: Path) -> None:
+    asked, over = threading.Event(), threading.Event()
+
+    def model(body: Any) -> Any:
+        if not asked.is_set():
+            asked.set()
+            over.wait(PATIENCE)
+            return say("too late")
+        return say("It is paid.") if body["messages"][-1]["role"] == "tool" else call("pay", {"amount": 7})
+
+    (shop / "quick").touch()
+    with ScriptedUpstream(model) as upstream:
+        words = ("--upstream", upstream.base_url, "--catalog", "python:shop")
+        with serving(shop, *words) as server:
+            killed_while_it_runs(server, asked.is_set)
+        over.set()
+        with serving(shop, *words) as server:
+            answers = [server.client(max_retries=3).chat.completions.create(**ASK) for _ in range(2)]
+    assert answers[0].id == answers[1].id
+    assert answers[0].choices[0].message.content == "It is paid."
+    assert effects(shop) == ["7"]

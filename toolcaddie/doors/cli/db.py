@@ -1,0 +1,133 @@
+"""`toolcaddie db`: what the database holds, and removing what is old."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import click
+
+from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.settings import age_seconds
+from toolcaddie.storage.database import Database
+from toolcaddie.storage.retention import Pruned, Statistics
+
+T = TypeVar("T")
+
+_BATCH = 200
+"""Runs removed at once: more than a server's own pruning does, because somebody waits for the end."""
+
+
+@click.group(
+    name="db",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie db stats\n"
+    "  toolcaddie db prune --older-than 90d --dry-run\n"
+    "  toolcaddie db prune --older-than 90d --shrink",
+)
+def command() -> None:
+    """See what the database holds, and remove what is old."""
+
+
+@command.command("stats", epilog="\b\nExample:\n  toolcaddie db stats --json")
+@database_option
+@json_option
+@click.pass_obj
+def stats(common: Common, database_url: str | None, as_json: bool) -> None:
+    """Show how much there is of what, and what was pruned."""
+    held = _with_database(common, database_url, lambda database: database.retention.statistics())
+    prunings = _with_database(common, database_url, lambda database: database.retention.prunings())
+    if as_json:
+        print_json({"held": held, "prunings": prunings})
+        return
+    print_table(("what", "how many", ""), _rows(held), right=("how many",))
+    for pruning in prunings:
+        note(
+            f"{local_time(pruning.at)}  {pruning.by} removed {counted(pruning.runs, 'run')} that ended before "
+            f"{local_time(pruning.cutoff)}: {counted(pruning.events, 'row')} between {pruning.first_event} and "
+            f"{pruning.last_event}"
+        )
+
+
+@command.command(
+    "prune",
+    epilog="\b\nExamples:\n"
+    "  toolcaddie db prune --older-than 90d --dry-run\n"
+    "  toolcaddie db prune --older-than 12w --shrink",
+)
+@click.option("--older-than", required=True, metavar="AGE", help="Runs that ended longer ago go: 12h, 90d, 8w.")
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option(
+    "--shrink", is_flag=True, help="Give all free room in an SQLite file back to the disk. Writers wait meanwhile."
+)
+@database_option
+@json_option
+@click.pass_obj
+def prune(
+    common: Common, older_than: str, dry_run: bool, shrink: bool, database_url: str | None, as_json: bool
+) -> None:
+    """Remove old runs with their trail, and documents that have expired.
+
+    Runs that run or wait for somebody stay. What was removed, when and by whom stays on record.
+    """
+    seconds = _seconds(older_than)
+
+    async def pruned(database: Database) -> Pruned:
+        if dry_run:
+            return await database.retention.prunable(seconds)
+        done = await database.retention.prune(seconds, by=f"{_user()}: toolcaddie db prune", batch=_BATCH)
+        if shrink:
+            await database.shrink()
+        return done
+
+    done = _with_database(common, database_url, pruned)
+    if as_json:
+        print_json({"dry_run": dry_run, "runs": done.runs, "rows": done.events, "documents": done.documents})
+        return
+    verb = "would remove" if dry_run else "removed"
+    click.echo(
+        f"{verb} {counted(done.runs, 'run')} ({counted(done.events, 'row')} of the trail) and "
+        f"{counted(done.documents, 'expired document')}"
+    )
+
+
+def _seconds(age: str) -> float:
+    seconds = age_seconds(age)
+    if seconds is None:
+        raise click.BadParameter('"off" removes nothing; write an age such as 90d', param_hint="--older-than")
+    return seconds
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):  # a container may have no name for its user
+        return "unknown"
+
+
+def _rows(held: Statistics) -> list[tuple[str, str, str]]:
+    oldest = f"the oldest began {local_time(held.oldest_run)}" if held.oldest_run else ""
+    free = "" if held.free is None else f"{held.free:,} of them free for new rows"
+    return [
+        ("runs", f"{sum(held.runs.values()):,}", oldest),
+        *((f"runs {status}", f"{number:,}", "") for status, number in sorted(held.runs.items())),
+        ("rows of the trail", f"{held.events:,}", ""),
+        *((f"documents {kind}", f"{number:,}", "") for kind, number in sorted(held.documents.items())),
+        ("documents expired", f"{held.expired_documents:,}", ""),
+        ("bytes", f"{held.size:,}", free),
+    ]
+
+
+def _with_database(common: Common, database_url: str | None, ask: Callable[[Database], Awaitable[T]]) -> T:
+    settings = settings_of(common, database_url=database_url)
+
+    async def asked() -> T:
+        async with opened(settings) as database:
+            return await ask(database)
+
+    return asyncio.run(asked())

@@ -1,0 +1,84 @@
+"""`toolcaddie eval goals`: what retries, the cache and the fallback brought, held against the goals of source 003."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+import msgspec
+
+from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.eval.parts import limit_option
+from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table
+from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import ConfigError
+from toolcaddie.evaluation.goals import Goal, Goals, read_goals
+from toolcaddie.settings import Settings
+
+
+@click.command(
+    name="goals",
+    epilog="\b\nExamples:\n  toolcaddie eval goals\n  toolcaddie eval goals --limit 1000 --json",
+)
+@limit_option
+@database_option
+@json_option
+@click.pass_context
+def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: bool) -> None:
+    """Show what retries, cache and fallback brought."""
+    as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
+    settings = settings_of(ctx.find_object(Common) or Common(), database_url=database_url)
+    found, unread = asyncio.run(_read(settings, limit))
+    if not found.runs:
+        raise ConfigError("no run is recorded yet; the figures are those of recorded runs")
+    if unread:
+        note(f"{counted(unread, 'run')} could not be read and {'is' if unread == 1 else 'are'} left out")
+    if as_json:
+        print_json(_told(found))
+    else:
+        _print(found)
+
+
+async def _read(settings: Settings, limit: int) -> tuple[Goals, int]:
+    async with opened(settings) as database:
+        return await read_goals(database.events, limit=limit)
+
+
+def _told(found: Goals) -> dict[str, object]:
+    told: dict[str, object] = msgspec.to_builtins(found)
+    told["goals"] = [{**msgspec.to_builtins(goal), "met": goal.met} for goal in found.goals]
+    return told
+
+
+def _print(found: Goals) -> None:
+    click.echo(
+        f"{counted(found.runs, 'run')}; in {found.forced:,} a tool had to be called: {found.called_at_first:,} called one at the "
+        f"first attempt, {found.called:,} in the end, {found.by_fallback:,} of them by the fallback"
+    )
+    click.echo(
+        f"{counted(found.attempts, 'attempt')}, {found.in_vain:,} in vain; {counted(found.calls, 'call')} of tools, "
+        f"{found.cached:,} from the cache ({found.seconds_saved:.1f} s saved), {found.retried:,} run again, "
+        f"{found.mended:,} of them with success"
+    )
+    if found.tokens_an_answer is not None and found.tokens_without is not None:
+        click.echo(
+            f"tokens of an answer: {found.tokens_an_answer:,.0f}; asked again in new chats instead: {found.tokens_without:,.0f}"
+        )
+    click.echo()
+    rows = [
+        (goal.name, f"{goal.goal:.0%}", _share(goal.reached), _share(goal.most), _verdict(goal)) for goal in found.goals
+    ]
+    print_table(("goal", "aim", "reached", "at most", ""), rows, right=("aim", "reached", "at most"))
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"
+
+
+def _verdict(goal: Goal) -> str:
+    if goal.met is None:
+        return "nothing recorded says"
+    if goal.met:
+        return "met"
+    return "missed, and out of reach here" if goal.most is not None and goal.most < goal.goal else "missed"

@@ -1,0 +1,214 @@
+"""Selection for people with a loop of their own: tools in, the few that fit out.
+
+picker = Picker.of(all_my_tools)
+picked = picker.pick(messages, max_tools=24)
+client.chat.completions.create(model=model, messages=messages, tools=picked.definitions)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolcaddie.audit.redact import redact_text
+from toolcaddie.catalog import Catalog, Category, View
+from toolcaddie.embedders.prepared import Prepared
+from toolcaddie.errors import CatalogError, ConfigError, RequestError
+from toolcaddie.inputs import messages_from
+from toolcaddie.message import Message
+from toolcaddie.parts import check_parts, embedder_from, tools_from
+from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, SelectionQuery
+from toolcaddie.presets import SIGNALS, SelectionSettings
+from toolcaddie.run import Budget, DroppedTool, SelectedTool, Selection
+from toolcaddie.schema import wire_definition
+from toolcaddie.selection import embedding, learned
+from toolcaddie.selection.co_use import CoUse
+from toolcaddie.selection.query import query_words
+from toolcaddie.selection.selector import Selector
+from toolcaddie.suggest import close_names
+from toolcaddie.tool_types import JsonObject, Tool
+
+_EMBEDDING = "embedding"
+_SHOWN = 5
+_FIRST_FIT, _GROWTH = 30, 1.5
+"""Requests learned before a picker first asks how far its memory is to be believed, and the growth until it asks again."""
+
+Messages = str | Message | JsonObject | Sequence[Message | JsonObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankedTool:
+    """One tool of a choice: its score, and why it is in it."""
+
+    name: str
+    score: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Picked:
+    """What fits a request. `definitions` go into the provider's `tools` as they are."""
+
+    definitions: list[dict[str, Any]]
+    selection: Selection
+    """The whole choice, as a `Runtime` records it."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """In the order of `definitions`."""
+        return self.selection.names
+
+    @property
+    def ranking(self) -> tuple[RankedTool, ...]:
+        """The tools, the best first, with scores and reasons."""
+        ordered = sorted(self.selection.tools, key=_score, reverse=True)
+        return tuple(RankedTool(name=one.tool.name, score=one.score, reasons=one.reasons) for one in ordered)
+
+    @property
+    def dropped(self) -> tuple[DroppedTool, ...]:
+        """The best of what was left out, with the stage that dropped each."""
+        return self.selection.dropped
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{one.name} {one.score:.2f}" for one in self.ranking[:_SHOWN])
+        more = ", ..." if len(self.names) > _SHOWN else ""
+        return f"Picked({len(self.names)} of {self.selection.catalog_size} tools: {shown}{more})"
+
+
+class Picker:
+    """A catalog and a selector. Make one with `Picker.of` and keep it; it may be used and changed by many threads."""
+
+    def __init__(self, catalog: Catalog, selector: Selector, *, experience: learned.Experience | None = None) -> None:
+        self.selector = selector
+        self._catalog = catalog  # replaced, never changed: a choice under way keeps the one it began with
+        self._changing = threading.Lock()
+        self._experience = experience
+        self._next_fit = _FIRST_FIT
+
+    def __repr__(self) -> str:
+        return f"Picker({len(self._catalog)} tools)"
+
+    @classmethod
+    def of(
+        cls,
+        tools: Any,
+        categories: Iterable[Category] = (),
+        *,
+        settings: SelectionSettings | None = None,
+        embedder: Embedder | str | None = None,
+        experience: learned.Experience | None = None,
+    ) -> Picker:
+        """`tools` are functions, `Tool`s or definitions in OpenAI's function format, mixed if you like; definitions come out
+        again exactly as they went in. A `ToolSource` brings its categories.
+
+        `embedder` (one that computes in this process, or its name, "minilm") finds by meaning too; the first `pick` waits for
+        the vectors of all tools. `experience` learns by `learn` which tools were called after which request.
+
+        Raises `CatalogError` for what is no tool, naming its place, and for a name used twice; `ConfigError`.
+        """
+        check_parts(experience=experience)
+        read, brought = tools_from(tools)
+        catalog = Catalog.of(read, (*brought, *categories), check_schemas=False)
+        return cls(catalog, _selector(settings, embedder_from(embedder), experience), experience=experience)
+
+    @property
+    def catalog(self) -> Catalog:
+        """The tools of now."""
+        return self._catalog
+
+    def pick(
+        self,
+        messages: Messages,
+        *,
+        max_tools: int | None = 24,
+        max_tokens: int | None = None,
+        provider_cap: int | None = 128,
+        exclude: Iterable[str] = (),
+    ) -> Picked:
+        """The tools for a message, or for a conversation that ends with it (`Message`s or OpenAI's dicts).
+
+        Where nothing fits (`picked.selection.no_match`) the default categories are given, and without these no tool at all:
+        leave `tools` out of your request then.
+
+        `max_tokens` bounds the definitions together, by estimate; `exclude` leaves out what was sent already.
+        """
+        if isinstance(exclude, str) or not isinstance(exclude, Iterable):
+            raise RequestError(f"exclude takes names in a list or set: [{exclude!r}]", param="exclude")
+        for name, limit in (("max_tools", max_tools), ("max_tokens", max_tokens), ("provider_cap", provider_cap)):
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+                raise RequestError(f"{name} is {limit!r}; give 0 or more, or None for no limit", param=name)
+        query = SelectionQuery(messages=messages_from(messages), exclude=frozenset(exclude))
+        budget = Budget(max_tools=max_tools, max_tokens=max_tokens, provider_cap=provider_cap)
+        selection = self.selector.select(View(catalog=self._catalog), query, budget)
+        definitions = [wire_definition(chosen.tool, slim=chosen.slim) for chosen in selection.tools]
+        return Picked(definitions=definitions, selection=selection)
+
+    def add(self, *tools: Any) -> None:
+        """Add tools, each as in `of`. Raises `CatalogError`, and `DuplicateToolError` for a name that is taken; then nothing
+        is added."""
+        read, _ = tools_from(tools)
+        with self._changing:
+            self._catalog = self._catalog.with_tools(read, check_schemas=False)
+
+    def remove(self, *names: str) -> None:
+        """Remove tools by name. Raises `CatalogError` naming one that is not there; then nothing is removed."""
+        with self._changing:
+            for name in names:
+                self._known(name, CatalogError)
+            self._catalog = self._catalog.with_tools(removed=names, check_schemas=False)
+
+    def learn(self, messages: Messages, called: Iterable[str]) -> None:
+        """Remember that these tools served this request. Now and then it takes a moment: the memory is then asked how far it
+        is to be believed. Secrets in the text are not kept. Raises `ConfigError` where there is no experience."""
+        if self._experience is None:
+            raise ConfigError("there is nothing to learn into; write Picker.of(tools, experience=Experience())")
+        names = [called] if isinstance(called, str) else list(called)
+        tools = tuple(learned.called(self._known(name, RequestError)) for name in names)
+        settings = self.selector.settings
+        said = [Message(role=one.role, content=redact_text(one.text)) for one in messages_from(messages)]
+        words = query_words(SelectionQuery(messages=said), window=settings.window, window_user=settings.window_user)
+        self._experience.add(learned.LogEntry(words=words, tools=tools, at=self._experience.now()))
+        if self._experience.due or self._experience.learned >= self._next_fit:
+            self._next_fit = int(max(self._experience.learned, _FIRST_FIT) * _GROWTH)
+            self._experience.settle()
+            self.selector.refit(self._catalog)
+
+    def _known(self, name: str, kind: type[CatalogError] | type[RequestError]) -> Tool:
+        tool = self._catalog.get(name) if isinstance(name, str) else None
+        if tool is None:
+            close = close_names(name, (each.name for each in self._catalog), limit=1) if isinstance(name, str) else []
+            raise kind(f"there is no tool {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        return tool
+
+
+def _score(one: SelectedTool) -> float:
+    return one.score
+
+
+def _selector(
+    settings: SelectionSettings | None,
+    embedder: Embedder | RemoteEmbedder | None,
+    experience: learned.Experience | None,
+) -> Selector:
+    if isinstance(embedder, RemoteEmbedder):
+        raise ConfigError(
+            f"embedder: {embedder.name!r} has to ask a server, and a picker waits for nobody; give one that computes in this "
+            "process, such as 'minilm', or use Runtime(...).select"
+        )
+    chosen = SelectionSettings() if settings is None else settings
+    if not isinstance(chosen, SelectionSettings):
+        raise ConfigError(f"settings must be SelectionSettings(...), not a {type(chosen).__name__}")
+    rankers: dict[str, RankerFactory] = {}
+    names = tuple(chosen.rankers)
+    if embedder is not None:
+        prepared = Prepared(embedder)
+        rankers[_EMBEDDING] = embedding.factory(prepared)
+        names = SIGNALS[_EMBEDDING] if names == SIGNALS["plain"] else tuple(dict.fromkeys((*names, _EMBEDDING)))
+        if experience is not None:
+            experience.compare_by(prepared)
+    if experience is not None:
+        rankers[learned.NAME] = learned.factory(experience)
+        names = (*(name for name in names if name != learned.NAME), learned.NAME)
+    return Selector(replace(chosen, rankers=names), rankers, co_used=None if experience is None else CoUse(experience))

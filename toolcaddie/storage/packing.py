@@ -1,0 +1,59 @@
+"""The largest row of the trail, `tools_selected`, in a form of half the size. Whoever reads the trail sees it as it was.
+
+A selection of thirty tools says the same few reasons again and again, and the names of its fields with each tool. So tools
+become lists, and each text that repeats stands once, in `texts`, and is named by its place there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+PACKED = "tools_selected"
+"""The kind of the rows that are packed."""
+
+_TEXTS = "texts"
+_FIELDS = 4
+_FLAGS = ("slim", "core")
+"""What a tool has beside its four fields, where it is so."""
+
+
+def packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The data of a selection as it is stored; data of another shape as it is."""
+    places: dict[str | None, int] = {}
+    place = places.setdefault
+    try:
+        tools, dropped = [], []
+        for tool in data["tools"]:
+            reasons = [place(reason, len(places)) for reason in tool["reasons"]]
+            row = [tool["name"], place(tool["category"], len(places)), tool["score"], reasons]
+            if len(tool) > _FIELDS:
+                row += [flag for flag in _FLAGS if tool.get(flag) is True]
+            if len(tool) != len(row):
+                return data
+            tools.append(row)
+        for tool in data["dropped"]:
+            stage, detail = place(tool["stage"], len(places)), place(tool["detail"], len(places))
+            dropped.append([tool["name"], stage, detail, tool["score"]])
+            if len(tool) != _FIELDS:
+                return data
+    except (AttributeError, KeyError, TypeError):
+        return data
+    return {**data, "tools": tools, "dropped": dropped, _TEXTS: list(places)}
+
+
+def unpacked(data: dict[str, Any]) -> dict[str, Any]:
+    """The data as it was before `packed`."""
+    if _TEXTS not in data:
+        return data
+    texts = data.pop(_TEXTS)
+    data["tools"] = [
+        {"name": name, "category": texts[category], "score": score, "reasons": [texts[place] for place in reasons]}
+        | dict.fromkeys(flags, True)
+        for name, category, score, reasons, *flags in data["tools"]
+    ]
+    data["dropped"] = [
+        {"name": name, "stage": texts[stage], "detail": texts[detail], "score": score}
+        for name, stage, detail, score in data["dropped"]
+    ]
+    return data

@@ -1,0 +1,256 @@
+"""Removing old runs, and nothing but whole runs that have ended; each pruning leaves a row that says what it removed.
+
+Work goes in small batches, each a transaction of its own, so that runs under way wait for the lock a few milliseconds at
+most. A batch and its record are committed together: a process that dies between two batches leaves a true record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
+
+from toolcaddie.storage.reader import Reader
+from toolcaddie.storage.runs import RUN
+from toolcaddie.storage.tables import documents, events, prunings, runs
+from toolcaddie.storage.writer import Writer, outcome
+
+BATCH = 20
+"""Runs of one transaction: some 500 rows, a few milliseconds."""
+
+_DOCUMENTS = 500
+_NOT_ENDED = ("running", "pending")
+_FREED_PAGES = 400
+"""Pages given back to the disk after a batch at most, which is more than it frees."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruned:
+    """What a pruning removed."""
+
+    runs: int = 0
+    events: int = 0
+    """Rows of the trail of these runs."""
+    documents: int = 0
+    """Documents that had expired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruning:
+    """The record of a pruning that removed runs."""
+
+    at: float
+    by: str
+    cutoff: float
+    """Runs that ended before this moment were removed. Seconds since the epoch, as `at`."""
+    runs: int
+    events: int
+    first_event: int
+    last_event: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistics:
+    """What a database holds."""
+
+    runs: Mapping[str, int]
+    """By status."""
+    oldest_run: float | None
+    events: int
+    documents: Mapping[str, int]
+    """By kind."""
+    expired_documents: int
+    prunings: int
+    size: int
+    """Bytes on disk; of SQLite without its log."""
+    free: int | None
+    """Bytes in it that new rows will use first; None: this database does not say."""
+
+
+class Retention:
+    """Prunes, and says what there is. `clock` gives seconds since the epoch, as in the rows it is compared with."""
+
+    def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.time) -> None:
+        self._writer = writer
+        self._reader = reader
+        self._clock = clock
+
+    async def prune(self, older_than: float, *, by: str, batch: int = BATCH, pause: float = 0.0) -> Pruned:
+        """Remove the runs that ended more than `older_than` seconds ago, and documents that have expired.
+
+        Runs that run, or wait for somebody who can still answer, stay whatever their age. `by` is kept in the record.
+        `pause`: seconds between two batches, for others who write. Raises `StorageError`; what was removed by then is on
+        record.
+        """
+        now = self._clock()
+        step = _Step(at=now, by=by, cutoff=now - older_than, batch=batch)
+        total = Pruned()
+        while True:
+            done, step = await outcome(self._writer.submit(partial(_prune_some, step=step)))
+            total = Pruned(
+                runs=total.runs + done.runs,
+                events=total.events + done.events,
+                documents=total.documents + done.documents,
+            )
+            if done.runs < batch and done.documents < _DOCUMENTS:
+                return total
+            await asyncio.sleep(pause)
+
+    async def prunable(self, older_than: float) -> Pruned:
+        """What `prune` would remove now."""
+        now = self._clock()
+        ended = _ended(now - older_than, now).subquery()
+        (found,) = await self._reader.all(
+            select(
+                _count(ended, "runs"),
+                _count(events.join(ended, events.c.run_id == ended.c.run_id), "events"),
+                _count(documents, "documents", documents.c.expires <= now),
+            )
+        )
+        return Pruned(**found._mapping)
+
+    async def prunings(self) -> Sequence[Pruning]:
+        """The records of all prunings, oldest first."""
+        rows = await self._reader.all(select(*(prunings.c[name] for name in _RECORDED)).order_by(prunings.c.id))
+        return [Pruning(**row._mapping) for row in rows]
+
+    async def statistics(self) -> Statistics:
+        by_status = await self._reader.all(select(runs.c.status, func.count().label("runs")).group_by(runs.c.status))
+        by_kind = await self._reader.all(
+            select(documents.c.kind, func.count().label("documents")).group_by(documents.c.kind)
+        )
+        (whole,) = await self._reader.all(
+            select(
+                select(func.min(runs.c.started)).scalar_subquery().label("oldest_run"),
+                _count(events, "events"),
+                _count(documents, "expired_documents", documents.c.expires <= self._clock()),
+                _count(prunings, "prunings"),
+            )
+        )
+        size, free = await outcome(self._writer.submit(_size))
+        return Statistics(
+            runs={row.status: row.runs for row in by_status},
+            documents={row.kind: row.documents for row in by_kind},
+            size=size,
+            free=free,
+            **whole._mapping,
+        )
+
+
+def _count(of: Any, name: str, *where: Any) -> Any:
+    return select(func.count()).select_from(of).where(*where).scalar_subquery().label(name)
+
+
+_RECORDED = ("at", "by", "cutoff", "runs", "events", "first_event", "last_event")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """Where a pruning stands."""
+
+    at: float
+    by: str
+    cutoff: float
+    batch: int
+    after: float | None = None
+    """Runs that started before this moment are dealt with."""
+    record: int | None = None
+    """Id of its row in `prunings`, once it has removed a run."""
+
+
+def _ended(cutoff: float, now: float) -> Any:
+    """The runs that may go. One that somebody carries on, that waits, is stored to be carried on, or was active lately may not.
+
+    Nor may the run of the newest row: SQLite gives an id again when the highest one is gone, and then the record of a
+    pruning would name rows that came later.
+    """
+    active = exists().where(events.c.run_id == runs.c.run_id, events.c.at >= cutoff)
+    stored = exists().where(
+        documents.c.kind == RUN,
+        documents.c.key == runs.c.run_id,
+        or_(documents.c.expires.is_(None), documents.c.expires > now),
+    )
+    newest = select(events.c.run_id).order_by(events.c.id.desc()).limit(1).scalar_subquery()
+    ended = and_(
+        runs.c.started < cutoff,
+        runs.c.status.not_in(_NOT_ENDED),
+        runs.c.owner.is_(None),
+        ~active,
+        ~stored,
+        runs.c.run_id != newest,
+    )
+    return select(runs.c.run_id, runs.c.started).where(ended)
+
+
+def _prune_some(connection: Connection, *, step: _Step) -> tuple[Pruned, _Step]:
+    expired = _remove_expired(connection, step.at)
+    wanted = _ended(step.cutoff, step.at).order_by(runs.c.started).limit(step.batch)
+    if step.after is not None:
+        wanted = wanted.where(runs.c.started >= step.after)
+    found = connection.execute(wanted).all()
+    if not found:
+        _give_back(connection, expired)
+        return Pruned(documents=expired), step
+    names = [row.run_id for row in found]
+    of_these = events.c.run_id.in_(names)
+    first, last, count = connection.execute(
+        select(func.min(events.c.id), func.max(events.c.id), func.count()).where(of_these)
+    ).one()
+    connection.execute(delete(events).where(of_these))
+    connection.execute(delete(runs).where(runs.c.run_id.in_(names)))
+    done = Pruned(runs=len(names), events=count, documents=expired)
+    step = replace(step, after=found[-1].started, record=_record(connection, step, done, first or 0, last or 0))
+    _give_back(connection, len(names))
+    return done, step
+
+
+def _record(connection: Connection, step: _Step, done: Pruned, first: int, last: int) -> int:
+    """Writes what this batch removed into the pruning's row; gives the row's id."""
+    if step.record is None:
+        row = {"at": step.at, "by": step.by, "cutoff": step.cutoff, "runs": done.runs, "events": done.events}
+        made = insert(prunings).values(**row, first_event=first, last_event=last).returning(prunings.c.id)
+        return int(connection.execute(made).scalar_one())
+    lowest = select(prunings.c.first_event, prunings.c.last_event).where(prunings.c.id == step.record)
+    before = connection.execute(lowest).one()
+    connection.execute(
+        update(prunings)
+        .where(prunings.c.id == step.record)
+        .values(
+            runs=prunings.c.runs + done.runs,
+            events=prunings.c.events + done.events,
+            first_event=min(before.first_event, first),
+            last_event=max(before.last_event, last),
+        )
+    )
+    return step.record
+
+
+def _remove_expired(connection: Connection, now: float) -> int:
+    some = select(documents.c.kind, documents.c.key).where(documents.c.expires <= now).limit(_DOCUMENTS)
+    found = connection.execute(some).all()
+    for row in found:
+        connection.execute(delete(documents).where(documents.c.kind == row.kind, documents.c.key == row.key))
+    return len(found)
+
+
+def _give_back(connection: Connection, removed: int) -> None:
+    """Shortens an SQLite file that was made for it by what was freed; others keep the room for new rows."""
+    if removed and connection.dialect.name == "sqlite":
+        free = connection.exec_driver_sql("PRAGMA freelist_count").scalar_one()
+        for _ in range(min(free, _FREED_PAGES)):  # one by one: the driver takes a single step of each statement
+            connection.exec_driver_sql("PRAGMA incremental_vacuum(1)")
+
+
+def _size(connection: Connection) -> tuple[int, int | None]:
+    if connection.dialect.name != "sqlite":
+        return int(connection.execute(select(func.pg_database_size(func.current_database()))).scalar_one()), None
+    pages, free, page = (
+        int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    return pages * page, free * page
