@@ -162,8 +162,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _presets(
         'rankers=("categories",), related_depth=0, on_no_match="none", classify="always"',
         'rankers=("categories",), related_depth=0, on_no_match="core", classify="always"',
-        "tests/engine/test_expansion.py",
-        "nothing_matching",
+        DIFFERENCES,
+        "hello_gives",
     ),
     _presets(
         'rankers=("categories",), related_depth=0, on_no_match="none", classify="always"',
