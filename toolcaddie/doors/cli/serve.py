@@ -18,6 +18,7 @@ import structlog
 import uvicorn
 
 from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import (
     catalog_option,
@@ -204,4 +205,4 @@ def _announce(parts: Assembled, url: str, *, needs_key: bool, config: Path | Non
         tools = len(parts.runtime.source.snapshot())
         print_json({"url": url, "base_url": f"{url}/v1", "provider": parts.provider.name, "tools": tools})
     else:
-        click.echo(welcome(parts, url, needs_key=needs_key, config=config))
+        echo(welcome(parts, url, needs_key=needs_key, config=config))
