@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients lint bench bench-selection security clean
+.PHONY: run test clients lint bench bench-selection mutations security clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -28,6 +28,9 @@ bench: $(VENV)/.dev  ## the figures of docs/performance.md
 bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of the labelled sets
 	$(PIP) install --quiet --constraint constraints.txt --group bench
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
+
+mutations: $(VENV)/.dev  ## change shipped numbers and texts one by one and see that a test fails
+	$(BIN)/python scripts/mutations.py
 
 security: $(VENV)/.dev  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes
 	$(BIN)/python -m security $(QUICK)

@@ -184,7 +184,11 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class RemoteEmbedder(Protocol):
-    """An embedder that has to ask somebody. A selection does no I/O, so its vectors are fetched before."""
+    """An embedder that has to ask somebody. A selection does no I/O, so its vectors are fetched before.
+
+    A process may ask from several event loops, one after the other or side by side (`Runtime.select` has its own), so what is
+    opened belongs to the loop it was opened in, and `close` closes what the running loop opened.
+    """
 
     @property
     def name(self) -> str: ...

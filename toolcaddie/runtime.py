@@ -156,6 +156,11 @@ class Runtime:
     them is tried where it says that trying again may help. `tool_config` is that of an agent whose tools must be used
     (`ToolConfig`, or its mapping); `cache` keeps results of tools that may be kept, by default in memory.
 
+    Where there are `bots`, every request is one of theirs: the principal's bot, or `default_bot`; others are refused. `roles` say
+    what the model may ask for on behalf of callers with a role. `categories` are the enabled ones, for everybody; tools of others
+    are not there. Names in these that no tool or category has are an error at start. `replace_reserved` lets the sources' tools
+    have names that are reserved for the product's own (`reserved.RESERVED_NAMES`).
+
     `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
     from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
 
@@ -185,7 +190,7 @@ class Runtime:
         roles: Mapping[str, Role] | None = None,
         default_bot: str | None = None,
         categories: Sequence[str] | None = None,
-        replace_reserved: Sequence[str] = (),
+        replace_reserved: Iterable[str] = (),
         fallbacks: Sequence[Provider | str | Entry] = (),
         attempts: int = 1,
         tool_config: ToolConfig | Mapping[str, Any] | None = None,

@@ -125,3 +125,15 @@ def test_the_default_bot_may_come_from_the_environment(house: CommandLine) -> No
     assert load_settings(environ={"TOOLCADDIE_DEFAULT_BOT": "boss"}).default_bot == "boss"
     with pytest.raises(Exception, match="variable TOOLCADDIE_DEFAULT_BOT: no bot 'bos'; did you mean 'boss'"):
         load_settings(environ={"TOOLCADDIE_DEFAULT_BOT": "bos"})
+
+
+def test_tools_of_categories_that_are_not_enabled_are_not_listed(toolcaddie: CommandLine) -> None:
+    Path("toolcaddie.toml").write_text('catalogs = ["gym"]\n[catalog]\ncategories = ["photos"]\n')
+    assert {listed["category"] for listed in toolcaddie.json("tools")["tools"]} == {"photos"}
+    assert {picked["category"] for picked in toolcaddie.json("select", "show the photos of John")["tools"]} == {
+        "photos"
+    }
+    Path("toolcaddie.toml").write_text('catalogs = ["gym"]\n[catalog]\ncategories = ["photo"]\n')
+    for command in (("tools",), ("select", "hi")):
+        said = toolcaddie.refused(*command)
+        assert "catalog.categories: there is no category 'photo'; did you mean 'photos'" in said

@@ -152,6 +152,9 @@ def test_no_command_shows_a_catalogs_orders_to_a_terminal(
 OVER_A_TRAIL = [
     ("trail",),
     ("trail", "RUN"),
+    ("runs",),
+    ("runs", "RUN"),
+    ("db", "prune", "--older-than", "90d", "--dry-run"),
     ("why", "--run", "RUN"),
     ("why", NAME, "--run", "RUN"),
     ("why", EVIL, "--run", "RUN"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
 from toolcaddie.audit.trail import Trail
@@ -32,7 +32,7 @@ NOT_RUN = EventRecord(run_id="a", seq=2, at=2.0, kind="call_finished", data={"na
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """The writer, stopped in the middle of its next transaction, before the commit."""
+    """The writer, stopped in its first transaction that writes rows of the trail, before the commit."""
 
     reached: threading.Event = field(default_factory=threading.Event)
     go: threading.Event = field(default_factory=threading.Event)
@@ -43,8 +43,9 @@ class Stopped:
 def stopped_at_commit(database: Database) -> Iterator[Stopped]:
     stopped = Stopped()
 
-    def stop(*_: Any) -> None:
-        if stopped.reached.is_set():
+    def stop(connection: Connection) -> None:
+        ours = connection.exec_driver_sql("select count(*) from events").scalar_one()
+        if stopped.reached.is_set() or not ours:  # the lease is renewed in transactions of its own
             return
         stopped.reached.set()
         stopped.go.wait(10)

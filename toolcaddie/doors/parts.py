@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import structlog
 
-from toolcaddie.bots import Bot, Role
+from toolcaddie.bots import Bot, Bots, Role
 from toolcaddie.bounds import Bounds
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.catalog import Catalog
@@ -69,9 +69,14 @@ def offline(settings: Settings) -> Runtime:
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """The tools of the settings' catalogs. Raises `ConfigError` if none is named or one cannot be used."""
-    sources = sources_of(settings, needed=True)
-    return CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
+    """The enabled tools of the settings' catalogs. Raises `ConfigError` if none is named or one cannot be used."""
+    sources, enabled = sources_of(settings, needed=True), settings.catalog.categories
+    catalog = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
+    if enabled is None:
+        return catalog
+    Bots(categories=enabled).check(catalog)
+    categories = (category for category in catalog.categories if category.name in enabled)
+    return Catalog.of((tool for tool in catalog if tool.category in enabled), categories, check_schemas=False)
 
 
 def sources_of(settings: Settings, *, needed: bool = False) -> Sequence[ToolSource]:
