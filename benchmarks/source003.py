@@ -335,15 +335,6 @@ async def _agent(
             await runtime.close()
 
 
-async def measured(requests: int) -> tuple[Forcing, Caching, Retrying]:
-    """One of each for many failures and repetitions, with a model that takes no time and a fast tool."""
-    return (
-        await forcing(requests, ladder.KINDS[1], 0.5),
-        await caching(requests // 2, 0.75, tool_seconds=0.05, model_seconds=0.0),
-        await retrying(requests, 0.9, 0.3),
-    )
-
-
 async def _rows(requests: int) -> list[Row]:
     rows: list[Row] = [await forcing(requests, kind, p) for kind in ladder.KINDS for p in (0.2, 0.5, 0.9)]
     rows += [await caching(max(40, requests // 10), repeated) for repeated in (0.25, 0.5, 0.75, 0.9)]

@@ -162,8 +162,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _presets(
         'rankers=("categories",), related_depth=0, on_no_match="none", classify="always"',
         'rankers=("categories",), related_depth=0, on_no_match="core", classify="always"',
-        "tests/engine/test_expansion.py",
-        "nothing_matching",
+        DIFFERENCES,
+        "hello_gives",
     ),
     _presets(
         'rankers=("categories",), related_depth=0, on_no_match="none", classify="always"',
@@ -196,9 +196,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         chosen="same_call",
     ),
     Mutation(
-        file="toolcaddie/engine/loop.py",
-        text="MAX_CALLS = 256\n",
-        other="MAX_CALLS = 255\n",
+        file="toolcaddie/bounds.py",
+        text="calls_run: Size = 256\n",
+        other="calls_run: Size = 255\n",
         tests="tests/engine/test_strangers.py",
         chosen="thousand_calls",
     ),

@@ -177,7 +177,9 @@ def _of_chats() -> list[Attack]:
             lambda: body(messages=[message], tools=[_tool("n", "d" * 10_000_000)]),
         ),
         _asked(
-            "H9 100,000 tools", "bounds.", lambda: raw('"tools":[' + ",".join(tool % n for n in range(100_000)) + "]")
+            "H9 100,000 tools",
+            "bounds.",
+            lambda: raw('"messages":[' + one + '],"tools":[' + ",".join(tool % n for n in range(100_000)) + "]"),
         ),
         _asked("H9 15 MiB of brackets within brackets", "bounds.", lambda: raw('"x":' + "[" * large)),
         _asked("H9 15 MiB of empty lists", "bounds.values", lambda: raw('"x":[' + "[]," * (large // 3) + "[]]")),

@@ -16,9 +16,11 @@ from toolcaddie.settings import (
     BotSettings,
     BudgetOverrides,
     CacheSettings,
+    CatalogSettings,
     DeliveryOverrides,
     FallbackSettings,
     LimitsOverrides,
+    RoleSettings,
     SelectionOverrides,
     Settings,
     StorageSettings,
@@ -88,7 +90,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
         (
             "zzz = 1",
-            "there are bots, bounds, budget, cache, capabilities, catalogs, classifier, database_url, delivery",
+            "there are bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, database_url, default_bot",
         ),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
         ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),
@@ -402,7 +404,7 @@ def test_what_the_starter_file_comments_out_are_the_defaults(folder: Path) -> No
         Settings().log,
     )
     assert changed == preset("default")
-    assert settings.bots["front-desk"].disabled_tools == ("delete_member",)
+    assert settings.bots["front-desk"].disabled_tools == ("delete_client",)
 
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
@@ -422,7 +424,16 @@ def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path
 def test_every_key_is_documented() -> None:
     page = PAGE.read_text()
     tables = (SelectionOverrides, BudgetOverrides, LimitsOverrides, DeliveryOverrides, CacheSettings, FallbackSettings)
-    for table in (Settings, *tables, BotSettings, StorageSettings, Upstream, type(Settings().server)):
+    for table in (
+        Settings,
+        *tables,
+        BotSettings,
+        RoleSettings,
+        CatalogSettings,
+        StorageSettings,
+        Upstream,
+        type(Settings().server),
+    ):
         for item in msgspec.structs.fields(table):
             assert f"{item.name} =" in page or f"[{item.name}" in page, item.name
 

@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from toolcaddie.bots import Bot, Role
     from toolcaddie.catalog import Catalog, Category, View
     from toolcaddie.errors import ToolcaddieError
     from toolcaddie.functions import FunctionSource, tool
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from toolcaddie.providers.openai_chat import OpenAIChat
     from toolcaddie.providers.practice import PracticeModel
     from toolcaddie.run import Budget, Decision, Limits, Principal, RunContext, RunRequest, RunResult, Selection
-    from toolcaddie.runtime import Bot, Runtime
+    from toolcaddie.runtime import Runtime
     from toolcaddie.selection.selector import Selector
     from toolcaddie.storage.database import Database
     from toolcaddie.tool_types import Tool, ToolAnnotations, ToolCall, ToolResult
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Bot": "toolcaddie.runtime",
+    "Bot": "toolcaddie.bots",
     "Budget": "toolcaddie.run",
     "Catalog": "toolcaddie.catalog",
     "Category": "toolcaddie.catalog",
@@ -42,6 +43,7 @@ _HOMES = {
     "PracticeModel": "toolcaddie.providers.practice",
     "Preset": "toolcaddie.presets",
     "Principal": "toolcaddie.run",
+    "Role": "toolcaddie.bots",
     "RunContext": "toolcaddie.run",
     "RunRequest": "toolcaddie.run",
     "RunResult": "toolcaddie.run",
@@ -74,6 +76,7 @@ __all__ = [
     "PracticeModel",
     "Preset",
     "Principal",
+    "Role",
     "RunContext",
     "RunRequest",
     "RunResult",

@@ -78,7 +78,8 @@ class RunError(ToolcaddieError):
 
 
 class LimitExceededError(RunError):
-    """A counter of the run reached its end. `limit` is 'turns', 'seconds', 'tokens' or 'repeats'.
+    """A counter of the run reached its end. `limit` is the name of the setting under `[limits]`: 'turns', 'idle_rounds',
+    'idle_rounds_in_row', 'seconds' or 'tokens'.
 
     `state` is the `run.RunState` at that moment: its messages, the tools it called, what it used.
     """

@@ -103,6 +103,8 @@ class CallDecided:
     run_id: str
     call: ToolCall
     decision: Decision
+    dropped: tuple[str, ...] = ()
+    """Arguments that the model sent and only the application may inject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ META_SOURCE = "meta"
 META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND})
 
 PAGE_SIZE = 50
+"""Tools of one page, unless the preset says otherwise."""
+_FIRST_HITS = 10
 
 READ_LIMIT = 20_000
 """Characters of a held result that one call of `read_result` gives at most: below 100 KB whatever they are."""
@@ -84,7 +86,7 @@ def execute_tool() -> Tool:
     )
 
 
-def list_tools() -> Tool:
+def list_tools(page_size: int = PAGE_SIZE) -> Tool:
     return _meta(
         LIST_TOOLS,
         "List tools",
@@ -92,22 +94,27 @@ def list_tools() -> Tool:
         {
             "category": {"type": "string", "description": "Only tools of this category."},
             "offset": {"type": "integer", "minimum": 0, "default": 0, "description": "Tools to skip."},
-            "limit": {"type": "integer", "minimum": 1, "maximum": PAGE_SIZE, "default": PAGE_SIZE},
+            "limit": {"type": "integer", "minimum": 1, "maximum": page_size, "default": page_size},
         },
     )
 
 
-def search_tools() -> Tool:
+def search_tools(page_size: int = PAGE_SIZE) -> Tool:
     return _meta(
         SEARCH_TOOLS,
         "Search tools",
-        "Find tools by words in their name, description and category. At most 50 hits.",
+        f"Find tools by words in their name, description and category. At most {page_size} hits.",
         {
             "query": {"type": "string", "description": "What the tool should do, in a few words."},
-            "limit": {"type": "integer", "minimum": 1, "maximum": 50, "default": 10},
+            "limit": {"type": "integer", "minimum": 1, "maximum": page_size, "default": first_hits(page_size)},
         },
         required=["query"],
     )
+
+
+def first_hits(page_size: int) -> int:
+    """Hits of a search that says no limit."""
+    return min(_FIRST_HITS, page_size)
 
 
 def get_tool_schema() -> Tool:
@@ -145,16 +152,21 @@ def read_result() -> Tool:
 
 
 def offered_meta_tools(
-    names: Iterable[str], categories: Iterable[str], *, expand_by: Literal["query", "categories"] = "query"
+    names: Iterable[str],
+    categories: Iterable[str],
+    *,
+    expand_by: Literal["query", "categories"] = "query",
+    page_size: int = PAGE_SIZE,
 ) -> dict[str, Tool]:
-    """The meta tools of these names, in their order; `expand_by` says which `request_more_tools` it is."""
+    """The meta tools of these names, in their order. `expand_by` says which `request_more_tools` it is, and `categories` what
+    it lists."""
     categories = tuple(categories)
     more = request_more_tools if expand_by == "query" else request_more_tools_by_category
     makers: dict[str, Callable[[], Tool]] = {
         REQUEST_MORE_TOOLS: lambda: more(categories),
         EXECUTE_TOOL: execute_tool,
-        LIST_TOOLS: list_tools,
-        SEARCH_TOOLS: search_tools,
+        LIST_TOOLS: lambda: list_tools(page_size),
+        SEARCH_TOOLS: lambda: search_tools(page_size),
         GET_TOOL_SCHEMA: get_tool_schema,
         RESPOND: respond,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from toolcaddie.capabilities import Capabilities
@@ -26,7 +26,10 @@ from toolcaddie.tool_types import JsonObject, Tool, ToolCall, ToolResult
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would."""
+    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would.
+
+    A source that ships with the product has an attribute `claims` besides: the reserved names that are its own.
+    """
 
     @property
     def name(self) -> str: ...
@@ -100,6 +103,8 @@ class SelectionQuery:
     """Categories that a first stage named: each counts as if one of its keywords had just been said."""
     pinned: Sequence[str] = ()
     """Names chosen whatever they score (a tool the caller forces)."""
+    essential: Mapping[str, str] = field(default_factory=dict)
+    """Names always chosen, outside `max_tools`, each with its reason."""
     exclude: frozenset[str] = frozenset()
     fixed_count: int = 0
     """Places of the cap already taken (meta tools, earlier additions)."""
@@ -179,7 +184,11 @@ class Embedder(Protocol):
 
 @runtime_checkable
 class RemoteEmbedder(Protocol):
-    """An embedder that has to ask somebody. A selection does no I/O, so its vectors are fetched before."""
+    """An embedder that has to ask somebody. A selection does no I/O, so its vectors are fetched before.
+
+    A process may ask from several event loops, one after the other or side by side (`Runtime.select` has its own), so what is
+    opened belongs to the loop it was opened in, and `close` closes what the running loop opened.
+    """
 
     @property
     def name(self) -> str: ...
@@ -216,7 +225,7 @@ class DeliveryPlan:
     referenced: Sequence[str] = ()
     """Of these, what is held back in the array until such a message."""
     pinned: Sequence[str] = ()
-    """What the caller's choice names: it must stand in the array."""
+    """What the caller's choice names, and what it cannot do without: these must stand in the array."""
     allowed: Sequence[str] | None = None
     """What could be called before, where the provider masks."""
     called: Sequence[str] = ()

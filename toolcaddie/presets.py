@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from toolcaddie.errors import ConfigError
-from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
+from toolcaddie.meta import (
+    EXECUTE_TOOL,
+    GET_TOOL_SCHEMA,
+    LIST_TOOLS,
+    PAGE_SIZE,
+    REQUEST_MORE_TOOLS,
+    RESPOND,
+    SEARCH_TOOLS,
+)
 from toolcaddie.run import Budget, Limits
 
 LEXICAL = ("categories", "bm25", "characters", "mentions")
@@ -41,6 +49,8 @@ class SelectionSettings:
     window_user: int = 4
     """Of these, the last messages of the user."""
     on_no_match: Literal["defaults", "core", "none"] = "defaults"
+    expandable_categories: tuple[str, ...] | None = None
+    """Categories that a model may ask for with `request_more_tools`; None: all that the caller may see."""
     classify: Literal["always", "needed", "never"] = "never"
     """When a first stage, if there is one, is asked for categories; `needed`: where nothing fitted without it."""
     whole_if_it_fits: bool = True
@@ -64,6 +74,8 @@ class Preset:
     meta: tuple[str, ...] = ()
     expand_by: Literal["query", "categories"] = "query"
     """What `request_more_tools` takes; `categories` is source 000 to the letter."""
+    page_size: int = PAGE_SIZE
+    """Tools of one page of `list_tools`, and hits of `search_tools`, at most."""
     capability_note: bool = False
     """Say in the system prompt that the set of tools can be expanded (source 000); elsewhere the meta tool says so itself."""
     force: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -42,12 +43,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Four independent counters and two smaller ones; None: off."""
+    """Independent counters, each with an end of its own; None: off."""
 
     rounds: int | None = 5
     """Model calls with tools; after the last, one more without tools."""
     turns: int | None = 75
     """Executed real tools; one more is refused and the run fails."""
+    idle_rounds: int | None = 75
+    """Model calls that asked for meta tools, unknown names or refused calls alone, so that no tool ran; then the run fails."""
+    idle_rounds_in_row: int | None = 25
+    """The same without a tool that ran in between."""
     forced_attempts: int = 3
     """Model calls until the first tool call, when use is forced."""
     seconds: float | None = 300.0
@@ -244,6 +249,9 @@ class RunRequest:
     categories: Sequence[str] | None = None
     """Take these categories instead of matching the message."""
     disabled_tools: Sequence[str] = ()
+    essential: Mapping[str, str] = field(default_factory=dict)
+    """Tools the caller cannot do without, each with the reason that `why` shows: always sent, outside `max_tools` and inside the
+    provider's cap. The caller's own among them can still be called in the last round."""
     tags: Sequence[str] | None = None
     """Only tools that carry one of these (`collab_safe`) are there at all; None: whatever they carry. What the prompt says of
     tools is the caller's, and has no part in this."""
@@ -256,7 +264,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What stays the same while a run goes on."""
+    """What stays the same while a run goes on. A tool's own copy says besides how much is left of the run."""
 
     run_id: str
     principal: Principal
@@ -265,10 +273,20 @@ class RunContext:
     params: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     tool_choice: Any = None
+    essential: Sequence[str] = ()
     injected: Mapping[str, Any] = field(default_factory=dict)
     cache_key: str = ""
     variables: dict[str, Any] = field(default_factory=dict)
     """A scratch pad for the tools of this one run; gone with it."""
+    calls_left: int | None = None
+    """Tool calls that the run may still make after this one; None: any number."""
+    began: float = field(default_factory=time.monotonic, compare=False)
+    """When the run began on the monotonic clock; of a run carried on, as if it had gone on without the pause."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the run has taken so far."""
+        return time.monotonic() - self.began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +327,10 @@ class RunState:
     pending: tuple[PendingCall, ...] = ()
     """The turn under way; empty between turns."""
     rounds: int = 0
+    idle_rounds: int = 0
+    """Of these, the ones whose calls ran no tool."""
+    idle_in_row: int = 0
+    """Of these, the last ones without a tool that ran in between."""
     turns: int = 0
     forced: int = 0
     seconds: float = 0.0

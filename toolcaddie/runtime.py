@@ -15,6 +15,8 @@ import re
 import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -24,6 +26,7 @@ import numpy as np
 
 from toolcaddie.approval.decided import Decided
 from toolcaddie.audit.redact import redact_text
+from toolcaddie.bots import Bot, Bots, Role, unknown_tools
 from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.catalog import Catalog, Mask, View
@@ -34,9 +37,11 @@ from toolcaddie.engine.batch import Batch, unkept
 from toolcaddie.engine.broken import end_recorded
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
+from toolcaddie.engine.first_stage import classified
 from toolcaddie.engine.live import Live
 from toolcaddie.engine.loop import Engine
 from toolcaddie.engine.reveal import known_from, referenced_in, telling
+from toolcaddie.engine.visibility import Visibility
 from toolcaddie.errors import ConfigError, ProviderError, RequestError, StorageError
 from toolcaddie.events import (
     RequestClassified,
@@ -134,15 +139,6 @@ _Away = Callable[..., Awaitable[Any]]
 """Calls a function with its arguments: on the spot, in a thread, or beside the loop and after others."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bot:
-    """What one bot of several may use."""
-
-    disabled_tools: tuple[str, ...] = ()
-    categories: tuple[str, ...] | None = None
-    """Enabled categories; None: all. Tools of others are not loaded, listed, searched or run."""
-
-
 class Runtime:
     """Answers requests. Safe for many at once; make one and keep it.
 
@@ -159,6 +155,11 @@ class Runtime:
     `fallbacks` are asked in order where it fails or cannot call tools, each for its own model; `attempts` is how often one of
     them is tried where it says that trying again may help. `tool_config` is that of an agent whose tools must be used
     (`ToolConfig`, or its mapping); `cache` keeps results of tools that may be kept, by default in memory.
+
+    Where there are `bots`, every request is one of theirs: the principal's bot, or `default_bot`; others are refused. `roles` say
+    what the model may ask for on behalf of callers with a role. `categories` are the enabled ones, for everybody; tools of others
+    are not there. Names in these that no tool or category has are an error at start. `replace_reserved` lets the sources' tools
+    have names that are reserved for the product's own (`reserved.RESERVED_NAMES`).
 
     `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
     from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
@@ -186,6 +187,10 @@ class Runtime:
         experience: learned.Experience | None = None,
         capabilities: Sequence[Capabilities] = CAPABILITIES,
         bots: Mapping[str, Bot] | None = None,
+        roles: Mapping[str, Role] | None = None,
+        default_bot: str | None = None,
+        categories: Sequence[str] | None = None,
+        replace_reserved: Iterable[str] = (),
         fallbacks: Sequence[Provider | str | Entry] = (),
         attempts: int = 1,
         tool_config: ToolConfig | Mapping[str, Any] | None = None,
@@ -212,7 +217,7 @@ class Runtime:
         )
         self._bounds = bounds
         embedder = embedder_from(embedder)
-        self.source = CombinedSource(sources_from(sources))
+        self.source = CombinedSource(sources_from(sources), replace_reserved=replace_reserved)
         asked = _entry(provider)
         self.provider = asked.provider
         self.model = model or asked.model
@@ -248,7 +253,15 @@ class Runtime:
                 experience.compare_by(self._vectors.prepared)
         self._co_used = None if experience is None else CoUse(experience)
         self._capabilities = capabilities
-        self._bots = bots or {}
+        self._bots = Bots(
+            bots,
+            roles,
+            default=default_bot,
+            categories=categories,
+            expandable=self.preset.selection.expandable_categories,
+        )
+        self._bots.check(self.source.snapshot())
+        self._visibility = Visibility(self._bots)
         self._clock = clock
         self._approver = approver
         self._middleware = tuple(middleware)
@@ -272,7 +285,7 @@ class Runtime:
         Raises `RunError`, `ProviderError`, `RequestError`. Status 'pending': see `resume`; 'client_calls': the caller's
         tools were called, run them and `resume` with the results.
         """
-        return await self._answer(request_from(request, options), live=None)
+        return await self._answer(self._asked(request, options), live=None)
 
     def run_sync(self, request: Asked = None, **options: Any) -> RunResult:
         """`run` for callers without an event loop. What it opened it closes: the next call opens its own."""
@@ -290,7 +303,7 @@ class Runtime:
         Closing the iterator cancels the run and with it the provider's request.
         """
         live = Live()
-        task = asyncio.create_task(self._answer(request_from(request, options), live=live.put))
+        task = asyncio.create_task(self._answer(self._asked(request, options), live=live.put))
         task.add_done_callback(lambda _: live.end())
         try:
             async for event in live.events():
@@ -326,16 +339,17 @@ class Runtime:
                 f"run {run_id} still waits for {', '.join(waiting)}; give each an approval or a result",
                 param="approvals",
             )
-        request = stored.request if principal is None else replace(stored.request, principal=principal)
+        principal = self._bots.identified(stored.request.principal if principal is None else principal)
+        request = replace(stored.request, principal=principal)
         return await self._carry_on(request, stored, pending, approvals or {})
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
-        request = request_from(f"{name}, called directly", options)
+        request = self._asked(f"{name}, called directly", options)
         if not isinstance(arguments, Mapping):
             raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
         assembly = self._assembly_of(request)
-        context = self._context(request, self.view(request))
+        context = self._context(request, self._view(request))
         emit = self._emitter(None)
         call = ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=msgspec.json.encode(arguments).decode())
         async with end_recorded(context.run_id, emit):
@@ -373,7 +387,10 @@ class Runtime:
         self, *, chat_id: str, bot_id: str, **options: Any
     ) -> Callable[[str, Mapping[str, Any]], Coroutine[Any, Any, ToolResult]]:
         """A callback (name, arguments) -> result for one chat of one bot; `_chatId` and `_botId` join every call."""
-        principal = options.pop("principal", None) or Principal(bot=bot_id)
+        principal = options.pop("principal", None) or Principal()
+        if principal.bot not in (None, bot_id):
+            raise RequestError(f"the principal is bot {principal.bot!r}, the executor is for {bot_id!r}", param="bot")
+        principal = self._bots.identified(replace(principal, bot=bot_id))
         injected = {"_chatId": chat_id, "_botId": bot_id}
 
         async def execute(name: str, arguments: Mapping[str, Any]) -> ToolResult:
@@ -397,20 +414,20 @@ class Runtime:
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def view(self, request: Asked) -> View:
-        """What this request's principal may see: one mask over the current snapshot."""
-        request = request if isinstance(request, RunRequest) else request_from(request, {})
+        """What this request's principal may see: one mask over the current snapshot. Raises `RequestError` for an unknown bot."""
+        return self._view(self._asked(request, {}))
+
+    def _view(self, request: RunRequest) -> View:
+        """What tools and bots restrict holds beside whatever the policy shows."""
         catalog = self._catalog(request)
-        masks = [self._policy.visible(catalog, request.principal)]
-        bot = self._bots.get(request.principal.bot or "")
-        hidden = {*request.disabled_tools, *(bot.disabled_tools if bot else ())}
-        if hidden:
+        principal = request.principal
+        masks = [self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)]
+        if request.disabled_tools:
+            hidden = frozenset(request.disabled_tools)
             masks.append(np.array([tool.name not in hidden for tool in catalog.tools], dtype=np.bool_))
         if request.tags is not None:
             wanted = frozenset(request.tags)
             masks.append(np.array([not wanted.isdisjoint(tool.tags) for tool in catalog.tools], dtype=np.bool_))
-        if bot and bot.categories is not None:
-            enabled = set(bot.categories)
-            masks.append(np.array([tool.category in enabled for tool in catalog.tools], dtype=np.bool_))
         mask: Mask | None = None
         for found in masks:
             if found is not None:
@@ -419,17 +436,17 @@ class Runtime:
 
     def select(self, request: Asked = None, **options: Any) -> Selection:
         """What a request would be given, without asking anybody."""
-        asked = request_from(request, options)
+        asked = self._asked(request, options)
         assembly = self._assembly_of(asked)
-        view = self.view(asked)
+        view = self._view(asked)
         self._embed_now(assembly, view, asked)
         return self._select(assembly, view, asked).selection
 
     def preview(self, request: Asked = None, **options: Any) -> tuple[Selection, Delivery]:
         """`select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
-        asked = request_from(request, options)
+        asked = self._asked(request, options)
         assembly = self._assembly_of(asked)
-        view = self.view(asked)
+        view = self._view(asked)
         self._embed_now(assembly, view, asked)
         chosen = self._select(assembly, view, asked)
         selection, delivery = chosen.selection, self._plan(assembly, view, chosen, asked, None)
@@ -440,9 +457,9 @@ class Runtime:
 
     def explain(self, name: str, request: Asked = None, **options: Any) -> Any:
         """Why a tool is in or out for a request."""
-        asked = request_from(request, options)
+        asked = self._asked(request, options)
         assembly = self._assembly_of(asked)
-        view = self.view(asked)
+        view = self._view(asked)
         self._embed_now(assembly, view, asked)
         query = self._query(assembly, view, asked)
         return assembly.selector.explain(view, query, assembly.engine.preset.budget, name)
@@ -453,10 +470,11 @@ class Runtime:
         `conversation`: the name the next turn will have, if it is another than the request's. Where everything was sent,
         the next turn finds that by itself.
         """
+        request = self._asked(request, {})
         if (
             not state.meta
             and not state.categories
-            and _goes_whole(self._assembly_of(request).preset, self.view(request))
+            and _goes_whole(self._assembly_of(request).preset, self._view(request))
         ):
             return
         key = _conversation_key(request if conversation is None else replace(request, conversation=conversation))
@@ -494,8 +512,7 @@ class Runtime:
         """Begin with the vectors of the catalog, if the preset looks at any, so that the first request finds them or more of
         them; returns when they are there, and after `patience` seconds at most."""
         preset, catalog = self._assembly_of(RunRequest(messages=())).preset, self.source.snapshot()
-        looked_at = _EMBEDDING in preset.selection.rankers and _finds(preset, View(catalog=catalog))
-        if self._vectors is not None and looked_at:
+        if self._vectors is not None and self._looks_at_vectors(preset, View(catalog=catalog)):
             await self._vectors.ready(catalog)
 
     async def learn(self, entries: Iterable[learned.LogEntry], catalog: Catalog | None = None) -> None:
@@ -537,7 +554,7 @@ class Runtime:
             await self._runs.check_free(request.run_id)
         assembly = self._assembly_of(request)
         away = self._away(assembly, request)
-        view = await away(self.view, request)
+        view = await away(self._view, request)
         context = self._context(request, view)
         owner = await self._documents.leases.own()
         if request.lease not in (None, owner):
@@ -561,9 +578,12 @@ class Runtime:
         self, request: RunRequest, stored: StoredRun, pending: tuple[PendingCall, ...], approvals: Mapping[str, bool]
     ) -> RunResult:
         assembly = self._assembly_of(request)
-        view = self.view(request)
+        view = self._view(request)
         context = self._context(replace(request, run_id=stored.state.run_id), view)
-        engine = assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver))
+        engine = replace(
+            assembly.with_meta(stored.meta_categories, approver=Decided(approvals, self._approver)),
+            expandable=self._expandable(assembly.preset, request.principal),
+        )
         delivered = tuple(sent for sent in stored.state.delivered if view.get(sent.name) is not None)
         # One that is completed already only lacks its end on record.
         status: RunStatus = "completed" if stored.state.status == "completed" else "running"
@@ -594,7 +614,7 @@ class Runtime:
         behind that: whoever resumes it in between is given the answer that is there."""
         waits = result.status == "pending" or (result.status == "client_calls" and request.remember)
         if waits:
-            names = self.view(request).category_names()
+            names = self._askable(self._assembly_of(request).preset, self._view(request), request.principal)
             await put_away(StoredRun(request=_keyless(request), state=result.state, meta_categories=names))
         elif claim is not None:
             await claim.checkpoint(result.state)
@@ -624,34 +644,38 @@ class Runtime:
         if found is not None and not found.selection.no_match:
             return found, None
         said = await self._classified(assembly, view, request, delivered)
-        useful = said.how != "failed" and bool(said.categories or found is None)
+        useful = said.how != "failed" and bool(said.categories or found is None or _decides(assembly.preset))
         return found if found is not None and not useful else await select(said if useful else None), said
 
     async def _embed(self, preset: Preset, view: View, query: SelectionQuery, *, wait: bool = False) -> None:
         """Have the vectors there that a selection would look at, or go on without them."""
-        vectors, settings = self._vectors, preset.selection
-        if vectors is None or _EMBEDDING not in settings.rankers or not _finds(preset, view):
+        vectors = self._vectors
+        if vectors is None or not self._looks_at_vectors(preset, view):
             return
-        texts = _texts(query, settings)
+        texts = _texts(query, preset.selection)
         await asyncio.gather(vectors.ready(view.catalog, wait=wait), vectors.prepared.prepare(texts))
 
     def _embed_now(self, assembly: _Assembly, view: View, request: RunRequest) -> None:
-        """`_embed` for callers without an event loop, who wait to the end; inside of one nobody may, and what is there is
-        there."""
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            asyncio.run(self._embedded_alone(assembly, view, request))
-
-    async def _embedded_alone(self, assembly: _Assembly, view: View, request: RunRequest) -> None:
-        if self._vectors is None:
+        """`_embed` for callers who do not await. They wait to the end, in an event loop or not, so that the same request
+        finds the same tools in both. A loop that runs stands still meanwhile, and nothing here waits for it.
+        """
+        if self._vectors is None or not self._looks_at_vectors(assembly.preset, view):
             return
+        _run_to_the_end(self._embedded_alone(self._vectors, assembly, view, request))
+
+    async def _embedded_alone(
+        self, vectors: CatalogVectors, assembly: _Assembly, view: View, request: RunRequest
+    ) -> None:
         try:
             await self._embed(assembly.preset, view, self._query(assembly, view, request), wait=True)
         except ProviderError:
             pass  # logged where it happened
         finally:
-            await self._vectors.prepared.close()  # its connections belong to this loop, which ends here
+            await vectors.prepared.close()  # its connections belong to this loop, which ends here
+
+    @staticmethod
+    def _looks_at_vectors(preset: Preset, view: View) -> bool:
+        return _EMBEDDING in preset.selection.rankers and _finds(preset, view)
 
     def _select(
         self,
@@ -667,13 +691,14 @@ class Runtime:
         if preset.exposure == "compact":
             selection = Selection(catalog_size=len(view), tokens_all=definition_tokens(view))
         elif preset.exposure == "all":
-            selection = everything(view, assembly.preset.budget.provider_cap)
+            selection = everything(view, assembly.preset.budget.provider_cap, request.essential)
         else:
             query = self._query(assembly, view, request, said)
-            crowded = query.fixed_count < len(preset.meta)
+            crowded = not query.fixed_count
             selection = assembly.selector.select(view, query, preset.budget)
-        engine = assembly.with_meta(view.category_names())
-        if crowded or not self._offers_meta(preset, view, selection, delivered):
+        engine = self._offering(assembly, view, request.principal).engine
+        none_needed = said is not None and not said.categories and _decides(preset)
+        if crowded or not self._offers_meta(preset, view, selection, delivered, none_needed=none_needed):
             engine = replace(engine, meta={})
         elif preset.exposure != "compact" and any(view.get(name) is not None for name in engine.meta):
             # The caller's own tool has the name; where only meta tools are sent there is nothing to mix up.
@@ -681,10 +706,13 @@ class Runtime:
         return _Chosen(engine=engine, selection=selection)
 
     @staticmethod
-    def _offers_meta(preset: Preset, view: View, selection: Selection, delivered: _Conversation | None) -> bool:
+    def _offers_meta(
+        preset: Preset, view: View, selection: Selection, delivered: _Conversation | None, *, none_needed: bool
+    ) -> bool:
         """From the first request of a conversation or not at all, so that they never move the others.
 
-        Not where everything is sent anyway, and not where nothing is (plain chat).
+        Not where everything is sent anyway, and not where the first stage says that no tool is needed (plain chat). Where
+        nothing was found for any other reason, they alone are sent.
         """
         if not preset.meta or not len(view):
             return False
@@ -692,7 +720,7 @@ class Runtime:
             return True
         if delivered is not None and delivered.delivered:
             return delivered.meta
-        if selection.no_match and preset.selection.on_no_match == "none":
+        if none_needed and preset.selection.on_no_match == "none":
             return False
         return len(selection.tools) < len(view)
 
@@ -705,19 +733,34 @@ class Runtime:
         one voice among them, so that a wrong category costs a place and not the tool that the words point to.
         """
         named = said.categories if said is not None else ()
-        decides = said is not None and assembly.preset.selection.rankers == ("categories",)
+        decides = said is not None and _decides(assembly.preset)
         pinned = forced_names(request.tool_choice)
-        offered = assembly.preset.meta if _leaves_room(assembly.preset, view, pinned) else ()
+        offering = self._offering(assembly, view, request.principal)
+        room = _leaves_room(assembly.preset, view, (*pinned, *request.essential))
+        offered = offering.engine.meta if room else {}
         return SelectionQuery(
             messages=request.messages,
             categories=named if decides else request.categories,
             suggested=() if decides else named,
             pinned=pinned,
+            essential=request.essential,
             fixed_count=len(offered),
-            fixed_tokens=assembly.meta_tokens(view.category_names()) if offered else 0,
+            fixed_tokens=offering.tokens if offered else 0,
             expandable=REQUEST_MORE_TOOLS in offered,
             principal=request.principal,
         )
+
+    def _offering(self, assembly: _Assembly, view: View, principal: Principal) -> _Offering:
+        preset = assembly.preset
+        return assembly.offering(self._askable(preset, view, principal), self._expandable(preset, principal))
+
+    def _askable(self, preset: Preset, view: View, principal: Principal) -> tuple[str, ...]:
+        """The visible categories that the model may ask for, in catalog order."""
+        names, expandable = view.category_names(), self._expandable(preset, principal)
+        return names if expandable is None else tuple(name for name in names if name in expandable)
+
+    def _expandable(self, preset: Preset, principal: Principal) -> frozenset[str] | None:
+        return self._bots.expandable(principal, preset.selection.expandable_categories)
 
     def _plan(
         self, assembly: _Assembly, view: View, chosen: _Chosen, request: RunRequest, before: _Conversation | None
@@ -740,7 +783,7 @@ class Runtime:
                 capabilities=engine.capabilities,
                 known=known_from(messages),
                 referenced=referenced_in(messages),
-                pinned=forced_names(request.tool_choice),
+                pinned=_named_in(request, view),
                 allowed=before.allowed if before else None,
                 called=_called_lately(messages),
                 history=message_tokens(messages[:answered]),
@@ -762,15 +805,10 @@ class Runtime:
     ) -> Classification:
         """What the first stage says, or what it said last where the message goes on with that."""
         assert self._classifier is not None
-        known = view.category_names()
         kept = before.categories if before is not None else ()
         if keeps(kept, request.messages, view, assembly.selector):
             return Classification(categories=kept, how="kept")
-        started = time.perf_counter()
-        said = await self._classifier(request.messages, view)
-        if not isinstance(said, Classification):
-            said = Classification(categories=tuple(said), seconds=time.perf_counter() - started)
-        return replace(said, categories=tuple(name for name in dict.fromkeys(said.categories) if name in known))
+        return await classified(self._classifier, request.messages, view)
 
     def _away(self, assembly: _Assembly, request: RunRequest) -> _Away:
         """How the heavy parts of a request are called, so that no other request stands still meanwhile."""
@@ -791,6 +829,24 @@ class Runtime:
         return assembly.preset.exposure != "selected" or assembly.selector.is_ready(catalog)
 
     # --- pieces of a request -----------------------------------------------------------------------------------------
+
+    def _asked(self, request: Asked, options: Mapping[str, Any]) -> RunRequest:
+        """The request, made by one of the bots if there are any. Raises `RequestError` for names that nothing has."""
+        asked = request_from(request, options)
+        principal = self._bots.identified(asked.principal)
+        if principal is not asked.principal:
+            asked = replace(asked, principal=principal)
+        if asked.disabled_tools:
+            theirs = {tool.name for tool in asked.client_tools}
+            ours = [name for name in asked.disabled_tools if name not in theirs]
+            if unknown := list(unknown_tools("disabled_tools", ours, self.source.snapshot())):
+                raise RequestError("; ".join(unknown), param="disabled_tools")
+        return asked
+
+    def identified(self, principal: Principal) -> Principal:
+        """The principal as requests of it are answered: as the default bot, if it names none. Raises `RequestError` for an
+        unknown bot, and for none where there are bots and no default."""
+        return self._bots.identified(principal)
 
     def _assembly_of(self, request: RunRequest) -> _Assembly:
         """Selector, planner, executor for a request's preset under its model's cap, made once for each pair."""
@@ -887,6 +943,7 @@ class Runtime:
     def _catalog(self, request: RunRequest) -> Catalog:
         """The current snapshot, joined with the caller's own tools, which win over ours of the same name."""
         ours = self.source.snapshot()
+        self._bots.notice(ours)
         if not request.client_tools:
             return ours if request.use_catalog else _EMPTY
         return self._merged.of(request.client_tools, ours if request.use_catalog else _EMPTY)
@@ -900,6 +957,7 @@ class Runtime:
             params=request.params,
             headers=request.headers,
             tool_choice=request.tool_choice,
+            essential=tuple(request.essential),
             injected=request.injected,
             cache_key=_cache_key(request),
         )
@@ -1016,22 +1074,37 @@ class _Assembly:
     selector: Selector
     engine: Engine
     executor: Callable[[Approver | None, Preset], Executor]
-    meta: dict[tuple[str, ...], tuple[Engine, int]]
-    """By categories: the engine, and the tokens of its meta tools."""
+    meta: dict[_OfferingKey, _Offering]
 
     def with_meta(self, categories: tuple[str, ...], approver: Approver | None = None) -> Engine:
-        engine, _ = self._offering(categories)
+        engine = self.offering(categories, None).engine
         return engine if approver is None else replace(engine, executor=self.executor(approver, self.preset))
 
-    def meta_tokens(self, categories: tuple[str, ...]) -> int:
-        return self._offering(categories)[1]
+    def offering(self, categories: tuple[str, ...], expandable: frozenset[str] | None) -> _Offering:
+        """The meta tools for a caller whose model may ask for these categories. Where all of them are taken away,
+        `request_more_tools` is not among them."""
+        key = (categories, expandable)
+        if key not in self.meta:
+            nothing = expandable is not None and not categories
+            names = (name for name in self.preset.meta if not (nothing and name == REQUEST_MORE_TOOLS))
+            offered = offered_meta_tools(
+                names, categories, expand_by=self.preset.expand_by, page_size=self.preset.page_size
+            )
+            engine = replace(self.engine, meta=offered, expandable=expandable)
+            self.meta[key] = _Offering(engine=engine, tokens=definition_tokens(offered.values()))
+        return self.meta[key]
 
-    def _offering(self, categories: tuple[str, ...]) -> tuple[Engine, int]:
-        if categories not in self.meta:
-            offered = offered_meta_tools(self.preset.meta, categories, expand_by=self.preset.expand_by)
-            self.meta[categories] = replace(self.engine, meta=offered), definition_tokens(offered.values())
-        return self.meta[categories]
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Offering:
+    """An engine with its meta tools, and what these cost."""
+
+    engine: Engine
+    tokens: int
+
+
+_OfferingKey = tuple[tuple[str, ...], frozenset[str] | None]
+"""The categories listed, and those that a model may ask for; None: any."""
 
 _EMPTY = Catalog.of(())
 
@@ -1107,6 +1180,11 @@ def _capped(chosen: Preset, capabilities: Capabilities) -> Preset:
     return replace(chosen, budget=replace(chosen.budget, provider_cap=min(caps, default=None)))
 
 
+def _decides(preset: Preset) -> bool:
+    """Whether what a first stage says decides alone, as in source 000, instead of being one voice among others."""
+    return preset.selection.rankers == ("categories",)
+
+
 def _finds(preset: Preset, view: View) -> bool:
     """Whether tools are looked for at all, now or when the model asks for more."""
     if not len(view) or preset.exposure == "all":
@@ -1127,6 +1205,11 @@ def _leaves_room(preset: Preset, view: View, pinned: Sequence[str]) -> bool:
     if cap is None or len(pinned) < 2:
         return True
     return len(preset.meta) + len(pinned) + sum(map(view.catalog.is_core, view)) <= cap
+
+
+def _named_in(request: RunRequest, view: View) -> tuple[str, ...]:
+    """What must stand in the array: the tools of the caller's choice, and those it cannot do without."""
+    return (*forced_names(request.tool_choice), *(name for name in request.essential if view.get(name) is not None))
 
 
 def _first_state(context: RunContext, request: RunRequest, delivery: Delivery, said: Classification) -> RunState:
@@ -1181,6 +1264,17 @@ def _answered(item: PendingCall, approvals: Mapping[str, bool], results: Mapping
 def _conversation_key(request: RunRequest) -> str:
     """A conversation belongs to who has it: nobody reaches another's by guessing its name."""
     return f"{request.principal.tenant}\n{request.principal.id}\n{request.conversation}"
+
+
+def _run_to_the_end(job: Coroutine[Any, Any, None]) -> None:
+    """Runs it in a loop of its own: inside of another one in a thread, because a thread has one loop at a time."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(job)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="toolcaddie-embed") as thread:
+        thread.submit(copy_context().run, asyncio.run, job).result()
 
 
 def _sync(job: Coroutine[Any, Any, T]) -> T:

@@ -161,6 +161,7 @@ class SelectionOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_field
     window: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     window_user: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     on_no_match: Literal["defaults", "core", "none"] | UnsetType = UNSET
+    expandable_categories: tuple[str, ...] | UnsetType = UNSET
     classify: Literal["always", "needed", "never"] | UnsetType = UNSET
     whole_if_it_fits: bool | UnsetType = UNSET
 
@@ -182,6 +183,8 @@ class LimitsOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     rounds: Annotated[int, Meta(ge=1, le=10)] | Off | UnsetType = UNSET
     turns: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
+    idle_rounds: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
+    idle_rounds_in_row: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
     forced_attempts: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
     seconds: Seconds | Off | UnsetType = UNSET
     tokens: Annotated[int, Meta(ge=1)] | Off | UnsetType = UNSET
@@ -225,6 +228,30 @@ class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     disabled_tools: tuple[str, ...] = ()
     categories: tuple[str, ...] | None = None
     """The enabled ones; None: all. Tools of others are not loaded, listed, searched or run."""
+    expandable_categories: tuple[str, ...] | None = None
+    """Those that its model may ask for; None: all it may see."""
+
+
+class RoleSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the model may do for callers of one role."""
+
+    expandable_categories: tuple[str, ...] | None = None
+    """Categories that it may ask for; None: all that the caller may see."""
+
+
+class CatalogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What of the catalogs is there, and how it is looked through."""
+
+    categories: tuple[str, ...] | None = None
+    """The enabled ones; None: all. Tools of others are not loaded, listed, searched or run."""
+    page_size: Annotated[int, Meta(ge=1, le=500)] | UnsetType = UNSET
+    """`presets.Preset.page_size`."""
+    replace_reserved: tuple[str, ...] = ()
+    """Reserved names that the catalogs' own tools may have."""
+
+
+_NAMED_TABLES: Mapping[str, type[Struct]] = {"bots": BotSettings, "roles": RoleSettings}
+"""Tables of tables, by any name."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -235,6 +262,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`provider:model`, or a model of the configured provider. None: the provider's own choice."""
     catalogs: tuple[str, ...] = ()
     """As `--catalog` takes them: names, .jsonl files, python:module."""
+    catalog: CatalogSettings = CatalogSettings()
     database_url: str = DEFAULT_DATABASE
     storage: StorageSettings = StorageSettings()
     server: Server = Server()
@@ -258,6 +286,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     capabilities: tuple[CapabilityRow, ...] = ()
     """Laid over the rows that ship."""
     bots: dict[str, BotSettings] = {}
+    roles: dict[str, RoleSettings] = {}
+    default_bot: str | None = None
+    """The bot of requests that name none. None: they are refused where there are bots."""
 
 
 def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None = None) -> Settings:
@@ -269,10 +300,13 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
     """
     file = _read(path)
     _refuse_unknown(file, file.data, Settings, ())
-    for name, bot in _table(file.data.get("bots")).items():
-        _convert(file, bot, BotSettings, ("bots", name))
+    for table, kind in _NAMED_TABLES.items():
+        for name, values in _table(file.data.get(table)).items():
+            _convert(file, values, kind, (table, name))
     settings = _convert(file, file.data, Settings, ())
     _check_preset(settings.preset, file.place(("preset",)))
+    if settings.default_bot is not None:
+        _check_bot(settings.default_bot, settings.bots, file.place(("default_bot",)))
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings)
@@ -284,11 +318,12 @@ def load_settings(path: Path | None = None, *, environ: Mapping[str, str] | None
 def effective_preset(settings: Settings) -> Preset:
     """The preset of the settings with their overrides in it."""
     chosen = preset(settings.preset)
-    delivery, cache = settings.delivery.mode, settings.cache.mode
+    delivery, cache, page_size = settings.delivery.mode, settings.cache.mode, settings.catalog.page_size
     return replace(
         chosen,
         delivery=chosen.delivery if isinstance(delivery, UnsetType) else delivery,
         cache=chosen.cache if isinstance(cache, UnsetType) else cache,
+        page_size=chosen.page_size if isinstance(page_size, UnsetType) else page_size,
         selection=replace(chosen.selection, **_given(settings.selection)),
         budget=replace(chosen.budget, **_given(settings.budget)),
         limits=replace(chosen.limits, **_given(settings.limits)),
@@ -352,8 +387,9 @@ def _refuse_unknown(file: _File, data: Any, kind: type[Struct], path: tuple[str,
         elif _is_list_of_tables(kind_there) and isinstance(value, list):
             for number, item in enumerate(value):
                 _refuse_unknown(file, item, get_args(kind_there)[0], (*here, str(number)))
-    for name, bot in _table(data.get("bots")).items() if kind is Settings else ():
-        _refuse_unknown(file, bot, BotSettings, ("bots", name))
+    for table, inner in _NAMED_TABLES.items() if kind is Settings else ():
+        for name, values in _table(data.get(table)).items():
+            _refuse_unknown(file, values, inner, (table, name))
 
 
 def _bare(kind: Any) -> Any:
@@ -524,7 +560,7 @@ def _with_environment(settings: Settings, environ: Mapping[str, str]) -> Setting
             continue
         path, is_list = known[name]
         value = _items(environ[name]) if is_list else environ[name]
-        _check_variable(name, path, value)
+        _check_variable(name, path, value, settings.bots)
         table = merged
         for step in path[:-1]:
             table = table.setdefault(step, {})
@@ -532,7 +568,7 @@ def _with_environment(settings: Settings, environ: Mapping[str, str]) -> Setting
     return msgspec.convert(merged, Settings, strict=False)
 
 
-def _check_variable(name: str, path: tuple[str, ...], value: Any) -> None:
+def _check_variable(name: str, path: tuple[str, ...], value: Any, bots: Mapping[str, BotSettings]) -> None:
     """By itself, so that the error names the variable."""
     alone: Any = value
     for step in reversed(path):
@@ -544,6 +580,8 @@ def _check_variable(name: str, path: tuple[str, ...], value: Any) -> None:
         raise ConfigError(f"environment variable {name}: {_complaint(Settings, where, what)}") from error
     if path == ("preset",):
         _check_preset(value, f"environment variable {name}")
+    if path == ("default_bot",):
+        _check_bot(value, bots, f"environment variable {name}")
 
 
 def _warn(name: str, known: Iterable[str]) -> None:
@@ -574,6 +612,12 @@ def _is_struct(kind: Any) -> TypeGuard[type[Struct]]:
 def _check_preset(name: str, place: str) -> None:
     if name not in PRESETS:
         raise ConfigError(f"{place}: no preset {name!r}; {_choices(name, PRESETS)}")
+
+
+def _check_bot(name: str, bots: Mapping[str, BotSettings], place: str) -> None:
+    if name not in bots:
+        there = _choices(name, bots) if bots else "there are no bots; add a table [bots.NAME]"
+        raise ConfigError(f"{place}: no bot {name!r}; {there}")
 
 
 def _check_providers(file: _File, settings: Settings) -> None:
@@ -646,6 +690,9 @@ catalogs = ["gym"]
 # Trails, keys and paused runs. The folder is made when it is not there.
 # database_url = "{DEFAULT_DATABASE}"
 
+# The bot of requests that name none. Without it they are refused, if there are bots (at the end of this file).
+# default_bot = "front-desk"
+
 # [storage]
 # durable = "intent"  # or "answer": no answer ends before what the run did is on disk
 # keep = "off"  # or an age such as "90d": `toolcaddie serve` removes runs that ended longer ago
@@ -692,6 +739,7 @@ catalogs = ["gym"]
 [limits]
 # rounds = 5  # model calls with tools, 1 to 10
 # turns = 75  # executed tools
+# idle_rounds = 75  # model calls that ran no tool
 # seconds = 300
 # tool_seconds = 30
 
@@ -705,8 +753,8 @@ catalogs = ["gym"]
 # body = 16777216
 # messages = 5000
 
-# What a bot may use, by its name.
+# What a bot may use, by its name; tools and categories must be there.
 # [bots.front-desk]
-# disabled_tools = ["delete_member"]
-# categories = ["members", "memberships"]
+# disabled_tools = ["delete_client"]
+# categories = ["clients", "memberships"]
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 import threading
@@ -13,7 +14,7 @@ import openai
 import pytest
 
 from tests.doors.processes import PATIENCE, Process, serving
-from toolcaddie.testing import ScriptedUpstream, call, endless, say
+from toolcaddie.testing import ScriptedUpstream, call, paced, say
 
 SHOP = '''
 from toolcaddie import tool
@@ -47,7 +48,8 @@ def shop(tmp_path: Path) -> Path:
 def test_a_stream_that_a_shutdown_cuts_ends_with_an_error_that_clients_raise(
     catalog: tuple[str, ...], shop: Path
 ) -> None:
-    with ScriptedUpstream([endless()]) as upstream, serving(shop, "--upstream", upstream.base_url, *catalog) as server:
+    answer = paced(say("It goes on and on."), asyncio.Semaphore(2))  # the rest of it never comes
+    with ScriptedUpstream([answer]) as upstream, serving(shop, "--upstream", upstream.base_url, *catalog) as server:
         stream = iter(server.client().chat.completions.create(**ASK, stream=True))
         next(stream)
         cutting = threading.Thread(target=server.cut)

@@ -16,6 +16,9 @@ from typing import Any
 
 import anyio
 import pytest
+from alembic.migration import MigrationContext
+from alembic.operations import Operations
+from sqlalchemy import create_engine
 
 from toolcaddie.audit.trail import Trail
 from toolcaddie.catalog import Catalog, Mask
@@ -27,6 +30,7 @@ from toolcaddie.presets import preset
 from toolcaddie.run import Decision, Limits, Principal, RunContext
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
+from toolcaddie.storage.migrations.versions import s0001_first_tables
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 from toolcaddie.tool_types import Tool, ToolCall
 
@@ -287,12 +291,14 @@ async def test_runs_of_a_lost_lease_end_and_new_runs_go_on_under_another(tmp_pat
 
 async def test_a_running_run_of_an_older_version_is_settled_once(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.sqlite"
-    async with Database(url):
-        pass
+    engine = create_engine(url)
+    with engine.begin() as connection, Operations.context(MigrationContext.configure(connection)):
+        s0001_first_tables.upgrade()
+    engine.dispose()
     with sqlite3.connect(tmp_path / "x.sqlite") as older:
         older.executescript("""
-            drop index runs_by_owner; alter table runs drop column owner; drop table owners;
-            update toolcaddie_schema set version_num = '0001';
+            create table toolcaddie_schema (version_num varchar(32) not null primary key);
+            insert into toolcaddie_schema values ('0001');
             insert into runs values ('r', 1.0, 'pay', 'running', 'ann', 'default', 0, 0, null);
             insert into events (run_id, seq, at, kind, data) values
               ('r', 1, 1.0, 'run_started', '{}'),

@@ -107,13 +107,12 @@ async def test_an_executor_injects_chat_and_bot_over_what_the_model_sent() -> No
         """Say who asks."""
         return f"{text} {_chatId} {_botId}"
 
-    runtime = Runtime(provider=ScriptedProvider([]), sources=[whoami], bots={"b": Bot(disabled_tools=("freeze",))})
+    runtime = Runtime(provider=ScriptedProvider([]), sources=[whoami], bots={"b": Bot()})
     execute = runtime.executor(chat_id="chat-7", bot_id="b")
     done = await execute("whoami", {"text": "hi"})
     assert (done.success, done.content) == (True, "hi chat-7 b")
     forged = await execute("whoami", {"text": "hi", "_chatId": "someone else's"})
-    assert "someone" not in forged.content
-    assert (forged.error, forged.success) == ("invalid_arguments", False)
+    assert (forged.success, forged.content) == (True, "hi chat-7 b")
     missing = await execute("nothing", {})
     assert (missing.success, missing.error) == (False, "unknown_tool")
 

@@ -237,12 +237,6 @@ async def test_budget_and_meta_tool_are_one_setting_each_and_on_without_any() ->
     assert names(without.requests[0]) == [f"notes_{i}" for i in range(8)]
 
 
-async def test_nothing_matching_is_plain_chat_in_the_budget_preset() -> None:
-    provider = ScriptedProvider([say("Hello!")])
-    await Runtime(provider=provider, sources=[source(notes=9)], preset="budget").run("good morning")
-    assert not provider.requests[0].tools
-
-
 async def test_the_default_preset_finds_by_words_what_was_left_out_and_appends_it() -> None:
     provider = ScriptedProvider(
         [call(REQUEST_MORE_TOOLS, {"query": "works with github"}), call("github_0"), say("done")]

@@ -67,7 +67,7 @@ def looks() -> Any:
     return look
 
 
-@pytest.mark.parametrize("where", ["policy", "approver", "middleware", "classifier"])
+@pytest.mark.parametrize("where", ["policy", "approver", "middleware"])
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_run_that_a_stranger_breaks_has_an_end_on_record(where: str, streamed: bool) -> None:
     boom, recorder = Boom(where), Recorder()
@@ -77,8 +77,6 @@ async def test_a_run_that_a_stranger_breaks_has_an_end_on_record(where: str, str
         policy=boom,
         approver=boom,
         middleware=[boom] if where == "middleware" else [],
-        preset="budget" if where == "classifier" else "default",
-        classifier=boom.approve if where == "classifier" else None,  # type: ignore[arg-type]
         trail=recorder,
     )
     answer = collected(runtime.stream("look")) if streamed else runtime.run("look")

@@ -153,7 +153,7 @@ async def test_a_request_that_is_cancelled_leaves_nothing_behind_either() -> Non
     before = living()
     task = asyncio.create_task(runtime.run("go"))
     await started.wait()
-    assert living()["RunContext"] == before["RunContext"] + 1
+    assert living()["RunContext"] > before["RunContext"]
     task.cancel()
     await asyncio.wait({task})
     assert task.cancelled()

@@ -256,6 +256,7 @@ def _call_decided(event: CallDecided) -> Data:
         "verdict": decision.verdict,
         "reason": _text(decision.reason),
         "rule": decision.rule,
+        **({"dropped": [_text(name) for name in event.dropped[:_NAMES]]} if event.dropped else {}),
     }
 
 

@@ -1,12 +1,14 @@
-"""Strategy `compact`: the five meta tools and nothing else, the same bytes in every request."""
+"""Strategy `compact`: the five meta tools, the same bytes in every request, and what the caller asks for by name."""
 
 from __future__ import annotations
 
 from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.ports import DeliveryPlan
-from toolcaddie.run import Delivery
+from toolcaddie.run import DeliveredTool, Delivery
 
 
 def plan_compact(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
     note = f"{len(plan.meta)} meta tools stand for {len(plan.view)} tools"
-    return definitions.delivery("compact", plan, (), reused=True, note=note)
+    named = [DeliveredTool(name=name) for name in dict.fromkeys(plan.pinned) if plan.view.get(name) is not None]
+    tools = plan.delivered if plan.under_way else named
+    return definitions.delivery("compact", plan, tools, reused=True, note=note)

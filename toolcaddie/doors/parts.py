@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import structlog
 
+from toolcaddie.bots import Bot, Bots, Role
 from toolcaddie.bounds import Bounds
 from toolcaddie.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.catalog import Catalog
@@ -34,7 +35,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.providers.named import split_model
 from toolcaddie.providers.wrapping import Entry
-from toolcaddie.runtime import Bot, Runtime
+from toolcaddie.runtime import Runtime
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.selection.learned import Experience, LearningSettings
 from toolcaddie.settings import FallbackSettings, Settings, effective_preset
@@ -68,8 +69,14 @@ def offline(settings: Settings) -> Runtime:
 
 
 def catalog_of(settings: Settings) -> Catalog:
-    """The tools of the settings' catalogs. Raises `ConfigError` if none is named or one cannot be used."""
-    return CombinedSource(sources_of(settings, needed=True)).snapshot()
+    """The enabled tools of the settings' catalogs. Raises `ConfigError` if none is named or one cannot be used."""
+    sources, enabled = sources_of(settings, needed=True), settings.catalog.categories
+    catalog = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
+    if enabled is None:
+        return catalog
+    Bots(categories=enabled).check(catalog)
+    categories = (category for category in catalog.categories if category.name in enabled)
+    return Catalog.of((tool for tool in catalog if tool.category in enabled), categories, check_schemas=False)
 
 
 def sources_of(settings: Settings, *, needed: bool = False) -> Sequence[ToolSource]:
@@ -259,9 +266,17 @@ def runtime_of(
         rankers=_rankers(chosen.selection.rankers),
         experience=experience_of(settings),
         bots={
-            name: Bot(disabled_tools=bot.disabled_tools, categories=bot.categories)
+            name: Bot(
+                disabled_tools=bot.disabled_tools,
+                categories=bot.categories,
+                expandable_categories=bot.expandable_categories,
+            )
             for name, bot in settings.bots.items()
         },
+        roles={name: Role(expandable_categories=role.expandable_categories) for name, role in settings.roles.items()},
+        default_bot=settings.default_bot,
+        categories=settings.catalog.categories,
+        replace_reserved=settings.catalog.replace_reserved,
     )
 
 

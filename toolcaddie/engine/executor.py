@@ -10,7 +10,7 @@ before anything starts and the outcome never depends on timing.
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,6 +20,7 @@ import msgspec
 from toolcaddie.bounds import DEFAULT, Bounds, beyond
 from toolcaddie.catalog import View
 from toolcaddie.engine.meta import is_meta, unknown_tool
+from toolcaddie.engine.visibility import may_use
 from toolcaddie.events import CallDecided, CallFinished, CallIntended, RunEvent
 from toolcaddie.guards.aside import aside
 from toolcaddie.logger import Logger
@@ -34,6 +35,7 @@ log = Logger(__name__)
 Emit = Callable[[RunEvent], Awaitable[None]]
 
 _EXECUTE = execute_tool()
+_SHOWN_NAMES = 10
 _MAX_SCHEMA_SHOWN = 6_000
 
 
@@ -76,17 +78,18 @@ class Executor:
         if isinstance(call, ToolResult):
             return replace(pending, result=call)
         tool = context.view.get(call.name)
-        if tool is None:
+        if tool is None or not may_use(tool, context.principal):
             return replace(pending, result=unknown_tool(call.name, context.view))
         if tool.source == CLIENT_SOURCE:
             return replace(pending, call=call, waiting="client")
-        checked = partial(checked_arguments, call, tool, bounds=self._bounds)
-        arguments = await aside(checked) if takes_long(tool.input_schema, len(call.arguments)) else checked()
-        if isinstance(arguments, ToolResult):
-            return replace(pending, result=arguments)
+        check = partial(checked_arguments, call, tool, bounds=self._bounds)
+        checked = await aside(check) if takes_long(tool.input_schema, len(call.arguments)) else check()
+        if isinstance(checked, ToolResult):
+            return replace(pending, result=checked)
+        arguments = checked.values
         decision = pending.decision or await self._policy.decide(call, tool, arguments, context)
         if pending.decision is None:
-            await emit(CallDecided(run_id=context.run_id, call=call, decision=decision))
+            await emit(CallDecided(run_id=context.run_id, call=call, decision=decision, dropped=checked.dropped))
         if decision.verdict == "deny":
             return replace(pending, result=failed(f"Not allowed: {decision.reason or decision.rule}.", "denied"))
         if decision.verdict == "ask":
@@ -110,7 +113,7 @@ class Executor:
                 call=call,
                 tool=tool,
                 arguments={**admitted.arguments, **context.injected},
-                context=context,
+                context=replace(context, calls_left=None if limits.turns is None else max(0, limits.turns - turn)),
                 seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
             )
         )
@@ -154,17 +157,30 @@ def unwrap(
     """The call inside an `execute_tool`, once; other calls as they are; a result says what is wrong with the wrapping."""
     if call.name != EXECUTE_TOOL or not is_meta(call.name, view, meta):
         return call
-    arguments = checked_arguments(call, _EXECUTE, bounds=bounds)
-    if isinstance(arguments, ToolResult):
-        return arguments
+    checked = checked_arguments(call, _EXECUTE, bounds=bounds)
+    if isinstance(checked, ToolResult):
+        return checked
+    arguments = checked.values
     inner = arguments["tool_name"]
     if is_meta(inner, view, meta):
         return failed(f"{inner} cannot be run through {EXECUTE_TOOL}; call it directly.", "unknown_tool")
     return replace(call, name=inner, arguments=canonical_json(arguments.get("arguments", {})).decode())
 
 
-def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> dict[str, Any] | ToolResult:
-    """The decoded arguments, or a result that names the field at fault and shows the schema."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """What a model wrote for a call, fit for the tool's schema."""
+
+    values: dict[str, Any]
+    dropped: tuple[str, ...] = ()
+    """Names that only the application may inject, and that the model sent all the same."""
+
+
+def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
+    """The decoded arguments, or a result that names the field at fault and shows the schema.
+
+    Names that begin with `_` are the application's (`_chatId`): a model's are dropped, unless the tool's schema declares them.
+    """
     if len(call.arguments) > bounds.arguments:
         told = beyond(
             f"The arguments of {tool.name} have {len(call.arguments):,} characters", bounds.arguments, "arguments"
@@ -178,8 +194,19 @@ def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -
         arguments = {}
     if not isinstance(arguments, dict):
         return _refused(tool, [f"they must be a JSON object, not {type(arguments).__name__}"])
+    dropped = _injected_names(arguments, tool)
+    if dropped:
+        arguments = {name: value for name, value in arguments.items() if name not in dropped}
+        shown = [name[:64] for name in dropped[:_SHOWN_NAMES]]
+        log.info("arguments_dropped", tool=tool.name, names=shown, count=len(dropped))
     wrong = argument_errors(tool.input_schema, arguments, bounds=bounds)
-    return _refused(tool, wrong) if wrong else arguments
+    return _refused(tool, wrong) if wrong else Arguments(values=arguments, dropped=dropped)
+
+
+def _injected_names(arguments: dict[str, Any], tool: Tool) -> tuple[str, ...]:
+    names = tuple(name for name in arguments if name.startswith("_"))
+    declared = tool.input_schema.get("properties") if names else None
+    return tuple(name for name in names if not isinstance(declared, Mapping) or name not in declared)
 
 
 def _refused(tool: Tool, wrong: Sequence[str]) -> ToolResult:

@@ -39,7 +39,7 @@ from toolcaddie.meta import EXECUTE_TOOL, READ_LIMIT, READ_RESULT, read_result
 from toolcaddie.ports import DeliveryPlan, HeldPages, Planner, Provider, SelectionQuery, Selector
 from toolcaddie.presets import Preset
 from toolcaddie.run import Delivery, PendingCall, RunContext, RunResult, RunState, Selection
-from toolcaddie.schema import canonical_json, definition_tokens
+from toolcaddie.schema import canonical_json, definition_tokens, wire_definition
 from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
@@ -48,6 +48,7 @@ CAPABILITY_NOTE = (
     "request_more_tools and the set is expanded for your next step."
 )
 _LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
+_LAST_CALLS_NOTE = "Only these tools can still be called: {names}. Finish now with what you have found out so far."
 
 _LIKELIEST = 8
 """Tools that a search puts in front where one must be called."""
@@ -81,6 +82,8 @@ class Engine:
     meta: dict[str, Tool] = field(default_factory=dict)
     """The meta tools offered, by name, in the order sent."""
     prepare: Prepare = _nothing_to_prepare
+    expandable: frozenset[str] | None = None
+    """The categories that a model may ask for; None: all that the caller may see."""
     held: HeldPages | None = None
     """Where cut results are read on; None: nowhere."""
     reader: Tool = field(default_factory=read_result)
@@ -107,6 +110,7 @@ class Engine:
         """
         seconds = self.preset.limits.seconds
         left = None if seconds is None else max(0.0, seconds - state.seconds)
+        context = replace(context, began=time.monotonic() - state.seconds)
         run = _Run(self, context, selection, emit, live, delivery, checkpoint, state)
         try:
             async with asyncio.timeout(left) as clock:
@@ -114,9 +118,9 @@ class Engine:
         except TimeoutError:
             if not clock.expired():
                 raise
-            await emit(LimitReached(run_id=context.run_id, limit="seconds", detail=f"{seconds} s"))
-            said = f"the run took longer than {seconds} s"
-            raise LimitExceededError(said, limit="seconds", state=run.as_failed()) from None
+            error = await run.over_time()
+            error.state = run.as_failed()
+            raise error from None
         except LimitExceededError as error:
             error.state = run.as_failed()
             raise
@@ -167,6 +171,7 @@ class _Run:
     async def drive(self) -> RunResult:
         state = self.state
         while state.status == "running":
+            await self.check_time(state)
             state = await (self.turn(state) if state.pending else self.round(state))
             state = self.state = replace(state, seconds=self.seconds())
         return RunResult(
@@ -185,6 +190,7 @@ class _Run:
     async def round(self, state: RunState) -> RunState:
         """Ask the model; the next state is finished or holds the calls of a turn."""
         await self.check_tokens(state)
+        await self.check_idle(state)
         delivery = self.deliver(state)
         over = self.limits.rounds is not None and state.rounds >= self.limits.rounds
         offer = bool(delivery.definitions) and not over and not state.closing
@@ -204,7 +210,7 @@ class _Run:
             finish_reason=reply.finish_reason,
         )
         if not offer:
-            return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
+            return await self.last_answer(state, reply, delivery)
         if force is not None:
             state = await self.count_attempts(state, reply, force)
         state = replace(state, rounds=state.rounds + 1)
@@ -217,6 +223,32 @@ class _Run:
             messages=(*state.messages, message),
             pending=tuple(self.pending_calls(message)),
         )
+
+    async def check_time(self, state: RunState) -> None:
+        """Looked at before each step: a clock that waits for the provider to suspend never strikes where that does not."""
+        if self.limits.seconds is not None and state.seconds >= self.limits.seconds:
+            raise await self.over_time()
+
+    async def over_time(self) -> LimitExceededError:
+        seconds = self.limits.seconds
+        await self.emit(LimitReached(run_id=self.context.run_id, limit="seconds", detail=f"{seconds} s"))
+        return LimitExceededError(f"the run took longer than {seconds} s", limit="seconds")
+
+    async def check_idle(self, state: RunState) -> None:
+        """A model that only looks for tools, or calls what is not there, takes no turns; it ends all the same."""
+        counted = (
+            ("idle_rounds_in_row", state.idle_in_row, self.limits.idle_rounds_in_row, " in a row"),
+            ("idle_rounds", state.idle_rounds, self.limits.idle_rounds, ""),
+        )
+        for name, count, limit, how in counted:
+            if limit is not None and count >= limit:
+                detail = f"{count} rounds{how} ran no tool, the limit is {limit}"
+                await self.emit(LimitReached(run_id=state.run_id, limit=name, detail=detail))
+                raise LimitExceededError(
+                    f"the model called nothing but meta tools, unknown names or what was refused in {count} rounds{how}; "
+                    f"limits.{name} is {limit}",
+                    limit=name,
+                )
 
     async def check_tokens(self, state: RunState) -> None:
         """Looked at before a model call: an answer that was paid for is never thrown away."""
@@ -264,6 +296,9 @@ class _Run:
     def request(self, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
         """What the model is asked. A choice of tools holds until the first call."""
         context, had_tools = self.context, bool(delivery.definitions)
+        last = () if offer else self.last_tools(delivery)
+        if last:
+            return self.last_request(state, last)
         sent = offer or (had_tools and self.keeps_array())
         choice = context.tool_choice if offer and not state.called else None
         if isinstance(choice, Mapping):
@@ -280,6 +315,29 @@ class _Run:
             cache=had_tools,
             cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
             force=force,
+        )
+
+    def last_tools(self, delivery: Delivery) -> tuple[str, ...]:
+        """What can still be called in a round without tools: those of the caller's own tools that it cannot do without, as a
+        client whose answer is the call of an output tool. Such a call ends the run, so it is no further step."""
+        sent = {tool.name for tool in delivery.tools}
+        return tuple(name for name in self.context.essential if name in sent and self.is_the_callers(name))
+
+    def last_request(self, state: RunState, names: Sequence[str]) -> ModelRequest:
+        """The last question of a run, with these tools alone. The caller's choice holds as far as it can be met with them."""
+        context, choice = self.context, self.context.tool_choice
+        tools = [tool for name in names if (tool := context.view.get(name)) is not None]
+        keeps = choice == "required" or bool(set(forced_names(choice)) & set(names))
+        note = _LAST_CALLS_NOTE.format(names=", ".join(names))
+        return ModelRequest(
+            model=context.model,
+            messages=(*state.messages, Message(role="system", content=note)),
+            tools=tuple(wire_definition(tool) for tool in tools),
+            tool_choice=sendable_choice(choice, names, context.view) if keeps else None,
+            params=context.params,
+            headers=context.headers,
+            cache=True,
+            cache_key=context.cache_key if self.engine.capabilities.cache_key else "",
         )
 
     def keeps_array(self) -> bool:
@@ -384,6 +442,15 @@ class _Run:
             await self.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
         return replace(state, forced=forced)
 
+    async def last_answer(self, state: RunState, reply: ModelReply, delivery: Delivery) -> RunState:
+        """The end of the last round: in words, or with calls that the caller is waiting for."""
+        last = self.last_tools(delivery)
+        calls = tuple(call for call in reply.message.tool_calls if call.name in last)
+        if not calls:
+            return await self.finish_without_tools(state, reply, had_tools=bool(delivery.definitions))
+        message = with_unique_ids(replace(reply.message, tool_calls=calls), state.messages)
+        return replace(state, messages=(*state.messages, message), pending=tuple(self.pending_calls(message)))
+
     async def finish_without_tools(self, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
         """The end of a round without tools: whatever it calls is ignored."""
         message = replace(reply.message, tool_calls=())
@@ -415,6 +482,7 @@ class _Run:
         outcomes = await self.carry_out(state, admitted, outcomes)
         called = tuple(call.tool.name for call in admitted.values())
         state = replace(state, turns=state.turns + len(admitted), called=(*state.called, *called))
+        state = self.count_idle(state, admitted, outcomes)
         if refused:
             await self.checkpoint(replace(state, pending=tuple(outcomes)))
             await self.emit(LimitReached(run_id=state.run_id, limit="turns", detail=f"{self.limits.turns} turns"))
@@ -427,6 +495,16 @@ class _Run:
         if state.status == "completed" and self.live:  # a meta tool gave the answer: nobody has streamed it yet
             await self.emit(TextDelta(run_id=state.run_id, text=state.text))
         return state
+
+    def count_idle(
+        self, state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]
+    ) -> RunState:
+        """The rounds whose calls ran no tool. What waits for a person or the caller is still to be run; an answer ends it all."""
+        for item in outcomes:
+            answers = item.result is not None and isinstance(item.result.effect, Finish)
+            if admitted or item.waiting or answers or self.is_the_callers(item.call.name):
+                return replace(state, idle_in_row=0)
+        return replace(state, idle_rounds=state.idle_rounds + 1, idle_in_row=state.idle_in_row + 1)
 
     def reads_on(self) -> bool:
         """Whether the model may be given `read_result`: a tool of the catalog or the caller with that name comes first."""
@@ -447,9 +525,10 @@ class _Run:
         return state, outcomes
 
     async def answered(self, call: ToolCall, state: RunState) -> ToolResult:
-        arguments = checked_arguments(call, self.engine.meta_tool(call.name))
-        if isinstance(arguments, ToolResult):
-            return arguments
+        checked = checked_arguments(call, self.engine.meta_tool(call.name))
+        if isinstance(checked, ToolResult):
+            return checked
+        arguments = checked.values
         if call.name == READ_RESULT:
             return await self.read_on(arguments)
         if text := looked_for(call.name, arguments):
@@ -482,8 +561,10 @@ class _Run:
             fixed_tokens=self.deliver(state).tokens,
             fixed_meta=len(state.meta),
             meta_tokens=definition_tokens(self.engine.meta_tool(name) for name in state.meta),
-            pinned=forced_names(self.context.tool_choice),
+            pinned=(*forced_names(self.context.tool_choice), *self.context.essential),
             sparing=sparing,
+            page_size=self.preset.page_size,
+            expandable=self.engine.expandable,
             exact_categories=self.preset.expand_by == "categories",
         )
 

@@ -6,22 +6,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from toolcaddie.catalog import Catalog, View
 from toolcaddie.meta import (
     GET_TOOL_SCHEMA,
     LIST_TOOLS,
     META_TOOLS,
-    PAGE_SIZE,
     REQUEST_MORE_TOOLS,
     RESPOND,
     SEARCH_TOOLS,
+    first_hits,
 )
 from toolcaddie.ports import SelectionQuery, Selector
 from toolcaddie.run import Budget, DeliveredTool, Selection
@@ -57,6 +58,10 @@ class MetaScene:
     """Tools that the caller's choice names: they stay when everything else is taken anew."""
     sparing: bool
     """What is revealed is paid for in every call after it: only what is nearly as good as the best."""
+    page_size: int
+    """Tools of a page of `list_tools`, and hits of a search, at most."""
+    expandable: frozenset[str] | None
+    """The categories that the model may ask for; None: all of the view."""
     exact_categories: bool
     """`request_more_tools` as in source 000: by categories, the same selection again, new names appended."""
 
@@ -80,7 +85,7 @@ def answer(name: str, arguments: Mapping[str, Any], scene: MetaScene) -> ToolRes
 
 
 def _request_more(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
-    known = scene.view.category_names()
+    known = [name for name in scene.view.category_names() if scene.expandable is None or name in scene.expandable]
     asked = [name for name in arguments.get("categories", ()) if isinstance(name, str)]
     valid = [name for name in asked if name in known]
     unknown = [name for name in asked if name not in known]
@@ -91,6 +96,8 @@ def _request_more(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
         found = _reveal_new(text, valid, scene)
     else:
         found = Reveal(names=())
+    if unknown and scene.expandable is not None:
+        return _partly_refused(found, unknown, known)
     return _revealed(found, unknown, known)
 
 
@@ -115,7 +122,8 @@ def _reveal_new(text: str | None, categories: Sequence[str], scene: MetaScene) -
         fixed_count=scene.fixed_meta + len(scene.delivered),
         fixed_tokens=scene.fixed_tokens,
     )
-    selection = scene.selector.select(scene.view, query, scene.budget)
+    view = _askable(scene)
+    selection = scene.selector.select(view, query, scene.budget)
     new = _new_tools(selection, query.exclude)
     if new and scene.sparing:
         least = _NEAR * max(chosen.score for chosen in new)
@@ -130,7 +138,23 @@ def _reveal_new(text: str | None, categories: Sequence[str], scene: MetaScene) -
         fixed_tokens=scene.meta_tokens,
         expandable=True,
     )
-    return _reveal(_new_tools(scene.selector.select(scene.view, fresh, scene.budget), frozenset()), replace=True)
+    return _reveal(_new_tools(scene.selector.select(view, fresh, scene.budget), frozenset()), replace=True)
+
+
+def _askable(scene: MetaScene) -> View:
+    """The tools that a request for more may bring, and what is there anyway."""
+    if scene.expandable is None:
+        return scene.view
+    catalog, there = scene.view.catalog, {*(tool.name for tool in scene.delivered), *scene.known, *scene.pinned}
+    return scene.view.narrowed(
+        np.array(
+            [
+                tool.category in scene.expandable or tool.name in there or catalog.is_core(tool)
+                for tool in catalog.tools
+            ],
+            dtype=np.bool_,
+        )
+    )
 
 
 def _new_tools(selection: Selection, exclude: frozenset[str]) -> list[Any]:
@@ -159,9 +183,17 @@ def _revealed(reveal: Reveal, unknown: Sequence[str], known: Sequence[str]) -> T
     return ToolResult(content=text, effect=reveal if reveal.names else None)
 
 
+def _partly_refused(reveal: Reveal, refused: Sequence[str], askable: Sequence[str]) -> ToolResult:
+    """A request for categories that the model may not ask for: the list says which it may."""
+    result = _revealed(reveal, (), askable)
+    shown = ", ".join(repr(name[:64]) for name in refused[:10])
+    text = f"You cannot ask for {shown} here. You can ask for: {', '.join(sorted(askable)[:_MAX_HITS]) or 'nothing'}."
+    return replace(result, content=f"{result.content} {text}") if reveal.names else failed(text, "denied")
+
+
 def _list(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
     category = arguments.get("category")
-    offset, limit = int(arguments.get("offset", 0)), int(arguments.get("limit", PAGE_SIZE))
+    offset, limit = int(arguments.get("offset", 0)), int(arguments.get("limit", scene.page_size))
     tools = [tool for tool in scene.view if category is None or tool.category == category]
     page = tools[offset : offset + limit]
     return _json(
@@ -176,7 +208,7 @@ def _list(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
 
 
 def _search(arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
-    limit = min(int(arguments.get("limit", 10)), _MAX_HITS)
+    limit = int(arguments.get("limit", first_hits(scene.page_size)))
     query = arguments["query"]
     ranked = [hit.tool for hit in scene.selector.search(scene.view, query, limit)]
     names = {tool.name for tool in ranked}

@@ -37,10 +37,20 @@ class FunctionSource:
     Raises `CatalogError` (function, file and line named) for what cannot be a tool, and `DuplicateToolError`.
 
     `add`, `replace` and `remove` may be called from any thread at any time; each is done whole or not at all.
+
+    `claims`: reserved names that are this source's own, because it ships with the product.
     """
 
-    def __init__(self, name: str, functions: Any = (), categories: Iterable[Category] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        functions: Any = (),
+        categories: Iterable[Category] = (),
+        *,
+        claims: Iterable[str] = (),
+    ) -> None:
         self._name = name
+        self.claims = frozenset(claims)
         self._categories = tuple(categories)
         self._changing = threading.Lock()
         # Replaced, never changed: whoever reads it sees one state, without a lock.

@@ -16,10 +16,11 @@ Ints = npt.NDArray[np.int64]
 
 
 def room_for(
-    view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, core: Ints, pinned: Ints, *, whole: bool
+    view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, always: Ints, pinned: Ints, *, whole: bool
 ) -> Room:
-    """What the budget leaves for candidates. Raises `BudgetError` if what must be sent is over a limit."""
-    must = np.concatenate([core, pinned])
+    """What the budget leaves for candidates. `always` is outside `max_tools`, `pinned` inside it. Raises `BudgetError` if what
+    must be sent is over a limit."""
+    must = np.concatenate([always, pinned])
     _check_places(view, query, budget, must)
     count = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
     keep = query.expandable and not whole
@@ -39,7 +40,7 @@ def pins_that_fit(
     index: CatalogIndex,
     query: SelectionQuery,
     budget: Budget,
-    core: Ints,
+    always: Ints,
     pinned: Ints,
     scores: npt.NDArray[np.float32],
 ) -> Ints:
@@ -47,9 +48,9 @@ def pins_that_fit(
     order = np.argsort(-scores[pinned], kind="stable")
     most = len(pinned)
     if budget.provider_cap is not None:
-        most = min(most, budget.provider_cap - query.fixed_count - len(core))
+        most = min(most, budget.provider_cap - query.fixed_count - len(always))
     if budget.max_tokens is not None:
-        left = budget.max_tokens - query.fixed_tokens - int(index.slim(core).sum())
+        left = budget.max_tokens - query.fixed_tokens - int(index.slim(always).sum())
         most = min(most, int((np.cumsum(index.slim(pinned[order])) <= left).sum()))
     return pinned if most == len(pinned) else np.sort(pinned[order[: max(1, most)]])
 
@@ -59,7 +60,8 @@ def _check_places(view: View, query: SelectionQuery, budget: Budget, must: Ints)
     if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:
         raise BudgetError(
             f"{len(must)} tools that are always sent ({_names(view, must)}) and {query.fixed_count} sent besides make "
-            f"{needed}, over the provider's cap of {budget.provider_cap}; mark fewer tools as core or raise provider_cap"
+            f"{needed}, over the provider's cap of {budget.provider_cap}; mark fewer tools as core, pin fewer, or "
+            "raise provider_cap"
         )
 
 
@@ -67,8 +69,8 @@ def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints,
     if len(must) and budget.max_tokens is not None and slim + query.fixed_tokens > budget.max_tokens:
         raise BudgetError(
             f"{len(must)} tools that are always sent ({_names(view, must)}) cost {slim} tokens slimmed, and "
-            f"{query.fixed_tokens} are taken besides: over max_tokens of {budget.max_tokens}; mark fewer tools as core "
-            "or raise max_tokens"
+            f"{query.fixed_tokens} are taken besides: over max_tokens of {budget.max_tokens}; mark fewer tools as core, "
+            "pin fewer, or raise max_tokens"
         )
 
 

@@ -111,6 +111,8 @@ class _Plan:
     allotment: Allotment
     core: Ints
     pinned: Ints
+    essential: Mapping[str, str]
+    """Of the pinned tools, the ones the caller cannot do without, each with its reason."""
 
     @property
     def pool(self) -> Pool:
@@ -285,14 +287,17 @@ class Selector:
         visible = _visible(view, index)
         sent = np.zeros(index.size, dtype=np.bool_)
         sent[_positions(view, query.exclude)] = True
-        asked = [p for p in _positions(view, query.pinned) if not index.core[p] and not sent[p]]
-        pinned = np.array(asked, dtype=np.int64)
+        open_to_choice = ~(index.core | sent)
+        essential = _among(open_to_choice, _positions(view, query.essential))
+        open_to_choice[essential] = False
+        pinned = _among(open_to_choice, _positions(view, query.pinned))
         eligible = visible & ~index.core
+        eligible[essential] = False
         eligible[pinned] = False
         if budget.policy != "proportional":
             eligible &= ~sent
 
-        whole = self._goes_whole(index, query, budget, visible)
+        whole = self._goes_whole(index, view, query, budget, visible)
         if whole:
             pool = flat(index, "whole", eligible & ~sent)
             ranking = _Ranking(pool=pool, scores=np.zeros(index.size, dtype=np.float32))
@@ -301,20 +306,33 @@ class Selector:
         core = np.flatnonzero(visible & index.core & ~sent)
         if ranking.pool.no_match and self.settings.on_no_match == "none":
             core = core[:0]
+        always = np.concatenate([core, essential])
         if len(pinned) > 1:
-            pinned = pins_that_fit(index, query, budget, core, pinned, ranking.scores)
+            pinned = pins_that_fit(index, query, budget, always, pinned, ranking.scores)
         candidates = _candidates(index, ranking.pool, sent, sized=budget.max_tokens is not None)
-        room = room_for(view, index, query, budget, core, pinned, whole=whole)
+        room = room_for(view, index, query, budget, always, pinned, whole=whole)
         policy = "ranked" if whole else budget.policy
         allotment = allot(candidates, room, policy=policy, redistribute=budget.redistribute)
-        return _Plan(index=index, ranking=ranking, candidates=candidates, allotment=allotment, core=core, pinned=pinned)
+        return _Plan(
+            index=index,
+            ranking=ranking,
+            candidates=candidates,
+            allotment=allotment,
+            core=core,
+            pinned=np.concatenate([essential, pinned]),
+            essential=query.essential,
+        )
 
-    def _goes_whole(self, index: CatalogIndex, query: SelectionQuery, budget: Budget, visible: Mask) -> bool:
+    def _goes_whole(
+        self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget, visible: Mask
+    ) -> bool:
         """Whether there is nothing to choose: the visible catalog fits as it is. Not asked when something is looked for."""
         if not self.settings.whole_if_it_fits or query.text is not None or query.categories is not None:
             return False
         count = int(visible.sum())
         ordinary = count - int((visible & index.core).sum())
+        if query.essential:
+            ordinary -= sum(not index.core[position] for position in _positions(view, query.essential))
         return (
             (budget.max_tools is None or ordinary <= budget.max_tools)
             and (budget.provider_cap is None or count + query.fixed_count <= budget.provider_cap)
@@ -459,7 +477,8 @@ class Selector:
             if position in core:
                 why.append(("core: sent always",))
             elif position in pinned:
-                why.append(("pinned: asked for by name",))
+                name = view.catalog.tools[position].name
+                why.append((f"pinned: {plan.essential.get(name, 'asked for by name')}",))
             elif kind == "whole":
                 why.append(("the whole catalog fits",))
             elif kind == "defaults" and position in plan.pool.positions:
@@ -589,7 +608,7 @@ def _all_it_depends_on(view: View, query: SelectionQuery, budget: Budget) -> Has
     asked = query.text is not None or query.categories is not None or query.pinned or query.exclude
     if asked or view.mask is not None:
         return None
-    return budget, query.fixed_count, query.fixed_tokens, query.expandable
+    return budget, query.fixed_count, query.fixed_tokens, query.expandable, tuple(query.essential.items())
 
 
 def _log_selection(selection: Selection, plan: _Plan, budget: Budget) -> None:
@@ -618,6 +637,11 @@ def _log_selected(selection: Selection) -> None:
 
 def _visible(view: View, index: CatalogIndex) -> Mask:
     return np.ones(index.size, dtype=np.bool_) if view.mask is None else view.mask
+
+
+def _among(mask: Mask, positions: Sequence[int]) -> Ints:
+    """Those of the positions that the mask holds."""
+    return np.array([position for position in positions if mask[position]], dtype=np.int64)
 
 
 def _positions(view: View, names: Iterable[str]) -> list[int]:

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 from toolcaddie.catalog import View
+from toolcaddie.errors import BudgetError
 from toolcaddie.logger import Logger
 from toolcaddie.run import DroppedTool, SelectedTool, Selection
 from toolcaddie.schema import definition_tokens
+from toolcaddie.tool_types import Tool
 
 log = Logger(__name__)
 
 
-def everything(view: View, cap: int | None) -> Selection:
-    """Every visible tool in catalog order, cut at `cap` (None: not cut) with a warning."""
+def everything(view: View, cap: int | None, essential: Mapping[str, str]) -> Selection:
+    """Every visible tool in catalog order, cut at `cap` (None: not cut) with a warning. What is cut is never `essential`: names
+    with their reasons."""
     tools = list(view)
-    kept = tools if cap is None else tools[:cap]
-    if len(kept) < len(tools):
+    kept, cut = (tools, []) if cap is None else _cut(tools, cap, essential)
+    if cut:
         log.warning("tools_cut_to_cap", catalog=len(tools), cap=cap)
     return Selection(
-        tools=tuple(SelectedTool(tool=tool, reasons=("all tools are sent",)) for tool in kept),
+        tools=tuple(SelectedTool(tool=tool, reasons=(_reason(tool, essential),)) for tool in kept),
         dropped=tuple(
-            DroppedTool(name=tool.name, stage="provider_cap", detail=f"the provider takes {cap}")
-            for tool in tools[len(kept) :]
+            DroppedTool(name=tool.name, stage="provider_cap", detail=f"the provider takes {cap}") for tool in cut
         ),
         categories=view.category_names(),
         catalog_size=len(tools),
         tokens_all=definition_tokens(view),
     )
+
+
+def _cut(tools: Sequence[Tool], cap: int, essential: Collection[str]) -> tuple[list[Tool], list[Tool]]:
+    """The tools that are sent and those that are not. Raises `BudgetError` where the essential ones alone are too many."""
+    must = [tool.name for tool in tools if tool.name in essential]
+    if len(must) > cap:
+        raise BudgetError(f"{len(must)} pinned tools are over the provider's cap of {cap}; pin fewer")
+    others = [tool.name for tool in tools if tool.name not in essential][: cap - len(must)]
+    names = {*must, *others}
+    return [tool for tool in tools if tool.name in names], [tool for tool in tools if tool.name not in names]
+
+
+def _reason(tool: Tool, essential: Mapping[str, str]) -> str:
+    return f"pinned: {essential[tool.name]}" if tool.name in essential else "all tools are sent"

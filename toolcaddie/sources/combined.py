@@ -7,15 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from toolcaddie.catalog import Catalog, Category, check_tool
 from toolcaddie.errors import CatalogError, ConfigError, DuplicateToolError
 from toolcaddie.logger import Logger
-from toolcaddie.meta import META_TOOLS
+from toolcaddie.meta import META_TOOLS, READ_RESULT
 from toolcaddie.ports import ToolSource
+from toolcaddie.reserved import RESERVED_NAMES, claimed_names
 from toolcaddie.run import RunContext
+from toolcaddie.suggest import close_names
 from toolcaddie.tool_types import Tool, ToolResult, failed
 
 _log = Logger(__name__)
+
+_META_NAMES = META_TOOLS | {READ_RESULT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,17 +48,23 @@ class CombinedSource:
     Later the parts change while requests are served, and a part cannot know what the others hold. Then the newcomer that
     does not fit is left out, alone: whoever had a name keeps it, everything else is served, `problems` says what is
     missing and why, and it comes in by itself once the obstacle is gone.
+
+    `replace_reserved` names reserved tools (`reserved.RESERVED_NAMES`) that the sources may bring instead of the product's
+    own. Raises `ConfigError` for a name that is not reserved.
     """
 
-    def __init__(self, sources: Iterable[ToolSource], *, name: str = "combined") -> None:
+    def __init__(
+        self, sources: Iterable[ToolSource], *, name: str = "combined", replace_reserved: Iterable[str] = ()
+    ) -> None:
         self._name = name
         self._parts = tuple(sources)
+        self._replaced = _reserved(replace_reserved)
         labels = [part.name for part in self._parts]
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
             raise ConfigError(f"two sources are called {twice[0]!r}; give one of them another name")
         self._changing = threading.Lock()
-        self._state, problems = _merge(self._parts, self._revisions(), _NOTHING)
+        self._state, problems = _merge(self._parts, self._revisions(), _NOTHING, self._replaced)
         if problems:
             raise problems[0]
 
@@ -63,6 +75,11 @@ class CombinedSource:
     @property
     def revision(self) -> int:
         return self._current().revision
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The reserved names that the parts may have."""
+        return self._replaced.union(*map(claimed_names, self._parts))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -97,7 +114,7 @@ class CombinedSource:
             seen = self._revisions()
             before = self._state
             if seen != before.seen:
-                self._state, _ = _merge(self._parts, seen, before)
+                self._state, _ = _merge(self._parts, seen, before, self._replaced)
                 for problem in self._state.problems:
                     if problem not in before.problems:
                         _log.error("left out of the catalog", problem=problem)
@@ -107,7 +124,18 @@ class CombinedSource:
 _NOTHING = _State(seen=(), revision=-1, catalog=Catalog.of(()), holders={}, routes={}, problems=())
 
 
-def _merge(parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State) -> tuple[_State, list[CatalogError]]:
+def _reserved(names: Iterable[str]) -> frozenset[str]:
+    replaced = frozenset(names)
+    for name in sorted(replaced - RESERVED_NAMES.keys()):
+        close = close_names(name, RESERVED_NAMES)
+        meant = f"did you mean {close[0]!r}?" if close else "take it out of the list"
+        raise ConfigError(f"catalog.replace_reserved: the name {name!r} is not reserved; {meant}")
+    return replaced
+
+
+def _merge(
+    parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State, replaced: frozenset[str]
+) -> tuple[_State, list[CatalogError]]:
     """The next state, and what had to be left out of it."""
     problems: list[CatalogError] = []
     routes = {**before.routes, **{part.name: part for part in parts}}
@@ -121,6 +149,7 @@ def _merge(parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State) -
     for position in newcomers_last:
         part, tool = offers[position]
         try:
+            _check_name(part, tool.name, tool.source, replaced)
             _check_offer(part, tool, taken, routes, before)
         except CatalogError as error:
             problems.append(error)
@@ -142,6 +171,20 @@ def _merge(parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State) -
     return state, problems
 
 
+def _check_name(part: ToolSource, name: str, source: str, replaced: frozenset[str]) -> None:
+    """Raise `CatalogError` for a name that belongs to a meta tool or to a tool of the product."""
+    if name in _META_NAMES:
+        raise CatalogError(f"tool {name!r} of source {source!r}: a meta tool has this name; rename yours")
+    if name not in RESERVED_NAMES or name in replaced or name in claimed_names(part):
+        return
+    others = [tool.name for tool in part.tools() if tool.name in RESERVED_NAMES and tool.name not in replaced]
+    raise CatalogError(
+        f"tool {name!r} of source {source!r}: the name is reserved for {RESERVED_NAMES[name]}; rename yours, or let your "
+        f"tools have such names with replace_reserved = {msgspec.json.encode(others).decode()} under [catalog] "
+        "(Runtime(replace_reserved=...))"
+    )
+
+
 def _check_offer(
     part: ToolSource,
     tool: Tool,
@@ -150,8 +193,6 @@ def _check_offer(
     before: _State,
 ) -> None:
     """Raise `CatalogError` if the tool cannot join those that are taken; note which part its source label leads to."""
-    if tool.name in META_TOOLS:
-        raise CatalogError(f"tool {tool.name!r} of source {tool.source!r}: a meta tool has this name; rename yours")
     if tool.name in taken:
         holder = taken[tool.name][1].source
         raise DuplicateToolError(

@@ -6,11 +6,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from toolcaddie.visible import visible_line
+
 M = TypeVar("M")
 
 LABEL_LIMIT = 500
 """Different values of a label that comes from outside (tools, models); what comes later counts as `other`."""
 
+_LABEL_LENGTH = 200
 _REMEMBERED_RUNS = 10_000
 
 
@@ -37,12 +40,13 @@ class Labels:
     """Keeps the number of different label values bounded: each costs memory for ever, here and in the database behind."""
 
     def __init__(self) -> None:
-        self._known: set[str] = set()
+        self._known: dict[str, str] = {}
 
     def of(self, value: str) -> str:
+        """The label for a value: as it is, of bounded length, and safe to show."""
         if value in self._known:
-            return value
+            return self._known[value]
         if len(self._known) >= LABEL_LIMIT:
             return "other"
-        self._known.add(value)
-        return value
+        label = self._known[value] = visible_line(value[:_LABEL_LENGTH])
+        return label

@@ -31,8 +31,11 @@ from toolcaddie.events import (
 from toolcaddie.message import Attempt
 from toolcaddie.run import RunState
 from toolcaddie.tool_types import ToolCall
+from toolcaddie.visible import visible, visible_line
 
 _SHOWN = 200
+_BELOW = ("stack", "exception")
+_NAMED = 10
 _PLAIN_WORD = re.compile(r"[\w.:/+-]+", re.ASCII)
 
 LEVELS = ("debug", "info", "warning", "error")
@@ -85,16 +88,25 @@ def _rendering(json: bool) -> list[Any]:
         return [structlog.processors.format_exc_info, render]
     if sys.stderr.isatty():
         # Tracebacks without local variables: keys of providers stand in them.
-        return [structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)]
+        console = structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)
+        return [structlog.processors.format_exc_info, _all_visible, console]
     return [structlog.processors.format_exc_info, _in_words]
 
 
 def _in_words(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
     """What `ConsoleRenderer` shows without colours and columns, at a tenth of its cost: a server writes two a request."""
-    below = [str(event.pop(name)) for name in ("stack", "exception") if event.get(name)]
+    below = [visible(str(event.pop(name))) for name in _BELOW if event.get(name)]
     when, level, what = event.pop("timestamp", ""), event.pop("level", ""), event.pop("event", "")
     words = [f"{name}={_word(value)}" for name, value in event.items()]
     return "\n".join((" ".join((when, f"[{level}]", _one_line(str(what)), *words)), *below))
+
+
+def _all_visible(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Texts of an event as a terminal may be sent them; only what stands below its line has lines of its own."""
+    for name, value in event.items():
+        if isinstance(value, str):
+            event[name] = visible(value) if name in _BELOW else visible_line(value)
+    return event
 
 
 def _word(value: Any) -> str:
@@ -246,6 +258,7 @@ class StructlogSink:
             verdict=decision.verdict,
             rule=decision.rule,
             reason=_shown(decision.reason),
+            **({"dropped": [_shown(name) for name in event.dropped[:_NAMED]]} if event.dropped else {}),
         )
 
     def _called(self, event: CallFinished) -> None:

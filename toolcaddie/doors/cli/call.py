@@ -10,8 +10,9 @@ import click
 import msgspec
 
 from toolcaddie.doors.assemble import assembled
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed
-from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
+from toolcaddie.doors.cli.options import bot_option, catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import meant
@@ -31,6 +32,7 @@ from toolcaddie.tool_types import JsonObject, ToolResult
 @click.argument("pairs", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--args", "arguments", metavar="JSON", help="All arguments as one JSON object.")
 @catalog_option
+@bot_option
 @database_option
 @json_option
 @click.pass_obj
@@ -40,6 +42,7 @@ def command(
     pairs: tuple[str, ...],
     arguments: str | None,
     catalogs: tuple[str, ...],
+    bot: str | None,
     database_url: str | None,
     as_json: bool,
 ) -> None:
@@ -48,7 +51,7 @@ def command(
     The call is recorded in the trail. A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the
     rest as text.
     """
-    settings = settings_of(common, catalogs=catalogs, database_url=database_url)
+    settings = settings_of(common, catalogs=catalogs, bot=bot, database_url=database_url)
     result = asyncio.run(_call(settings, tool, _arguments(arguments), pairs))
     if as_json:
         print_json(
@@ -63,7 +66,7 @@ def command(
     elif result.is_error:
         raise CommandFailed(result.content)
     else:
-        click.echo(result.content)
+        echo(result.content)
     if result.is_error:
         raise click.exceptions.Exit(FAILED)
 

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, print_failure
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, tell_degraded
@@ -137,7 +138,7 @@ class _Chat:
 
     def _tools(self) -> None:
         names = self._sent or tuple(tool.name for tool in self._parts.runtime.source.snapshot())
-        click.echo(", ".join(names))
+        echo(", ".join(names))
 
 
 def _lines() -> Iterator[str]:
@@ -150,7 +151,7 @@ def _lines() -> Iterator[str]:
         try:
             yield input(_PROMPT)
         except KeyboardInterrupt:
-            click.echo()
+            echo()
         except EOFError:
-            click.echo()
+            echo()
             return

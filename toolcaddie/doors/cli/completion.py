@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from toolcaddie.doors.cli.echo import echo
+
 _VARIABLE = "_TOOLCADDIE_COMPLETE"
 """The name click listens to for a program called toolcaddie."""
 
@@ -22,4 +24,4 @@ def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script of your shell."""
     made = get_completion_class(shell)
     assert made is not None  # click knows the three that the argument allows
-    click.echo(made(ctx.find_root().command, {}, "toolcaddie", _VARIABLE).source())
+    echo(made(ctx.find_root().command, {}, "toolcaddie", _VARIABLE).source())

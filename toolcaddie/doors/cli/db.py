@@ -10,6 +10,7 @@ from typing import TypeVar
 import click
 
 from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
@@ -90,7 +91,7 @@ def prune(
         print_json({"dry_run": dry_run, "runs": done.runs, "rows": done.events, "documents": done.documents})
         return
     verb = "would remove" if dry_run else "removed"
-    click.echo(
+    echo(
         f"{verb} {counted(done.runs, 'run')} ({counted(done.events, 'row')} of the trail) and "
         f"{counted(done.documents, 'expired document')}"
     )

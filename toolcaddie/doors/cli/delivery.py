@@ -8,10 +8,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import click
 import msgspec
 from rich.console import Console
 
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.doors.parts import offline
@@ -78,7 +78,7 @@ def of_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
     _print(told)
     for each in told["later"]:
         note = f": {each['note']}" if each["note"] else ""
-        click.echo(f"round {each['round']}: {each['strategy']}, {each['tools']} tools{note}")
+        echo(f"round {each['round']}: {each['strategy']}, {each['tools']} tools{note}")
 
 
 def _recorded(events: Sequence[EventRecord]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _print(told: Told) -> None:
         f"{counts['sent']} definitions sent with {tokens['sent']:,} of {tokens['all']:,} tokens"
     )
     if told["options"]:
-        click.echo()
+        echo()
         _print_options(told["options"])
         _say(_EXPECTED)
     else:
@@ -162,7 +162,7 @@ def _print(told: Told) -> None:
 
 def _say(text: str) -> None:
     """A line, broken between words where a terminal is narrower."""
-    click.echo(textwrap.fill(text, Console().width) if sys.stdout.isatty() else text)
+    echo(textwrap.fill(text, Console().width) if sys.stdout.isatty() else text)
 
 
 def _print_options(options: Sequence[Told]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from toolcaddie.doors.cli.echo import echo, echo_json
 from toolcaddie.errors import (
     ConfigError,
     ProviderError,
@@ -63,9 +64,10 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
         error: dict[str, Any] = {"kind": failure.kind, "message": failure.message}
         if failure.attempts:
             error["attempts"] = [attempt_json(attempt) for attempt in failure.attempts]
-        click.echo(json.dumps({"error": error}, ensure_ascii=False), err=True)
+        echo_json(json.dumps({"error": error}, ensure_ascii=False), err=True)
     else:
-        click.echo(click.style("error: ", fg="red", bold=True) + failure.message, err=True)
+        echo("error: ", err=True, nl=False, fg="red", bold=True)
+        echo(failure.message, err=True)
 
 
 def attempt_json(attempt: Any) -> dict[str, Any]:

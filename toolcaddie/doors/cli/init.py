@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.errors import ConfigError
 from toolcaddie.settings import DEFAULT_FILE, starter_toml
@@ -28,5 +29,5 @@ def command(force: bool, as_json: bool) -> None:
     if as_json:
         print_json({"path": str(path.resolve())})
         return
-    click.echo(f"wrote {path}")
+    echo(f"wrote {path}")
     note("Next: `toolcaddie serve` starts the gateway with it, `toolcaddie chat` talks to the model.")

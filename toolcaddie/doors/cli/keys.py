@@ -9,11 +9,13 @@ from typing import Any, TypeVar
 import click
 
 from toolcaddie.doors.assemble import opened
-from toolcaddie.doors.cli.options import database_option, settings_of
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.options import check_bot, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.ports import ApiKey, KeyStore
 from toolcaddie.run import Principal
+from toolcaddie.settings import Settings
 
 T = TypeVar("T")
 
@@ -48,13 +50,18 @@ def command() -> None:
 @click.pass_obj
 def add(common: Common, name: str, role: str | None, bot: str | None, database_url: str | None, as_json: bool) -> None:
     """Make a key called NAME and show its secret, this once."""
+    settings = settings_of(common, database_url=database_url)
+    if settings.bots:
+        check_bot(settings, bot)
     principal = Principal(id=name, role=role, bot=bot)
-    key, secret = _with_keys(common, database_url, lambda keys: keys.add(name, principal))
+    key, secret = _with_keys(settings, lambda keys: keys.add(name, principal))
     if as_json:
         print_json({**_key_json(key), "secret": secret})
         return
-    click.echo(secret)
+    echo(secret)
     note(f"Key {key.id} ({key.name}). The secret is kept nowhere: copy it now.")
+    if settings.bots and bot is None and settings.default_bot is None:
+        note("It names no bot, so its requests are refused: make one with --bot, or set default_bot.")
 
 
 @command.command("list", epilog="\b\nExample:\n  toolcaddie keys list --json")
@@ -63,7 +70,7 @@ def add(common: Common, name: str, role: str | None, bot: str | None, database_u
 @click.pass_obj
 def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
     """List all keys, revoked ones too."""
-    keys = _with_keys(common, database_url, lambda keys: keys.list())
+    keys = _with_keys(settings_of(common, database_url=database_url), lambda keys: keys.list())
     if as_json:
         print_json({"keys": [_key_json(key) for key in keys]})
     elif not keys:
@@ -93,16 +100,14 @@ def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
 @click.pass_obj
 def revoke(common: Common, key: str, database_url: str | None, as_json: bool) -> None:
     """Take a key back; a running gateway refuses it within a second."""
-    revoked = _with_keys(common, database_url, lambda keys: keys.revoke(key))
+    revoked = _with_keys(settings_of(common, database_url=database_url), lambda keys: keys.revoke(key))
     if as_json:
         print_json(_key_json(revoked))
     else:
-        click.echo(f"revoked {revoked.id} ({revoked.name})")
+        echo(f"revoked {revoked.id} ({revoked.name})")
 
 
-def _with_keys(common: Common, database_url: str | None, ask: Callable[[KeyStore], Awaitable[T]]) -> T:
-    settings = settings_of(common, database_url=database_url)
-
+def _with_keys(settings: Settings, ask: Callable[[KeyStore], Awaitable[T]]) -> T:
     async def asked() -> T:
         async with opened(settings) as database:
             return await ask(database.keys)

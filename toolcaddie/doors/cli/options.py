@@ -12,7 +12,9 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct
 from msgspec.structs import replace
 
+from toolcaddie.bots import unknown_bot
 from toolcaddie.doors.cli.root import Common
+from toolcaddie.errors import ConfigError
 from toolcaddie.plugins import CATALOGS
 from toolcaddie.presets import PRESETS
 from toolcaddie.settings import LOOKS_LIKE_A_KEY, Log, Settings, load_settings, names_variable
@@ -41,6 +43,9 @@ catalog_option = click.option(
 )
 preset_option = click.option(
     "--preset", type=click.Choice(sorted(PRESETS)), help="Named configuration of selection and loop. [default: default]"
+)
+bot_option = click.option(
+    "--bot", metavar="NAME", help="Ask as this bot of the settings. [default: default_bot of toolcaddie.toml]"
 )
 database_option = click.option(
     "--database-url", metavar="URL", help="Where runs, keys and the trail are kept. [default: an SQLite file]"
@@ -72,7 +77,7 @@ def upstream_options(command: F) -> F:
 
 def run_options(command: F) -> F:
     """Everything a command needs that runs the model."""
-    return catalog_option(preset_option(model_option(upstream_options(database_option(command)))))
+    return catalog_option(preset_option(bot_option(model_option(upstream_options(database_option(command))))))
 
 
 def settings_of(
@@ -88,6 +93,7 @@ def settings_of(
     port: int | None = None,
     match: Match | None = None,
     max_tools: int | None = None,
+    bot: str | None = None,
     quiet: bool = True,
 ) -> Settings:
     """Flags over environment over file over defaults; a flag that was not given says nothing. Logs go as they say.
@@ -99,18 +105,27 @@ def settings_of(
     settings = load_settings(common.config)
     level = "error" if quiet and settings.log.level == Log().level else settings.log.level
     configure_logging(json=settings.log.json, level=level)
+    check_bot(settings, bot)
     logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells at every start that there was nothing to do
     return _with(
         settings,
         catalogs=catalogs or None,
         preset=preset,
         model=model,
+        default_bot=bot,
         database_url=database_url,
         upstream=_with(settings.upstream, url=upstream, key_env=upstream_key_env),
         server=_with(settings.server, host=host, port=port),
         selection=_with(settings.selection, match=match),
         budget=_with(settings.budget, max_tools=max_tools),
     )
+
+
+def check_bot(settings: Settings, name: str | None) -> None:
+    """Raises `ConfigError` for a bot that the settings do not have."""
+    if name is not None and name not in settings.bots:
+        there = unknown_bot(name, settings.bots) if settings.bots else "there are no bots; add a table [bots.NAME]"
+        raise ConfigError(f"--bot: {there}")
 
 
 def _with(values: S, **given: Any) -> S:

@@ -15,6 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from toolcaddie.doors.cli.echo import echo, echo_json
+from toolcaddie.visible import visible_line
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 _UNBOUNDED = 10_000
@@ -28,8 +31,9 @@ _GAP = 3
 
 
 def print_json(value: Any, *, one_line: bool = False) -> None:
-    """One JSON document, indented: read by people as often as by scripts. `one_line` where there will be many."""
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=-1 if one_line else 2).decode())
+    """One JSON document, indented: read by people as often as by scripts. `one_line` where there will be many. It decodes to
+    exactly `value`, and holds no control character as it stands."""
+    echo_json(msgspec.json.format(msgspec.json.encode(value), indent=-1 if one_line else 2).decode())
 
 
 def print_table(
@@ -44,7 +48,7 @@ def print_table(
     On a narrow terminal columns named in `spare` are left out, the first one first, then the last column wraps. The others
     are never cut, since ids, names and states are copied from them: rather the terminal breaks the line.
     """
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    cells = [["" if cell is None else visible_line(str(cell)) for cell in row] for row in rows]
     widths = {
         name: max(cell_len(line) for line in (name, *(row[at] for row in cells))) for at, name in enumerate(columns)
     }
@@ -60,6 +64,7 @@ def print_table(
     console = Console(width=max(room, least), highlight=False)
     with console.capture() as captured:
         console.print(table)
+    # Its cells are made safe above; what else is in it is the table's own.
     click.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
 
@@ -79,7 +84,7 @@ def _width(widths: Mapping[str, int], shown: Sequence[str]) -> int:
 
 def note(text: str) -> None:
     """A remark for the person at the terminal."""
-    click.echo(click.style(text, dim=True), err=True)
+    echo(text, err=True, dim=True)
 
 
 def tell_degraded(runtime: Degradable) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
@@ -50,7 +51,7 @@ def command(common: Common, /, message: str, as_json: bool, **flags: Any) -> Non
     if as_json:
         print_json({**run_json(result, steps.seen), "degraded": degraded})
     elif not live:
-        click.echo(result.text)
+        echo(result.text)
     if not as_json:
         note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
 

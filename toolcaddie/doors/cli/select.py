@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
-from toolcaddie.doors.cli.options import Match, catalog_option, preset_option, settings_of
+from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened, tell_degraded
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.parts import is_never_asked, offline
@@ -39,6 +40,7 @@ max_tools_option = click.option(
 @click.argument("message")
 @catalog_option
 @preset_option
+@bot_option
 @match_option
 @history_option
 @max_tools_option
@@ -49,13 +51,14 @@ def command(
     message: str,
     catalogs: tuple[str, ...],
     preset: str | None,
+    bot: str | None,
     match: Match | None,
     history: Path | None,
     max_tools: int | None,
     as_json: bool,
 ) -> None:
     """Show which tools MESSAGE would be given."""
-    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools)
+    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, bot=bot)
     messages = (*read_history(history), Message(role="user", content=message))
     runtime = offline(settings)
     selection, delivery = runtime.preview(RunRequest(messages=messages))
@@ -104,22 +107,20 @@ def _print_selection(selection: Selection, delivery: Delivery) -> None:
     rows = [(chosen.tool.name, chosen.tool.category, f"{chosen.score:.3f}", _why(chosen)) for chosen in selection.tools]
     if rows:
         print_table(("tool", "category", "score", "why"), rows, right=("score",), spare=("category",))
-        click.echo()
+        echo()
     meta = f", with {', '.join(delivery.meta)}" if delivery.meta else ""
-    click.echo(
-        f"{len(selection.tools)} of {selection.catalog_size} tools selected; {len(delivery.definitions)} sent{meta}"
-    )
-    click.echo(f"{delivery.tokens:,} of {selection.tokens_all:,} tokens")
+    echo(f"{len(selection.tools)} of {selection.catalog_size} tools selected; {len(delivery.definitions)} sent{meta}")
+    echo(f"{delivery.tokens:,} of {selection.tokens_all:,} tokens")
     stages = Counter(tool.stage for tool in selection.dropped)
     if cut := stages["provider_cap"]:
-        click.echo(f"cut to what the provider takes: {cut} more would have been sent")
+        echo(f"cut to what the provider takes: {cut} more would have been sent")
     if selection.no_match:
-        click.echo("nothing in the catalog fits this message")
+        echo("nothing in the catalog fits this message")
     if selection.dropped:
-        click.echo("left out: " + ", ".join(f"{count} {stage}" for stage, count in stages.most_common()))
+        echo("left out: " + ", ".join(f"{count} {stage}" for stage, count in stages.most_common()))
         nearest = sorted((tool for tool in selection.dropped if tool.score), key=lambda tool: -tool.score)[:_NEAREST]
         if nearest:
-            click.echo("nearest of these: " + ", ".join(tool.name for tool in nearest))
+            echo("nearest of these: " + ", ".join(tool.name for tool in nearest))
 
 
 def _why(chosen: SelectedTool) -> str:

@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import structlog
 import uvicorn
 
 from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import (
     catalog_option,
@@ -45,6 +46,7 @@ GRACE_SECONDS = 10
 CUT_SECONDS = 3
 """For requests that were cut to record that they were."""
 
+_LOOK_SECONDS = 0.02
 _BACKLOG = 2048
 
 
@@ -138,6 +140,7 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._say_started = started
         self._say_cutting = cutting
+        self._were_cut: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -148,17 +151,24 @@ class _Server(uvicorn.Server):
         time_is_up = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut)
         await super().shutdown(sockets)
         time_is_up.cancel()
-        if cut := self._cut():
-            await asyncio.wait(cut, timeout=CUT_SECONDS)
+        self._cut()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CUT_SECONDS):
+                await self._until_gone()
 
-    def _cut(self) -> set[asyncio.Task[None]]:
-        """Ends all requests under way; each says so to its client and on record."""
-        cut = set(self.server_state.tasks)
-        if cut:
+    def _cut(self) -> None:
+        """Ends all requests under way, each once: it then says so to its client and on record."""
+        under_way = set(self.server_state.tasks) - self._were_cut
+        if under_way:
             self._say_cutting()
-        for task in cut:
+        for task in under_way:
             task.cancel()
-        return cut
+        self._were_cut |= under_way
+
+    async def _until_gone(self) -> None:
+        """Until the last words have left: a client that reads slowly has them later than they were written."""
+        while self.server_state.tasks or self.server_state.connections:  # noqa: ASYNC110  nothing tells when they are gone
+            await asyncio.sleep(_LOOK_SECONDS)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -204,4 +214,4 @@ def _announce(parts: Assembled, url: str, *, needs_key: bool, config: Path | Non
         tools = len(parts.runtime.source.snapshot())
         print_json({"url": url, "base_url": f"{url}/v1", "provider": parts.provider.name, "tools": tools})
     else:
-        click.echo(welcome(parts, url, needs_key=needs_key, config=config))
+        echo(welcome(parts, url, needs_key=needs_key, config=config))

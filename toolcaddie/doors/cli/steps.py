@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-import click
 import msgspec
 from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
-from toolcaddie.doors.cli.output import shortened
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.output import note, shortened
 from toolcaddie.events import (
     CallFinished,
     LimitReached,
@@ -31,6 +32,7 @@ from toolcaddie.events import (
 from toolcaddie.message import Attempt
 from toolcaddie.run import Classification, Delivery, RunResult, Selection
 from toolcaddie.tool_types import ToolCall
+from toolcaddie.visible import visible_line
 
 _ARGUMENTS_SHOWN = 80
 _RESULT_SHOWN = 100
@@ -104,7 +106,7 @@ class Steps:
                 self._wait(f"asking {event.model or event.provider}")
             case TextDelta() if self._live and event.text:
                 self._work()
-                click.echo(event.text, nl=False)
+                echo(event.text, nl=False)
                 self._shown += event.text
             case ModelAnswered():
                 if event.attempts or event.provider:
@@ -123,7 +125,7 @@ class Steps:
                 # What a `respond` call or a limit puts in was never streamed.
                 self._work()
                 self._break_line()
-                click.echo(event.result.text)
+                echo(event.result.text)
             case _:
                 pass
 
@@ -132,11 +134,11 @@ class Steps:
             return
         self._work()
         self._break_line()
-        click.echo(click.style(text, dim=True), err=True)
+        note(text)
 
     def _wait(self, doing: str) -> None:
         if self._spinner is not None:
-            self._spinner.update(doing)
+            self._spinner.update(Text(visible_line(doing)))
             self._spinner.start()
 
     def _work(self) -> None:
@@ -145,7 +147,7 @@ class Steps:
 
     def _break_line(self) -> None:
         if self._shown and not self._shown.endswith("\n"):
-            click.echo()
+            echo()
         self._shown = ""
 
 

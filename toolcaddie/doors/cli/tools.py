@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from toolcaddie.catalog import Catalog, View
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
@@ -17,6 +18,7 @@ from toolcaddie.schema import wire_definition
 from toolcaddie.selection.selector import Selector
 from toolcaddie.suggest import close_names
 from toolcaddie.tool_types import Tool
+from toolcaddie.visible import visible_line
 
 _MOST_FOUND = 50
 _DESCRIPTION_SHOWN = 80
@@ -54,7 +56,7 @@ def command(
         return
     rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in found]
     print_table(("tool", "category", "flags", "what it does"), rows, spare=("category",))
-    click.echo(f"{len(found)} of {len(catalog)} tools")
+    echo(f"{len(found)} of {len(catalog)} tools")
 
 
 @command.command("show", epilog="\b\nExample:\n  toolcaddie tools show freeze_membership --catalog gym")
@@ -74,9 +76,10 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
     if as_json:
         print_json({**_tool_json(tool), "definition": wire_definition(tool)})
         return
-    click.echo(click.style(tool.name, bold=True) + f"  {_flags(catalog, tool)}".rstrip())
-    click.echo(f"category {tool.category or '-'}, source {tool.source}")
-    click.echo(f"\n{tool.description}\n")
+    echo(visible_line(tool.name), nl=False, bold=True)
+    echo(f"  {_flags(catalog, tool)}".rstrip())
+    echo(f"category {tool.category or '-'}, source {tool.source}")
+    echo(f"\n{tool.description}\n")
     print_json(tool.input_schema)
 
 

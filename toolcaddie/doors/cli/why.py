@@ -10,9 +10,11 @@ from typing import Any
 import click
 
 from toolcaddie.doors.cli import delivery as shown
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
     Match,
+    bot_option,
     catalog_option,
     database_option,
     model_option,
@@ -51,6 +53,7 @@ _NOT_LISTED = "not listed"
 @model_option
 @catalog_option
 @preset_option
+@bot_option
 @match_option
 @history_option
 @max_tools_option
@@ -67,6 +70,7 @@ def command(
     model: str | None,
     catalogs: tuple[str, ...],
     preset: str | None,
+    bot: str | None,
     match: Match | None,
     history: Path | None,
     max_tools: int | None,
@@ -88,7 +92,9 @@ def command(
         else:
             _of_run(settings, run_id, tool, as_json=as_json)
         return
-    settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, model=model)
+    settings = settings_of(
+        common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, model=model, bot=bot
+    )
     if delivery:
         if tool is None or message is not None:
             raise click.UsageError("--delivery takes a message alone, or --run RUN_ID")
@@ -116,13 +122,13 @@ def print_explanation(found: Explanation) -> None:
     """What `why` prints of a tool: in or out, where it stands, and what was said for it."""
     place = f", place {found.rank} of {found.candidates} candidates" if found.rank else ""
     verdict = "in" if found.chosen else "out"
-    click.echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
+    echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
     if found.detail:
-        click.echo(f"  {found.detail}")
+        echo(f"  {found.detail}")
     for reason in found.reasons:
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
     for ranker, signal in found.signals.items():
-        click.echo(f"  {ranker}: {signal:.3f}")
+        echo(f"  {ranker}: {signal:.3f}")
 
 
 # --- of a recorded run ----------------------------------------------------------------------------------------------------
@@ -180,9 +186,9 @@ def _left_out(selected: Mapping[str, Any]) -> str:
 
 def _print_tool_of_run(told: Mapping[str, Any]) -> None:
     score = "" if told["score"] is None else f", score {told['score']:.3f}"
-    click.echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
+    echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
     for reason in told["reasons"]:
-        click.echo(f"  {reason}")
+        echo(f"  {reason}")
 
 
 def _print_run(selected: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from starlette.routing import Route
 from toolcaddie.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.access import Access, doubled
 from toolcaddie.doors.gateway.chat import Chat
+from toolcaddie.doors.gateway.elsewhere import advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
@@ -154,8 +155,9 @@ def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Star
         return _json({"status": "ready", "tools": tools, "provider": parts.runtime.provider.name})
 
     async def missing(request: Request, error: Exception) -> Response:
-        told = problem(404, f"there is nothing at {request.url.path}", kind="invalid_request_error", code="unknown_url")
-        return _refusal(told)
+        path = request.url.path
+        said = f"there is nothing at {path[:200]}; {advice(path)}"
+        return _refusal(problem(404, said, kind="invalid_request_error", code="unknown_url"))
 
     async def wrong_method(request: Request, error: Exception) -> Response:
         return _refusal(_not_allowed(request.method))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.doors.gateway.bodies import Bodies, Share
+from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, intended, new_run_id, wrong_key
@@ -83,6 +85,7 @@ class Chat:
     async def _handle(
         self, exchange: Exchange, body: bytes, share: Share, principal: Principal, *, keyed: bool
     ) -> None:
+        principal = self._runtime.identified(principal)
         large = len(body) >= LARGE
         peeked = await aside(peek, body, self._bounds) if large else peek(body, self._bounds)
         if self._forwarder is not None and self._passes_through(exchange, peeked):
@@ -167,6 +170,10 @@ class Chat:
             run_id=run_id,
             lease=lease,
         )
+        pins = self._pins(exchange, chat, request)
+        request = replace(request, essential=pins.tools)
+        if pins.unknown:
+            exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
         answer = self._streamed if chat.stream else self._plain
         try:
             with MarksActed() as marks:  # what fails behind the run is told like what failed in it
@@ -177,6 +184,15 @@ class Chat:
             cut = ShutdownError("the server was shut down before the run had ended")
             mark_acted(cut, await intended(self._event_log, run_id))
             raise cut from error
+
+    def _pins(self, exchange: Exchange, chat: ChatRequest, request: RunRequest) -> Pins:
+        return pins_of(
+            exchange.headers.get(PIN_HEADER.encode()),
+            chat.known,
+            chat.tool_choice,
+            chat.messages,
+            lambda: [tool.name for tool in self._runtime.view(request)],
+        )
 
     async def _plain(
         self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed

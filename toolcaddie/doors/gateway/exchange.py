@@ -31,6 +31,7 @@ class Exchange:
         self.client: str | None = scope["client"][0] if scope.get("client") else None
         self.query: bytes = scope.get("query_string", b"")
         self.started = False
+        self._notes: dict[str, str] = {}
         self._sent_headers: Mapping[str, str] | list[tuple[bytes, bytes]] = {}
         self._receive = receive
         self._send = send
@@ -70,10 +71,16 @@ class Exchange:
         )
         return problem(503, told, kind="server_error", code="bodies_too_large", headers={"retry-after": "1"})
 
+    def note(self, header: str, value: str) -> None:
+        """A header for the answer, whatever that will be."""
+        self._notes[header] = value
+
     async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
         self.started = True
         self._sent_headers = headers
-        raw = headers if isinstance(headers, list) else [(k.encode(), v.encode("latin-1")) for k, v in headers.items()]
+        raw = headers if isinstance(headers, list) else _raw(headers)
+        if self._notes:
+            raw = [*raw, *_raw(self._notes)]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
     async def write(self, data: bytes, *, more: bool = True) -> None:
@@ -118,6 +125,10 @@ class Exchange:
     async def _gone(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
+
+
+def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
 
 
 class _Watch:

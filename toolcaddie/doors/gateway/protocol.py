@@ -57,9 +57,8 @@ class BoundedProtocol(HttpToolsProtocol):
         """The phase that `_timer` is for."""
         self._timer: asyncio.TimerHandle | None = None
         self._begun = 0.0
-        self._fed = self._body_bytes = self._header_bytes = self._chunks = 0
-        """Bytes of the message so far: all that the parser was given, those of the body, those of whole headers; and its
-        chunks."""
+        self._fed = self._body_bytes = self._header_bytes = self._header_count = self._chunks = 0
+        """Of the message so far: bytes that the parser was given, of the body, of whole headers; headers; chunks."""
         self._dropped = 0
         """Bytes that came behind the answer to their own request."""
         self._refusal: Problem | None = None
@@ -104,9 +103,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         if self._phase == "idle":
             self._phase, self._begun = "head", self.loop.time()
-            self._start_message()
         try:
-            for piece in self._pieces(data):
+            for piece in (data,) if len(data) <= _SLICE else self._pieces(data):
                 self._fed += len(piece)
                 self.parser.feed_data(piece)
                 self._check_framing()
@@ -127,11 +125,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._dropped > self.bounds.body:
             self.flow.pause_reading()  # the timer closes the connection
 
-    def _pieces(self, data: bytes) -> Iterator[bytes | memoryview]:
+    def _pieces(self, data: bytes) -> Iterator[memoryview]:
         """Small pieces while headers arrive, so that no more than one of them is read beyond the bounds."""
-        if len(data) <= _SLICE:
-            yield data
-            return
         view, at = memoryview(data), 0
         while at < len(data):
             size = _SLICE if self._phase == "head" else len(data)
@@ -139,7 +134,7 @@ class BoundedProtocol(HttpToolsProtocol):
             at += size
 
     def _start_message(self) -> None:
-        self._fed = self._body_bytes = self._header_bytes = self._chunks = self._dropped = 0
+        self._fed = self._body_bytes = self._header_bytes = self._header_count = self._chunks = self._dropped = 0
 
     def _check_framing(self) -> None:
         """Bytes that are neither body nor whole headers: an endless header, trailer or chunk extension."""
@@ -169,17 +164,23 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         bounds, size = self.bounds, len(name) + len(value)
         self._header_bytes += size
-        if size > bounds.header_line:
-            shown = name[:64].decode("latin-1")
-            told = beyond(f"the header {shown!r} has {size:,} bytes", bounds.header_line, "header_line")
-            self._stop(_fields_too_large(told))
-        if self._header_bytes > bounds.headers:
-            self._stop(_headers_too_large(bounds))
-        if len(self.headers) >= bounds.header_count:
-            told = beyond("the request has too many headers", bounds.header_count, "header_count")
-            self._stop(_fields_too_large(told))
+        self._header_count += 1
+        many = self._header_count > bounds.header_count
+        if many or size > bounds.header_line or self._header_bytes > bounds.headers:
+            self._stop(self._too_much_of_headers(name, size))
         if self._phase == "head":
             super().on_header(name, value)  # trailers are nothing that anybody here reads
+
+    def _too_much_of_headers(self, name: bytes, size: int) -> Problem:
+        bounds = self.bounds
+        if size > bounds.header_line:
+            shown = name[:64].decode("latin-1")
+            return _fields_too_large(
+                beyond(f"the header {shown!r} has {size:,} bytes", bounds.header_line, "header_line")
+            )
+        if self._header_bytes > bounds.headers:
+            return _headers_too_large(bounds)
+        return _fields_too_large(beyond("the request has too many headers", bounds.header_count, "header_count"))
 
     def on_headers_complete(self) -> None:
         self._phase = "body"

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.bounds import DEFAULT, LARGE, Bounds, beyond
+from toolcaddie.doors.gateway.essential import NO_TOOLS, KnownTools
 from toolcaddie.errors import RequestError
 from toolcaddie.message import Message, Usage
 from toolcaddie.providers.chat_wire import call_to_wire
@@ -52,6 +53,7 @@ class ChatRequest:
     model: str
     messages: tuple[Message, ...]
     tools: Sequence[Tool]
+    known: KnownTools
     tool_choice: Any
     stream: bool
     include_usage: bool
@@ -101,28 +103,30 @@ class ToolLists:
         self._size = size
         self._weight = weight
         self._bounds = bounds
-        self._read: OrderedDict[bytes, Sequence[Tool]] = OrderedDict()
+        self._read: OrderedDict[bytes, tuple[Sequence[Tool], KnownTools]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(self, raw: bytes) -> Sequence[Tool]:
-        """The same object for the same bytes, so that whatever is derived from a list can be kept by identity."""
+    def read(self, raw: bytes) -> tuple[Sequence[Tool], KnownTools]:
+        """The tools, and what is known of them: the same objects for the same bytes, so that whatever is derived from a list
+        can be kept by its identity."""
         with self._lock:
             if raw in self._read:
                 self._read.move_to_end(raw)
                 return self._read[raw]
         tools = _client_tools(_value(raw), self._bounds)
+        read = tools, KnownTools.of(tools)
         with self._lock:
             if raw in self._read:  # another thread read it meanwhile
                 return self._read[raw]
-            self._read[raw] = tools
+            self._read[raw] = read
             self._weight -= len(raw)
             while len(self._read) > 1 and (len(self._read) > self._size or self._weight < 0):
                 forgotten, _ = self._read.popitem(last=False)
                 self._weight += len(forgotten)
-        return tools
+        return read
 
 
-_NO_TOOLS: Sequence[Tool] = ()
+_NONE: tuple[Sequence[Tool], KnownTools] = ((), NO_TOOLS)
 
 
 def read_chat(peeked: Peek, lists: ToolLists, bounds: Bounds = DEFAULT) -> ChatRequest:
@@ -143,11 +147,13 @@ def read_chat(peeked: Peek, lists: ToolLists, bounds: Bounds = DEFAULT) -> ChatR
     _check_types(fields)
     read = tuple(_message(item, index) for index, item in enumerate(messages))
     _check_messages(read, bounds)
+    tools, known = lists.read(peeked.tools) if peeked.has_tools else _NONE
     options = fields.get("stream_options") or {}
     return ChatRequest(
         model=model,
         messages=read,
-        tools=lists.read(peeked.tools) if peeked.has_tools else _NO_TOOLS,
+        tools=tools,
+        known=known,
         tool_choice=fields.get("tool_choice"),
         stream=bool(fields.get("stream")),
         include_usage=bool(options.get("include_usage")),

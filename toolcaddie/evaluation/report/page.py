@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 import numpy as np
 
 from toolcaddie.evaluation.assess import Assessed, Compared, Outcome
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.metrics import Estimate, mean_of, recall
+from toolcaddie.evaluation.report.markup import escape
 from toolcaddie.evaluation.report.style import CSS
 from toolcaddie.evaluation.report.svg import Row, Series, Whisker, bars, dots, lines
 

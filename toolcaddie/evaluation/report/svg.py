@@ -8,7 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
+
+from toolcaddie.evaluation.report.markup import escape
 
 Point = tuple[float, float]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import click
-
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import counted, print_table
 from toolcaddie.evaluation.assess import Assessed, Compared
 from toolcaddie.evaluation.fit import DEPTHS, Fitted, fragment
@@ -25,11 +24,11 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
     none_fits = len(first.requests) - len(first.fitting)
     groups = len({request.group for request in first.requests})
     apart = f", {groups:,} independent" if groups < len(first.requests) else ""
-    click.echo(
+    echo(
         f"{counted(len(first.catalog), 'tool')}, {counted(len(first.requests), 'request')}{apart}"
         + (f"; no tool fits {none_fits:,} of them" if none_fits else "")
     )
-    click.echo()
+    echo()
     columns = ("configuration", f"recall@{at}", "complete@10", "ndcg@10", "recall@sent", "tokens", "p50 ms", "p99 ms")
     rows = [
         (
@@ -46,14 +45,14 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
     ]
     print_table(columns, rows, right=columns[1:], spare=("ndcg@10", "complete@10", "p50 ms"))
     if groups < _ENOUGH:
-        click.echo(f"{counted(groups, 'independent request')}: too few for an interval to be trusted")
-    click.echo()
+        echo(f"{counted(groups, 'independent request')}: too few for an interval to be trusted")
+    echo()
     _print_bars(assessed)
-    click.echo()
+    echo()
     _print_costs(assessed)
     _print_no_fit(assessed)
     if comparisons:
-        click.echo()
+        echo()
         print_comparisons(comparisons)
 
 
@@ -72,25 +71,25 @@ def print_comparisons(comparisons: Sequence[Compared]) -> None:
     """One line each: the difference with its interval, and what it says in words."""
     widest = max(len(each.metric) for each in comparisons)
     for each in comparisons:
-        click.echo(f"{each.metric:<{widest}}  {between(each.difference, sign=True)}  {each.verdict}")
+        echo(f"{each.metric:<{widest}}  {between(each.difference, sign=True)}  {each.verdict}")
 
 
 def print_fitted(fit: Fitted) -> None:
     """What weights were found and whether they are worth having."""
     depths = ", ".join(map(str, DEPTHS))
-    click.echo(f"\nmean recall at {depths} with the weights there are: {between(fit.before)}")
-    click.echo(f"with weights fitted to other requests: {between(fit.after)}, {between(fit.gain, sign=True)}")
-    click.echo(f"in recall@5: {between(fit.recall, sign=True)}")
+    echo(f"\nmean recall at {depths} with the weights there are: {between(fit.before)}")
+    echo(f"with weights fitted to other requests: {between(fit.after)}, {between(fit.gain, sign=True)}")
+    echo(f"in recall@5: {between(fit.recall, sign=True)}")
     if not fit.recommended:
-        click.echo("that is no gain beyond chance: keep the weights there are")
+        echo("that is no gain beyond chance: keep the weights there are")
         return
-    click.echo("put this into toolcaddie.toml:\n")
-    click.echo(fragment(fit.weights), nl=False)
+    echo("put this into toolcaddie.toml:\n")
+    echo(fragment(fit.weights), nl=False)
 
 
 def print_floor(found: FittedFloor) -> None:
     """What floor was found and what it does."""
-    click.echo(
+    echo(
         f'a floor of {found.floor:.4g} would say "nothing" to {between(found.false_nothing)} of what some tool serves and to '
         f"{between(found.caught)} of the rest:\n\n[selection]\nnothing_fits = {found.floor:.4g}"
     )
@@ -111,15 +110,16 @@ def _print_bars(assessed: Sequence[Assessed]) -> None:
         for number, (each, curve) in enumerate(zip(assessed, curves, strict=True)):
             head = f"recall@{k:<3}" if number == 0 else " " * 10
             name = f"{each.name:<{names}} " if names else ""
-            painted = click.style(bar(curve[k - 1].value), fg=_COLOURS[number % len(_COLOURS)])
-            click.echo(f"{head} {name}{painted} {curve[k - 1].value:.3f}")
+            echo(f"{head} {name}", nl=False)
+            echo(bar(curve[k - 1].value), nl=False, fg=_COLOURS[number % len(_COLOURS)])
+            echo(f" {curve[k - 1].value:.3f}")
 
 
 def _print_costs(assessed: Sequence[Assessed]) -> None:
     for each in assessed:
         whole = each.tokens_all
         share = f", {each.tokens.value / whole:.0%} of the {whole:,} of all definitions" if whole else ""
-        click.echo(f"{each.name}: {each.tokens.value:,.0f} tokens of definitions a request{share}")
+        echo(f"{each.name}: {each.tokens.value:,.0f} tokens of definitions a request{share}")
 
 
 def _print_no_fit(assessed: Sequence[Assessed]) -> None:
@@ -131,4 +131,4 @@ def _print_no_fit(assessed: Sequence[Assessed]) -> None:
             said.append(f"the floor catches {each.no_fit.caught.value:.1%} of what no tool fits")
         if each.no_fit.false_nothing is not None:
             said.append(f'says "nothing" to {each.no_fit.false_nothing.value:.1%} of what some tool does')
-        click.echo(f"{each.name}: {'; '.join(said)}")
+        echo(f"{each.name}: {'; '.join(said)}")

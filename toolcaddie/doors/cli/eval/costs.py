@@ -11,6 +11,7 @@ import msgspec
 from toolcaddie.capabilities import CAPABILITIES
 from toolcaddie.catalog import Catalog
 from toolcaddie.doors.asked import likely_provider
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, progress
 from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
 from toolcaddie.doors.cli.options import catalog_option, settings_of
@@ -171,16 +172,16 @@ def print_reports(reports: Sequence[CostReport], scripts: int) -> None:
     """A table for each rule and catalog, what was assumed, and last what they come to together."""
     for report in reports:
         _print_report(report, scripts)
-    click.echo(f"{ASSUMED}\n")
+    echo(f"{ASSUMED}\n")
     _print_summary(reports)
     if len(reports) > 1 and (whole := overall(reports)) is not None:
-        click.echo(
+        echo(
             f"Everything together: {PLANNED} costs {whole.median:.3f} of the cheapest other (median; goal {GOAL_MEDIAN}), "
             f"{whole.p95:.3f} in one of twenty (goal {GOAL_P95}); {_sums(whole.beaten)} (goal: below 1 of each)"
         )
-        click.echo(f"Goals of ratios and sums met by {whole.met} of {whole.of} tables")
+        echo(f"Goals of ratios and sums met by {whole.met} of {whole.of} tables")
         if whole.least_prefix_kept is not None:
-            click.echo(f"Least prefix kept without a reveal: {whole.least_prefix_kept:.1%} (goal {GOAL_KEPT:.0%})")
+            echo(f"Least prefix kept without a reveal: {whole.least_prefix_kept:.1%} (goal {GOAL_KEPT:.0%})")
 
 
 def _print_summary(reports: Sequence[CostReport]) -> None:
@@ -193,18 +194,18 @@ def _print_summary(reports: Sequence[CostReport]) -> None:
     names = list(dict.fromkeys(name for beaten in shares.values() for name in beaten))
     if len(reports) < _MANY or not shares:
         return
-    click.echo(f"In short: {PLANNED} as a share of what each other costs, by size, under all price rules together")
+    echo(f"In short: {PLANNED} as a share of what each other costs, by size, under all price rules together")
     rows = [
         (f"{size:,}", *(f"{beaten[name]:.3f}" if name in beaten else "" for name in names))
         for size, beaten in sorted(shares.items())
     ]
     columns = ("tools", *names)
     print_table(columns, rows, right=columns)
-    click.echo()
+    echo()
 
 
 def _print_report(report: CostReport, scripts: int) -> None:
-    click.echo(f"{counted(report.tools, 'tool')}, {report.model}, {counted(scripts, 'conversation')}")
+    echo(f"{counted(report.tools, 'tool')}, {report.model}, {counted(scripts, 'conversation')}")
     columns = (
         "strategy",
         "tokens",
@@ -218,11 +219,11 @@ def _print_report(report: CostReport, scripts: int) -> None:
     )
     print_table(columns, [_row(each) for each in report.strategies], right=columns[1:], spare=("after reveal", "read"))
     if (found := report.comparison) is not None:
-        click.echo(
+        echo(
             f"{PLANNED} costs {found.median:.2f} of the cheapest other (median of the conversations), "
             f"{found.p95:.2f} in one of twenty; all together {_sums(found.beaten)}"
         )
-    click.echo()
+    echo()
 
 
 def _row(each: StrategyCosts) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from toolcaddie.doors.assemble import opened
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import limit_option
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table
@@ -52,20 +53,20 @@ def _told(found: Goals) -> dict[str, object]:
 
 
 def _print(found: Goals) -> None:
-    click.echo(
+    echo(
         f"{counted(found.runs, 'run')}; in {found.forced:,} a tool had to be called: {found.called_at_first:,} called one at the "
         f"first attempt, {found.called:,} in the end, {found.by_fallback:,} of them by the fallback"
     )
-    click.echo(
+    echo(
         f"{counted(found.attempts, 'attempt')}, {found.in_vain:,} in vain; {counted(found.calls, 'call')} of tools, "
         f"{found.cached:,} from the cache ({found.seconds_saved:.1f} s saved), {found.retried:,} run again, "
         f"{found.mended:,} of them with success"
     )
     if found.tokens_an_answer is not None and found.tokens_without is not None:
-        click.echo(
+        echo(
             f"tokens of an answer: {found.tokens_an_answer:,.0f}; asked again in new chats instead: {found.tokens_without:,.0f}"
         )
-    click.echo()
+    echo()
     rows = [
         (goal.name, f"{goal.goal:.0%}", _share(goal.reached), _share(goal.most), _verdict(goal)) for goal in found.goals
     ]

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table, shortened
@@ -78,7 +79,7 @@ def _told(found: Misses) -> dict[str, Any]:
 
 def _print(found: Misses) -> None:
     if not found.tools and not found.unmet:
-        click.echo(
+        echo(
             f"{counted(found.runs, 'run')}, {found.with_calls:,} of them called a tool; all that was called had been selected"
         )
         return
@@ -99,13 +100,13 @@ def _print(found: Misses) -> None:
             right=("missed", "served"),
             spare=("served",),
         )
-        click.echo()
-    click.echo(
+        echo()
+    echo(
         f"{counted(found.runs, 'run')}, {found.with_calls:,} of them called a tool; missed: {counted(len(found.tools), 'tool')}"
     )
     if found.unmet:
-        click.echo(f"looked for, and nothing new called ({len(found.unmet)}):")
+        echo(f"looked for, and nothing new called ({len(found.unmet)}):")
         for each in found.unmet[-_UNMET_SHOWN:]:
-            click.echo(
+            echo(
                 f"  {each.by} {shortened(each.asked, _MESSAGE_SHOWN)!r}, for: {shortened(each.message, _MESSAGE_SHOWN)}"
             )

@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import configurations, evaluated_catalog, finders, signals_choice
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
@@ -94,22 +95,22 @@ def _told(found: Replay) -> dict[str, Any]:
 
 
 def _print(found: Replay) -> None:
-    click.echo(f"{found.run_id}: {shortened(found.message, _MESSAGE_SHOWN)}")
+    echo(f"{found.run_id}: {shortened(found.message, _MESSAGE_SHOWN)}")
     for remark in found.notes:
         note(remark)
-    click.echo()
+    echo()
     if found.called:
         rows = [(each.name, _yes(each.before), _yes(each.after)) for each in found.called]
         print_table(("called", "then", "now"), rows)
-        click.echo()
-    click.echo(f"{found.kept} tools in both; tokens {found.tokens_before:,} then, {found.tokens_after:,} now")
+        echo()
+    echo(f"{found.kept} tools in both; tokens {found.tokens_before:,} then, {found.tokens_after:,} now")
     for sign, names in (("+", found.added), ("-", found.removed)):
         if names:
             more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-            click.echo(f"{sign}{len(names)}: {', '.join(names[:_NAMES_SHOWN])}{more}")
+            echo(f"{sign}{len(names)}: {', '.join(names[:_NAMES_SHOWN])}{more}")
     if found.no_match_after and not found.no_match_before:
-        click.echo("now nothing in the catalog fits this message")
-    click.echo(found.verdict)
+        echo("now nothing in the catalog fits this message")
+    echo(found.verdict)
 
 
 def _yes(selected: bool) -> str:

@@ -16,6 +16,7 @@ from toolcaddie.evaluation.billing import PriceRule
 from toolcaddie.evaluation.costs import BY_RULE, Answers, Conversation, CostReport, Stage, charge, play, report
 from toolcaddie.evaluation.scripts import generated_catalog, generated_scripts
 from toolcaddie.presets import PRESETS, Preset
+from toolcaddie.reserved import RESERVED_NAMES
 from toolcaddie.run import Budget
 from toolcaddie.runtime import Runtime
 from toolcaddie.telemetry.logs import configure_logging
@@ -165,6 +166,7 @@ def runtime_for(stage: Stage) -> Answers:
         preset=_preset(stage.strategy),
         model="" if rule is None else rule.model.partition(":")[2],
         capabilities=_UNCAPPED if rule is None else CAPABILITIES,
+        replace_reserved=RESERVED_NAMES,  # nothing runs, so that any catalog may be played
         clock=stage.clock,
     )
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from toolcaddie.catalog import Catalog
+from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, limit_option, log_of
 from toolcaddie.doors.cli.options import catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
@@ -77,12 +78,12 @@ def _told(found: Usage, catalog: Catalog | None) -> dict[str, Any]:
 
 
 def _print(found: Usage, catalog: Catalog | None, *, support: int, show_all: bool) -> None:
-    click.echo(
+    echo(
         f"{counted(found.runs, 'run')} from {local_time(found.since)} to {local_time(found.until)}; "
         f"{found.with_calls:,} called a tool; in {found.no_match:,} nothing matched"
     )
     if found.categories:
-        click.echo()
+        echo()
         rows = [
             (use.name, use.matched, use.related, use.default, use.sent, use.called, use.missed)
             for use in found.categories
@@ -91,15 +92,15 @@ def _print(found: Usage, catalog: Catalog | None, *, support: int, show_all: boo
         print_table(columns, rows, right=columns[1:], spare=("default", "related"))
     shown = [use for use in found.tools if use.calls or show_all][: None if show_all else _TOOLS_SHOWN]
     if shown:
-        click.echo()
+        echo()
         columns = ("tool", "calls", "failed", "missed", "sent", "unused tokens", "category")
         tools = [
             (use.name, use.calls, use.failed, use.missed, use.sent, f"{use.tokens:,}", use.category) for use in shown
         ]
         print_table(columns, tools, right=columns[1:-1], spare=("category", "sent"))
-    click.echo()
+    echo()
     _print_idle(found, catalog)
-    click.echo()
+    echo()
     _print_proposals(found, support)
 
 
@@ -107,34 +108,34 @@ def _print_idle(found: Usage, catalog: Catalog | None) -> None:
     tokens = found.tokens
     if tokens.sent:
         about = "" if tokens.exact else "about "
-        click.echo(
+        echo(
             f"tokens: {tokens.sent:,} of definitions sent, {tokens.sent / tokens.all:.0%} of what sending all would have taken; "
             f"{about}{tokens.unused:,} of them ({tokens.unused / tokens.sent:.0%}) of tools the run did not call"
             if tokens.all
             else f"tokens: {tokens.sent:,} of definitions sent; {about}{tokens.unused:,} of tools the run did not call"
         )
     if found.never_called:
-        click.echo(f"sent and never called ({len(found.never_called)}): {_names(found.never_called)}")
+        echo(f"sent and never called ({len(found.never_called)}): {_names(found.never_called)}")
     if catalog is None:
         note("without --catalog only what the trail names is known; with it, tools that were never sent are listed too")
     elif found.never_sent:
-        click.echo(f"never sent nor called ({len(found.never_sent)}): {_names(found.never_sent)}")
+        echo(f"never sent nor called ({len(found.never_sent)}): {_names(found.never_sent)}")
 
 
 def _print_proposals(found: Usage, support: int) -> None:
     changes = [each for each in found.defaults if each.advice != "keep"]
     for default in found.defaults:
         why = f"called in {counted(default.runs, 'run')}, {default.share:.0%}" if default.runs else "never called"
-        click.echo(f"default categories: {default.advice} {default.category} ({why})")
+        echo(f"default categories: {default.advice} {default.category} ({why})")
     for pair in found.related:
         known = ", as the catalog has it" if pair.known else ""
-        click.echo(
+        echo(
             f"related categories: {pair.category} brings {pair.related} "
             f"({counted(pair.runs, 'run')}, {pair.confidence:.0%} of its runs, "
             f"lift {pair.lift:.1f}, at least {pair.low:.1f}){known}"
         )
     if not changes and not any(not pair.known for pair in found.related):
-        click.echo(f"nothing to propose: no change rests on {support} runs or more")
+        echo(f"nothing to propose: no change rests on {support} runs or more")
 
 
 def _names(names: tuple[str, ...]) -> str:

@@ -1,0 +1,96 @@
+"""The way out when the choice was wrong: each of the five systems has its own, and its preset has that one (X-21)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from toolcaddie.catalog import Category
+from toolcaddie.functions import FunctionSource, tool
+from toolcaddie.message import Message
+from toolcaddie.meta import EXECUTE_TOOL, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
+from toolcaddie.run import RunRequest
+from toolcaddie.runtime import Runtime
+from toolcaddie.testing import ScriptedProvider, call, say
+
+pytestmark = pytest.mark.anyio
+
+CATEGORIES = [
+    Category(name="desk", keywords=("desk",), default=True),
+    Category(name="notes", keywords=("note",)),
+    Category(name="github", keywords=("issue",), related=("people",)),
+    Category(name="people", keywords=("person",)),
+]
+
+
+def office() -> FunctionSource:
+    made = []
+    for category in ("desk", "notes", "github", "people"):
+        for number in range(3):
+
+            def run(text: str = "") -> str:
+                return f"did it with {text}"
+
+            run.__name__ = f"{category}_{number}"
+            run.__doc__ = f"Works on {category}, way {number}."
+            made.append(tool(category=category)(run))
+    return FunctionSource("office", made, categories=CATEGORIES)
+
+
+async def answered(preset: str, asked: str | RunRequest, *steps: Any) -> tuple[Any, list[list[str]]]:
+    """The result, and the names sent in each round."""
+    provider = ScriptedProvider([*steps, say("done")])
+    result = await Runtime(provider=provider, sources=[office()], preset=preset).run(asked)
+    return result, [[sent["function"]["name"] for sent in request.tools] for request in provider.requests]
+
+
+@pytest.mark.proves("X-21")
+async def test_budget_asks_for_more_tools_in_the_same_request() -> None:
+    more = call(REQUEST_MORE_TOOLS, {"categories": ["github"]})
+    result, sent = await answered("budget", "a note on this", more, call("github_1"))
+    assert sent[0] == [REQUEST_MORE_TOOLS, "notes_0", "notes_1", "notes_2"]
+    assert sent[1] == [*sent[0], "github_0", "github_1", "github_2"]
+    assert result.tool_calls == ("github_1",)
+
+
+@pytest.mark.proves("X-21")
+async def test_keyword_has_related_categories_history_and_defaults_and_no_meta_tool() -> None:
+    _, (related,) = await answered("keyword", "close the issue")
+    assert {name.split("_")[0] for name in related} == {"github", "people"}
+    said = (Message(role="user", content="make a note"), Message(role="assistant", content="done"))
+    _, (history,) = await answered(
+        "keyword", RunRequest(messages=(*said, Message(role="user", content="again, please")))
+    )
+    assert {name.split("_")[0] for name in history} == {"notes"}
+    _, (defaults,) = await answered("keyword", "good morning")
+    assert {name.split("_")[0] for name in defaults} == {"desk"}
+
+
+@pytest.mark.proves("X-21")
+async def test_multibot_needs_no_way_out_because_everything_is_sent() -> None:
+    _, (sent,) = await answered("multibot", "good morning")
+    assert sent == [f"{category.name}_{number}" for category in CATEGORIES for number in range(3)]
+
+
+@pytest.mark.proves("X-21")
+async def test_forced_asks_the_model_again_with_the_same_tools() -> None:
+    result, sent = await answered("forced", "close the issue", say("I think so."), call("github_1"))
+    assert (result.tool_calls, result.state.forced) == (("github_1",), 1)
+    assert sent[0] == sent[1]
+    assert len(sent[0]) == 12
+
+
+@pytest.mark.proves("X-21")
+async def test_compact_searches() -> None:
+    search = call(SEARCH_TOOLS, {"query": "github"})
+    result, sent = await answered(
+        "compact",
+        "close the issue",
+        search,
+        call(EXECUTE_TOOL, {"tool_name": "github_1"}),
+        call(RESPOND, {"message": "x"}),
+    )
+    assert (result.tool_calls, result.text) == (("github_1",), "x")
+    assert sent[0] == sent[2]
+    assert REQUEST_MORE_TOOLS not in sent[0]

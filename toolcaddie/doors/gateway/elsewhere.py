@@ -1,0 +1,42 @@
+"""What to tell a client that asks at a path we do not serve: mostly it speaks another wire, or has the base address wrong."""
+
+from __future__ import annotations
+
+_CHAT = "/chat/completions"
+_BASE = "set its base address to this server's, with /v1 at the end"
+
+_WIRES = (
+    (
+        ("/responses",),
+        "the Responses API is not served here; let the client use chat completions: OpenAI Agents "
+        "set_default_openai_api('chat_completions') or OpenAIChatCompletionsModel, AI SDK openai.chat(...) or "
+        "@ai-sdk/openai-compatible, LangChain use_responses_api=False, Pydantic AI OpenAIChatModel, "
+        "openai client.chat.completions",
+    ),
+    (
+        ("/messages",),
+        "Anthropic's API is not served here; let the client speak OpenAI's chat completions and "
+        f"{_BASE}. Models of Anthropic answer there too: toolcaddie serve --model anthropic:...",
+    ),
+    (
+        (":generateContent", ":streamGenerateContent"),
+        f"Gemini's API is not served here; let the client speak OpenAI's chat completions and {_BASE}",
+    ),
+    (("/api/chat", "/api/generate"), f"Ollama's API is not served here; let the client speak OpenAI's and {_BASE}"),
+    (("/completions",), "old completions are not served here; use chat completions"),
+    (("/embeddings",), "embeddings are not served here; ask the provider itself"),
+)
+"""By the end of the path, the first that fits."""
+
+
+def advice(path: str) -> str:
+    """What to do about a request to this path."""
+    path = path.rstrip("/")
+    if path.endswith(_CHAT):
+        return f"chat completions are at /v1{_CHAT}: {_BASE}"
+    if path.endswith("/models"):
+        return f"the models are listed at /v1/models: {_BASE}"
+    for ends, told in _WIRES:
+        if path.endswith(ends):
+            return told
+    return "chat completions are at /v1/chat/completions"
