@@ -155,8 +155,8 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
             "toolcaddie.toml:4: toolConfig.fallbackProvider: 'model' must be a text",
         ),
         (
-            "[tool_config.fallbackProvider]\nprovider = 'openai'",
-            "toolcaddie.toml:1: toolConfig.fallbackProvider: 'model' is mis",
+            "[tool_config.fallbackProvider]\nmodel = 'm'",
+            "toolcaddie.toml:1: toolConfig.fallbackProvider: 'provider' is mis",
         ),
         (
             "[tool_config.fallbackProvider]\nprovider = 'openai'\nmodel = 'm'\napiKey = 'sk-secret'",
