@@ -1,7 +1,7 @@
 """Changes numbers and texts of the product one by one and sees that a test fails: a mutation that no test notices is a number
 that nothing holds.
 
-python scripts/mutations.py [--only N] [--list]
+python scripts/mutations.py [--only N] [--start N] [--list]
 
 Works on a copy of the tree in a temporary folder. Every mutation names the tests that should notice it, so that each takes
 seconds; these tests are first run once on the unchanged copy. Ends with 1 where a mutation survives, with 2 where one cannot be
@@ -342,9 +342,10 @@ class UnmakeableError(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
     parser.add_argument("--only", type=int, metavar="N", help="the mutation of that number")
+    parser.add_argument("--start", type=int, default=1, metavar="N", help="that one and those behind it")
     parser.add_argument("--list", action="store_true", help="show them and change nothing")
     given = parser.parse_args()
-    numbered = [(n, each) for n, each in enumerate(MUTATIONS, start=1) if given.only in (None, n)]
+    numbered = [(n, each) for n, each in enumerate(MUTATIONS, start=1) if given.only in (None, n) and n >= given.start]
     if not numbered:
         parser.error(f"there are mutations 1 to {len(MUTATIONS)}")
     if given.list:

@@ -382,7 +382,7 @@ async def test_budget_runs_the_calls_of_a_turn_together_and_answers_in_their_ord
     both, second_done = asyncio.Barrier(2), asyncio.Event()
     ended: list[str] = []
 
-    @tool(category="notes")
+    @tool(category="notes", timeout=5)
     async def first() -> str:
         """Ends last."""
         await both.wait()
@@ -390,7 +390,7 @@ async def test_budget_runs_the_calls_of_a_turn_together_and_answers_in_their_ord
         ended.append("first")
         return "one"
 
-    @tool(category="notes")
+    @tool(category="notes", timeout=5)
     async def second() -> str:
         """Ends first."""
         await both.wait()
