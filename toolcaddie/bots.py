@@ -88,6 +88,8 @@ class Bots:
 
     def expandable(self, principal: Principal, preset: Sequence[str] | None) -> frozenset[str] | None:
         """The categories that preset, bot and role all let a model ask for; None: all that the caller may see."""
+        if not self._bots and not self._roles:
+            return None if preset is None else frozenset(preset)
         bot = self.of(principal)
         role = None if principal.role is None else self._roles.get(principal.role)
         return _common(preset, bot.expandable_categories if bot else None, role.expandable_categories if role else None)

@@ -53,12 +53,12 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "model": (_TEXT_OR_NONE, "model='gpt-5-mini'"),
     "preset": (_TEXT_OR_NONE, "the name of one, preset='keyword'; a Preset of your own goes to Runtime(preset=...)"),
     "use_catalog": (_FLAG, "use_catalog=False"),
-    "params": ((Mapping,), "params={'temperature': 0.2}"),
-    "headers": ((Mapping,), "headers={'x-team': 'desk'}"),
+    "params": ((dict, Mapping), "params={'temperature': 0.2}"),
+    "headers": ((dict, Mapping), "headers={'x-team': 'desk'}"),
     "conversation": (_TEXT_OR_NONE, "conversation='desk-7'"),
     "cache_key": (_TEXT, "cache_key='desk-7'"),
     "remember": (_FLAG, "remember=False"),
-    "injected": ((Mapping,), "injected={'_chatId': '7'}"),
+    "injected": ((dict, Mapping), "injected={'_chatId': '7'}"),
     "run_id": (_TEXT_OR_NONE, "run_id='run_7'"),
 }
 _LISTS: Mapping[str, str] = {
@@ -204,6 +204,8 @@ def _in_our_words(request: RunRequest) -> RunRequest:
             raise RequestError(f"{name} cannot be {_article(value)}; write {form}", param=name)
     for name, form in _LISTS.items():
         value = getattr(request, name)
+        if type(value) in (tuple, list):
+            continue
         missing = value is None and name in _MAY_BE_NONE
         if not missing and (isinstance(value, str | Mapping) or not isinstance(value, Collection)):
             raise RequestError(f"{name} must be a list, not {_article(value)}; write {form}", param=name)

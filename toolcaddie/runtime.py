@@ -17,7 +17,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -85,6 +85,7 @@ from toolcaddie.ports import (
 from toolcaddie.presets import SIGNALS, Preset, SelectionSettings, preset
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.wrapping import Entry, known_of
+from toolcaddie.replacing import replace
 from toolcaddie.run import (
     Classification,
     DeliveredTool,

@@ -7,7 +7,6 @@ conversation; and where nothing is cached, whether to choose or to send all. The
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Literal
 
 from toolcaddie.delivery import behind, direct, masked
@@ -16,6 +15,7 @@ from toolcaddie.delivery.compact import plan_compact
 from toolcaddie.delivery.costs import Outlook, Terms
 from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.ports import DeliveryPlan
+from toolcaddie.replacing import replace
 from toolcaddie.run import DeliveredTool, Delivery, ExpectedBill
 
 Mode = Literal["auto", "direct", "masked", "native"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 
 from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.errors import AuditError
 from toolcaddie.events import CallFinished, CallIntended, CallUnknown, RunEvent
+from toolcaddie.replacing import replace
 from toolcaddie.run import Limits, PendingCall, RunContext
 from toolcaddie.tool_types import ToolResult, failed
 

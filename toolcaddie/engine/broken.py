@@ -27,10 +27,10 @@ class _Watched:
         self.acted = acted
 
     async def __call__(self, event: RunEvent) -> None:
-        if isinstance(event, CallFinished) and event.result.error != "not_run":
+        if type(event) is CallFinished and event.result.error != "not_run":
             self.acted = True
         await self._emit(event)
-        if isinstance(event, CallIntended):
+        if type(event) is CallIntended:
             self.acted = True
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from toolcaddie.catalog import View
 from toolcaddie.message import CallDelta, Message
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import CLIENT_SOURCE
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from toolcaddie.guards.aside import aside
 from toolcaddie.logger import Logger
 from toolcaddie.meta import EXECUTE_TOOL, execute_tool
 from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
+from toolcaddie.replacing import replace
 from toolcaddie.run import Limits, PendingCall, RunContext
 from toolcaddie.schema import argument_errors, canonical_json, takes_long
 from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed

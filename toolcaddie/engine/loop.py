@@ -11,7 +11,7 @@ import hashlib
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from toolcaddie.bounds import DEFAULT, Bounds
@@ -38,6 +38,7 @@ from toolcaddie.message import Force, Message, ModelReply, ModelRequest
 from toolcaddie.meta import EXECUTE_TOOL, READ_LIMIT, READ_RESULT, read_result
 from toolcaddie.ports import DeliveryPlan, HeldPages, Planner, Provider, SelectionQuery, Selector
 from toolcaddie.presets import Preset
+from toolcaddie.replacing import replace
 from toolcaddie.run import Delivery, PendingCall, RunContext, RunResult, RunState, Selection
 from toolcaddie.schema import canonical_json, definition_tokens, wire_definition
 from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
@@ -110,7 +111,8 @@ class Engine:
         """
         seconds = self.preset.limits.seconds
         left = None if seconds is None else max(0.0, seconds - state.seconds)
-        context = replace(context, began=time.monotonic() - state.seconds)
+        if state.seconds:
+            context = replace(context, began=time.monotonic() - state.seconds)
         run = _Run(self, context, selection, emit, live, delivery, checkpoint, state)
         try:
             async with asyncio.timeout(left) as clock:
@@ -503,7 +505,7 @@ class _Run:
         for item in outcomes:
             answers = item.result is not None and isinstance(item.result.effect, Finish)
             if admitted or item.waiting or answers or self.is_the_callers(item.call.name):
-                return replace(state, idle_in_row=0)
+                return replace(state, idle_in_row=0) if state.idle_in_row else state
         return replace(state, idle_rounds=state.idle_rounds + 1, idle_in_row=state.idle_in_row + 1)
 
     def reads_on(self) -> bool:

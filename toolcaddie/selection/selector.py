@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
@@ -21,6 +21,7 @@ from toolcaddie.errors import ConfigError
 from toolcaddie.logger import Logger
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
 from toolcaddie.presets import LEXICAL, SIGNALS, SelectionSettings
+from toolcaddie.replacing import replace
 from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
 from toolcaddie.selection import bm25, characters, mentions, static
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
