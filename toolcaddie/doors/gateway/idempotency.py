@@ -5,7 +5,8 @@ What is found under a key decides:
 
     nothing                                the request runs
     a run of a process that lives          409: it is under way
-    a run of a process that is gone        it runs again if it intended no call, else 422: its outcome is unknown
+    a run of a process that is gone        it runs again if the trail shows that it intended no call, else 422: its
+                                           outcome is unknown
     an answer                              the answer, without a run
     any of these, for another request      422
 
@@ -156,7 +157,7 @@ class Once:
             if entry is not None and (answer := await self._standing(entry, body)) is not None:
                 return answer
             after: _Entry
-            if isinstance(entry, _Running) and await intended(self._event_log, entry.run_id):
+            if isinstance(entry, _Running) and await self._may_have_acted(entry):
                 after = _Unknown(body=body, run_id=entry.run_id)
             else:
                 after = _Running(body=body, run_id=run_id, owner=await self._documents.leases.own())
@@ -180,6 +181,13 @@ class Once:
             return True
         leases = self._documents.leases
         return entry.owner != await leases.own() and await leases.holds(entry.owner)
+
+    async def _may_have_acted(self, entry: _Running) -> bool:
+        """True as well for the run of another process that the trail does not know: it was pruned, or never began."""
+        if await intended(self._event_log, entry.run_id):
+            return True
+        ours = entry.owner == await self._documents.leases.own()
+        return not ours and not await self._event_log.records([entry.run_id], ["run_started"])
 
     async def _swap(self, key: str, before: bytes | None, after: _Entry) -> bool:
         """Puts `after` in the place of `before`. False: somebody else was faster."""
