@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -141,3 +142,27 @@ async def test_the_body_of_a_client_that_offers_http_2_is_no_request_of_its_own(
     async with connected(tmp_path, till, Bounds()) as (reader, writer):
         writer.write(head(UPGRADE.replace(b"connection: ", b"connection: close, "), length=len(hidden)) + hidden)
         assert statuses(await reader.read()) == [400]
+
+
+class Impatient(bounded_protocol(Bounds())):  # type: ignore[misc]
+    """Waits a moment for the next request of a connection."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.timeout_keep_alive = 0.2
+
+
+async def test_a_connection_whose_request_was_answered_before_its_body_came_is_not_kept_for_ever(
+    tmp_path: Path,
+) -> None:
+    async with ScriptedUpstream() as upstream, gateway(tmp_path, upstream.base_url, http=Impatient) as served:
+        there = urlsplit(served.base_url)
+        reader, writer = await asyncio.open_connection(there.hostname, there.port)
+        for _ in range(2):
+            writer.write(head().replace(b"POST", b"PUT"))
+            answer = await reader.readuntil(b"\r\n\r\n")
+            writer.write(BODY)
+            await reader.readexactly(int(re.findall(rb"content-length: (\d+)", answer)[0]))
+            assert statuses(answer) == [405]
+        assert await asyncio.wait_for(reader.read(), 3) == b""
+        writer.close()

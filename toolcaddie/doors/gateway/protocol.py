@@ -175,6 +175,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         if self._body_left_out:
             return  # its headers are known, here and below
+        self._unset_keepalive_if_required()
         super().on_message_begin()
         if len(self.pipeline) >= self.bounds.pipelined:
             told = beyond("too many requests at once on one connection", self.bounds.pipelined, "pipelined")
@@ -232,6 +233,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._body_left_out:
             return
         super().on_message_complete()
+        if self.cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
+            # Its bytes have ended the wait for the next request, which the answer began.
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
         self._phase = "idle"
         self._start_message()
 
