@@ -311,9 +311,7 @@ async def test_a_run_stopped_by_a_limit_behind_an_effect_is_kept(tmp_path: Path)
     assert shop.paid == [7]
 
 
-@pytest.mark.parametrize(
-    "header", ["x-toolcaddie-catalog", "x-toolcaddie-pin", "x-toolcaddie-conversation"]
-)
+@pytest.mark.parametrize("header", ["x-toolcaddie-catalog", "x-toolcaddie-pin", "x-toolcaddie-conversation"])
 async def test_a_key_that_was_used_with_a_header_that_changes_the_request_is_refused_without_it(
     header: str, tmp_path: Path
 ) -> None:
