@@ -75,7 +75,8 @@ async def gateway(
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
     """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it.
-    `busy`: how long a write waits for a locked database. The database in `folder` outlives the gateway: open it twice to see a restart."""
+    `busy`: how long a write waits for a locked database. The database in `folder` outlives the gateway: open
+    it twice to see a restart."""
     provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
     async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", busy=busy) as database:
         made = Runtime(
