@@ -44,9 +44,9 @@ class Parts:
 
 
 @contextlib.asynccontextmanager
-async def served(app: Any) -> AsyncIterator[str]:
+async def served(app: Any, http: Any = "auto") -> AsyncIterator[str]:
     """The app on a port of 127.0.0.1; gives its address."""
-    config = uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(app, http=http, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
@@ -71,10 +71,12 @@ async def gateway(
     forwards: bool = True,
     busy: float = BUSY_SECONDS,
     idempotency: Idempotency | None = None,
+    http: Any = "auto",
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
-    """`upstream` is a base address or a provider. `busy`: how long a write waits for a locked database. The database in
-    `folder` outlives the gateway: open it twice to see a restart."""
+    """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it.
+    `busy`: how long a write waits for a locked database. The database in `folder` outlives the gateway: open
+    it twice to see a restart."""
     provider = OpenAIChat(upstream, "test-key" if own_upstream_key else None) if isinstance(upstream, str) else upstream
     async with Database(f"sqlite:///{folder / 'gateway.sqlite'}", busy=busy) as database:
         made = Runtime(
@@ -92,7 +94,8 @@ async def gateway(
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
-        async with served(create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency())) as address:
+        app = create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency())
+        async with served(app, http) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
             try:
                 yield Gateway(base_url=address, client=client, database=database, runtime=made)

@@ -309,3 +309,18 @@ async def test_a_run_stopped_by_a_limit_behind_an_effect_is_kept(tmp_path: Path)
     assert first.status == second.status == 422
     assert first.body == second.body
     assert shop.paid == [7]
+
+
+@pytest.mark.parametrize("header", ["x-toolcaddie-catalog", "x-toolcaddie-pin", "x-toolcaddie-conversation"])
+async def test_a_key_that_was_used_with_a_header_that_changes_the_request_is_refused_without_it(
+    header: str, tmp_path: Path
+) -> None:
+    shop, ask = Shop(), {**ASK, "tools": [DRAW]}
+    async with shop_of(tmp_path, [say("without"), *paying()], shop) as served:
+        first = await sent(served, ask=ask, **{header: "none"})
+        other = await sent(served, ask=ask)
+        again = await sent(served, ask=ask, **{header: "none"})
+    assert (first.status, other.status, again.status) == (200, 422, 200)
+    assert other.error["code"] == "idempotency_key_reused"
+    assert first.body == again.body
+    assert not shop.paid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,8 @@ import openai
 import pytest
 
 from tests.doors.processes import PATIENCE, Process, serving
+from toolcaddie.ports import EventRecord
+from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedUpstream, call, say
 
 SHOP = '''
@@ -77,6 +80,28 @@ def test_a_request_that_may_have_acted_is_never_run_again_after_a_crash(shop: Pa
                     server.client(max_retries=3).chat.completions.create(**ASK)
                 assert told.value.code == "outcome_unknown"
                 assert told.value.response.headers["x-should-retry"] == "false"
+    assert effects(shop) == ["7"]
+
+
+def test_a_request_that_may_have_acted_is_not_run_again_either_when_its_run_was_pruned(shop: Path) -> None:
+    async def pruned() -> int:
+        async with Database(f"sqlite:///{shop}/toolcaddie-data/toolcaddie.sqlite") as database:
+            ours = await database.leases.own()
+            for number in await database.leases.labels():
+                assert number == ours or not await database.leases.holds(number)  # waits until its lease has run out
+            database.events.append(EventRecord(run_id="other", seq=1, at=0.0, kind="note", data={}))
+            await database.events.flush()
+            return (await database.retention.prune(-60.0, by="a test")).runs
+
+    with ScriptedUpstream(lambda _: call("pay", {"amount": 7})) as upstream:
+        words = ("--upstream", upstream.base_url, "--catalog", "python:shop")
+        with serving(shop, *words) as server:
+            killed_while_it_runs(server, lambda: bool(effects(shop)))
+        (shop / "quick").touch()
+        assert asyncio.run(pruned()) == 1
+        with serving(shop, *words) as server, pytest.raises(openai.UnprocessableEntityError) as told:
+            server.client().chat.completions.create(**ASK)
+    assert told.value.code == "outcome_unknown"
     assert effects(shop) == ["7"]
 
 

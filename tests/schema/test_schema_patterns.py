@@ -162,3 +162,18 @@ async def test_a_result_is_held_against_its_own_patterns_within_the_same_bounds(
     (refusal,) = [message.text for message in result.messages if message.role == "tool"]
     assert "300,000 characters" in refusal
     assert "(setting bounds.pattern_text)" in refusal
+
+
+@pytest.mark.parametrize(
+    ("reference", "place"),
+    [
+        ("#/default/text", {"default": {"text": {"pattern": PASSWORD}}}),
+        ("#/examples/0", {"examples": [{"pattern": PASSWORD}]}),
+        ("#/x-notes/0/0", {"x-notes": [[{"pattern": PASSWORD}]]}),
+    ],
+)
+def test_a_reference_to_a_value_is_refused_because_patterns_there_would_have_no_budget(
+    reference: str, place: dict[str, Any]
+) -> None:
+    with pytest.raises(CatalogError, match=r"leads to a value and not to a schema; put the definition under \$defs"):
+        check_schema({**field(**{"$ref": reference}), **place}, what="t")

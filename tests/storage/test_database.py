@@ -128,6 +128,13 @@ async def test_opening_again_changes_nothing(file_url: str) -> None:
         assert other.execute("select count(*) from documents").fetchone() == (1,)
 
 
+@pytest.mark.anyio
+async def test_a_database_may_be_closed_twice(file_url: str) -> None:
+    async with Database(file_url) as database:
+        await database.leases.own()
+        await database.close()
+
+
 _OPEN_AND_WRITE = """
 import asyncio, sys
 from toolcaddie.ports import EventRecord

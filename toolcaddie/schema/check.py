@@ -117,8 +117,15 @@ def _refuse(uri: str) -> Any:
 
 
 def _refuse_outside_references(schema: dict[str, Any], what: str) -> None:
+    schemas = {id(node) for node in every_schema(schema)}
     for node in every_schema(schema):
         for reference in references(node):
+            target = resolve(schema, reference)
+            if isinstance(target, dict) and id(target) not in schemas:
+                raise CatalogError(
+                    f"{what}: the reference {shorten(reference, _MAX_MESSAGE)!r} leads to a value and not to a schema; put "
+                    "the definition under $defs"
+                )
             if not reference.startswith("#"):
                 raise CatalogError(
                     f"{what}: the reference {shorten(reference, _MAX_MESSAGE)!r} leaves the schema and is never fetched; "

@@ -147,7 +147,9 @@ class DatabaseLeases:
             self._thread.start()
 
     def close(self) -> None:
-        """Give the lease up, so that whoever comes next need not wait. Blocks."""
+        """Give the lease up, so that whoever comes next need not wait. Blocks; calling it again does nothing."""
+        if self._closing.is_set():
+            return
         self._closing.set()
         if self._thread is not None:
             self._thread.join()

@@ -5,9 +5,10 @@ What is found under a key decides:
 
     nothing                                the request runs
     a run of a process that lives          409: it is under way
-    a run of a process that is gone        it runs again if it intended no call, else 422: its outcome is unknown
+    a run of a process that is gone        it runs again if the trail shows that it intended no call, else 422: its
+                                           outcome is unknown
     an answer                              the answer, without a run
-    any of these, for another body         422
+    any of these, for another request      422
 
 An answer is kept before its last byte goes out, so that a client that has it can only be answered alike. A failure before
 any call was intended gives the key back. The run of a request with a key goes on when its client leaves: whoever sends
@@ -21,13 +22,14 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequence
 from typing import Any
 
 import msgspec
 import structlog
 
 from toolcaddie.bounds import LARGE
+from toolcaddie.doors.gateway.essential import PIN_HEADER
 from toolcaddie.doors.gateway.exchange import Exchange, Send
 from toolcaddie.doors.gateway.problems import Problem, not_again, problem
 from toolcaddie.errors import StorageError, ToolcaddieError, has_acted
@@ -40,6 +42,9 @@ log = structlog.get_logger(__name__)
 
 HEADER = b"idempotency-key"
 LONGEST_KEY = 255
+
+_MEANING = (b"x-toolcaddie-catalog", PIN_HEADER.encode(), b"x-toolcaddie-conversation")
+"""Headers that make another request of the same body."""
 
 _KIND = "idempotency"
 _LONGEST_RUN = 86_400.0
@@ -129,7 +134,8 @@ class Once:
         run_id = new_run_id()
         self._under_way.add(run_id)
         try:
-            digest = await aside(_digest, body) if len(body) >= LARGE else _digest(body)
+            said = [exchange.headers.get(name, b"") for name in _MEANING]
+            digest = await aside(_digest, body, said) if len(body) >= LARGE else _digest(body, said)
             outcome = await self._claimed(key, digest, run_id)
             match outcome:
                 case Problem():
@@ -151,7 +157,7 @@ class Once:
             if entry is not None and (answer := await self._standing(entry, body)) is not None:
                 return answer
             after: _Entry
-            if isinstance(entry, _Running) and await intended(self._event_log, entry.run_id):
+            if isinstance(entry, _Running) and await self._may_have_acted(entry):
                 after = _Unknown(body=body, run_id=entry.run_id)
             else:
                 after = _Running(body=body, run_id=run_id, owner=await self._documents.leases.own())
@@ -175,6 +181,13 @@ class Once:
             return True
         leases = self._documents.leases
         return entry.owner != await leases.own() and await leases.holds(entry.owner)
+
+    async def _may_have_acted(self, entry: _Running) -> bool:
+        """True as well for the run of another process that the trail does not know: it was pruned, or never began."""
+        if await intended(self._event_log, entry.run_id):
+            return True
+        ours = entry.owner == await self._documents.leases.own()
+        return not ours and not await self._event_log.records([entry.run_id], ["run_started"])
 
     async def _swap(self, key: str, before: bytes | None, after: _Entry) -> bool:
         """Puts `after` in the place of `before`. False: somebody else was faster."""
@@ -270,8 +283,14 @@ def wrong_key(header: bytes) -> Problem | None:
     return problem(400, told, kind="invalid_request_error", param="idempotency-key", code="invalid_idempotency_key")
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).digest()
+def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
+    """That of the body, where no such header came."""
+    if not any(headers):
+        return hashlib.sha256(body).digest()
+    digest = hashlib.sha256()
+    for part in (*headers, body):
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.digest()
 
 
 def _document_key(key: bytes, principal: Principal, authorization: bytes) -> str:
@@ -286,7 +305,8 @@ def _document_key(key: bytes, principal: Principal, authorization: bytes) -> str
 def _other_body() -> Problem:
     return problem(
         422,
-        "this idempotency key was used with another body; a new request needs a new key",
+        "this idempotency key was used with another request (its body, or an x-toolcaddie header, was different); "
+        "a new request needs a new key",
         kind="invalid_request_error",
         param="idempotency-key",
         code="idempotency_key_reused",

@@ -35,6 +35,8 @@ client would see its connection reset and not the answer."""
 _OTHER_FILES = 256
 """Beside two for each request, its client's connection and the upstream's."""
 
+_LENGTHS = (b"content-length", b"transfer-encoding")
+
 _Phase = Literal["idle", "head", "body", "refused"]
 
 
@@ -62,6 +64,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._dropped = 0
         """Bytes that came behind the answer to their own request."""
         self._refusal: Problem | None = None
+        self._body_left_out = False
+        """The parser has ended the message behind its headers, although a body follows."""
 
     # --- the connection ----------------------------------------------------------------------------------------------
 
@@ -91,31 +95,51 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _is_waiting(self) -> bool:
         """Nobody works for this connection: its request is not here yet, or was answered."""
-        return self._phase != "idle" or self.cycle is None or self.cycle.response_complete
+        if self.cycle is None or self.cycle.response_complete or self.cycle.disconnected:
+            return True
+        return self._phase == "body" and not self.pipeline
 
     # --- what arrives ------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         if self._phase == "refused" or self._answered_early():
             self._drop(len(data))
-        if self._phase == "refused":
-            return
+        if self._phase == "refused" or (self._phase == "idle" and not data.strip(b"\r\n")):
+            return  # empty lines between two requests are nothing, and some clients end a body with one
         self._unset_keepalive_if_required()
         if self._phase == "idle":
             self._phase, self._begun = "head", self.loop.time()
         try:
             for piece in (data,) if len(data) <= _SLICE else self._pieces(data):
-                self._fed += len(piece)
-                self.parser.feed_data(piece)
+                self._feed(piece)
                 self._check_framing()
         except _Refused as refused:
             self._refuse(refused.problem)
-        except httptools.HttpParserUpgrade:
-            pass  # HTTP/2 was offered, in vain: the request is answered as what it is
         except httptools.HttpParserError as error:
             self._refuse(self._refusal or _bad_request(f"this is not a valid HTTP request: {str(error)[:200]}"))
         if self._phase != self._timed:
             self._watch()
+
+    def _feed(self, piece: bytes | memoryview) -> None:
+        self._fed += len(piece)
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade as offer:  # HTTP/2, in vain: the request is answered as what it is
+            rest = piece[offer.args[0] :]
+            self._fed -= len(rest)
+            if self._body_left_out:
+                self._read_body()
+            if rest:
+                self._feed(rest)
+
+    def _read_body(self) -> None:
+        """Lets a new parser read the body of a request that offers another protocol; httptools takes what follows its headers
+        for that protocol, and then for the next request."""
+        fields = b"".join(b"%b: %b\r\n" % pair for pair in self.headers if pair[0] in _LENGTHS)
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n" + fields + b"\r\n")
+        self._body_left_out = False
 
     def _answered_early(self) -> bool:
         return self._phase == "body" and self.cycle is not None and self.cycle.response_complete
@@ -149,6 +173,9 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- what the parser calls ---------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
+        if self._body_left_out:
+            return  # its headers are known, here and below
+        self._unset_keepalive_if_required()
         super().on_message_begin()
         if len(self.pipeline) >= self.bounds.pipelined:
             told = beyond("too many requests at once on one connection", self.bounds.pipelined, "pipelined")
@@ -156,12 +183,16 @@ class BoundedProtocol(HttpToolsProtocol):
         self._phase = "head"
 
     def on_url(self, url: bytes) -> None:
+        if self._body_left_out:
+            return
         super().on_url(url)
         if len(self.url) > self.bounds.url:
             told = beyond("the URL is too long", self.bounds.url, "url")
             self._stop(problem(414, told, kind="invalid_request_error", code="url_too_long"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        if self._body_left_out:
+            return
         bounds, size = self.bounds, len(name) + len(value)
         self._header_bytes += size
         self._header_count += 1
@@ -183,7 +214,12 @@ class BoundedProtocol(HttpToolsProtocol):
         return _fields_too_large(beyond("the request has too many headers", bounds.header_count, "header_count"))
 
     def on_headers_complete(self) -> None:
+        if self._body_left_out:
+            return
         self._phase = "body"
+        self._body_left_out = self.parser.should_upgrade() and any(
+            name in _LENGTHS and value != b"0" for name, value in self.headers
+        )
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
@@ -194,7 +230,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self._body_left_out:
+            return
         super().on_message_complete()
+        if self.cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
+            # Its bytes have ended the wait for the next request, which the answer began.
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
         self._phase = "idle"
         self._start_message()
 
@@ -242,10 +285,19 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- refusing ----------------------------------------------------------------------------------------------------
 
     def _refuse(self, found: Problem) -> None:
-        """Answers where nobody else does, and closes the connection once the client has had time to read it."""
+        """Answers where nobody else does, and closes the connection once the client has had time to read it. What is wrong
+        behind a whole request takes nothing from that: it gets its answer, and then the connection is closed."""
         under_way = self._phase == "body" and self.cycle is not None
         self._phase = self._timed = "refused"
         if self.transport.is_closing():
+            return
+        if not under_way and not self.pipeline and self.cycle is not None and not self.cycle.response_complete:
+            self._stop_timer()
+            self.cycle.keep_alive = False
+            return
+        if self.pipeline:  # an answer would be taken for that to the first of them
+            self.pipeline.clear()
+            self.transport.close()
             return
         answering = self.cycle is not None and not self.cycle.response_complete
         silent = not answering or (under_way and not self.cycle.response_started)
