@@ -60,6 +60,8 @@ async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
     async with opened(settings) as database:
         found = await _resolved(database.events, run_id)
         events = await database.events.events(found)
+    if not events and found == LAST:
+        raise RunNotFoundError("no run is recorded yet; `toolcaddie run MESSAGE` makes one")
     if not events:
         raise RunNotFoundError(f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the runs there are")
     return events
