@@ -10,7 +10,7 @@ import click
 
 from toolcaddie.doors.assemble import opened
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import attempt_text
 from toolcaddie.errors import RunNotFoundError
@@ -112,7 +112,7 @@ Data = Mapping[str, Any]
 
 
 def _started(data: Data) -> str:
-    return f"{data['principal']['id']}, preset {data['preset']}, {data['catalog_size']} tools: {data['message']}"
+    return f"{data['principal']['id']}, preset {data['preset']}, {counted(data['catalog_size'], 'tool')}: {data['message']}"
 
 
 def _selected(data: Data) -> str:
@@ -125,11 +125,11 @@ def _delivered(data: Data) -> str:
     tokens = data["tokens"]
     meta = f", with {', '.join(data['meta'])}" if data["meta"] else ""
     behind = f"; {_names(data['added'])} by {data['added_by']}" if data.get("added") else ""
-    return f"{data['strategy']}: {len(data['tools'])} tools{meta}{behind}; {tokens['sent']} of {tokens['all']} tokens"
+    return f"{data['strategy']}: {counted(len(data['tools']), 'tool')}{meta}{behind}; {tokens['sent']} of {tokens['all']} tokens"
 
 
 def _asked(data: Data) -> str:
-    return f"round {data['round']}: {data['model'] or data['provider']} with {data['tools']} tools"
+    return f"round {data['round']}: {data['model'] or data['provider']} with {counted(data['tools'], 'tool')}"
 
 
 def _answered(data: Data) -> str:
