@@ -27,7 +27,7 @@ from typing import Any
 
 NAMES = ("loop", "selection", "provider", "gateway")
 _FIGURES = ("round_ms", "run_ms", "p50_ms", "cpu_p99_ms", "cpu_ms", "added_ms", "ours_ms")
-_OTHERS = ("direct", "bare proxy", "litellm")
+_OTHERS = ("upstream", "bare proxy", "litellm")
 _RUNNER = """
 import importlib, sys
 import msgspec

@@ -1,4 +1,4 @@
-"""What an attacker or a power cut would try: python -m security [NAME ...] [--quick] [--keys] [--json FILE]
+"""What an attacker or a power cut would try: python -m security [NAME ...] [--quick] [--times N] [--json FILE]
 
 `kills` prints counts that must all be 0. `hostile` prints what each input was answered with, how long others waited and what
 memory it took. The exit status is 1 where something is not as it should be.
@@ -31,15 +31,20 @@ class Options:
     """How much is done."""
 
     quick: bool = False
-    keys: bool = False
-    """Clients send an idempotency key and retry what failed."""
     times: int | None = None
+    """Kills of each sort; None: 200 of a server whose clients never retry, 50 of one whose clients retry with a key, and 150
+    of processes that resume runs; a few of each where it must be quick."""
 
 
 def kills(options: Options) -> Sequence[Finding]:
-    """kill -9 at random moments: of a server under six clients, then of processes that resume runs."""
-    served = serves.killed(options.times or (8 if options.quick else 200), keys=options.keys, quick=options.quick)
-    return [*served, *resumes.killed(options.times or (6 if options.quick else 150))]
+    """kill -9 at random moments: of a server under six clients that never retry, of one whose clients send an idempotency key
+    and retry what failed, and of processes that resume runs."""
+    plain, keyed, resumed = (options.times or number for number in ((5, 3, 6) if options.quick else (200, 50, 150)))
+    return [
+        *serves.killed(plain, keys=False, quick=options.quick),
+        *serves.killed(keyed, keys=True, quick=options.quick),
+        *resumes.killed(resumed),
+    ]
 
 
 def hostile_inputs(options: Options) -> Sequence[Finding]:
@@ -55,12 +60,11 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(ATTACKS)}; all if none is named")
     parser.add_argument("--quick", action="store_true", help="some of each: a few minutes instead of an hour")
     parser.add_argument("--times", type=int, metavar="N", help="so many kills of each sort")
-    parser.add_argument("--keys", action="store_true", help="clients send an idempotency key and retry what failed")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report there as well")
     given = parser.parse_args()
     if unknown := [name for name in given.names if name not in ATTACKS]:
         parser.error(f"there is no attack {unknown[0]!r}; there are {', '.join(ATTACKS)}")
-    options = Options(quick=given.quick, keys=given.keys, times=given.times)
+    options = Options(quick=given.quick, times=given.times)
     findings: dict[str, Sequence[Finding]] = {}
     for name in given.names or ATTACKS:
         print(f"\n--- {name}", flush=True)

@@ -5,6 +5,7 @@
 For each input: what the server answered, how long the quiet client waited at most, and how much memory the server took. The
 exit status is 1 where somebody else waited more than 200 ms, memory grew by more than 128 MiB, or the input was not refused with
 a status and a sentence. A wait that is too long is measured again: a stall of the server repeats, one of the machine does not.
+With `--quick`, which is for machines that do other work as well, a wait may take a second.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from security.attacks import Attack, of_requests, of_upstreams
 from security.server import Server
 from toolcaddie.bounds import MEGABYTE
 
-MOST_WAIT = 0.2
+MOST_WAIT, MOST_WAIT_QUICK = 0.2, 1.0
+"""Seconds. The attacks stopped everybody for 2 to 60 before there were bounds."""
 MOST_MEMORY = 128 * MEGABYTE
 _TRIES = 3
 _SETTLE = 0.3
@@ -47,17 +49,17 @@ class Outcome:
         return f"{self.name:<58} {figures}  {self.wrong and 'WRONG: ' + self.wrong}\n    {self.sentence[:150]}"
 
 
-async def measured(server: Server, attack: Attack) -> Outcome:
+async def measured(server: Server, attack: Attack, *, most_wait: float = MOST_WAIT) -> Outcome:
     """The best of a few tries where one is not good enough."""
     attack.prepare()
     for _ in range(_TRIES):
-        outcome = await _once(server, attack)
+        outcome = await _once(server, attack, most_wait)
         if not outcome.wrong:
             break
     return outcome
 
 
-async def _once(server: Server, attack: Attack) -> Outcome:
+async def _once(server: Server, attack: Attack, most_wait: float) -> Outcome:
     await asyncio.sleep(_SETTLE)
     before = server.resident
     server.forget_peak()
@@ -72,7 +74,7 @@ async def _once(server: Server, attack: Attack) -> Outcome:
         wrong.append(f"status {answer.status}, not {' or '.join(map(str, attack.statuses))}")
     if attack.says not in answer.sentence:
         wrong.append(f"the sentence does not say {attack.says!r}")
-    if wait > MOST_WAIT:
+    if wait > most_wait:
         wrong.append(f"another request waited {wait * 1000:.0f} ms" if wait < 1e6 else "another request failed")
     if memory > MOST_MEMORY:
         wrong.append(f"memory grew by {memory // MEGABYTE} MiB")
@@ -91,10 +93,13 @@ async def _once(server: Server, attack: Attack) -> Outcome:
 
 async def _all(quick: bool) -> list[Outcome]:
     outcomes = []
+    most_wait = MOST_WAIT_QUICK if quick else MOST_WAIT
     for group in (of_requests, of_upstreams):
         async with group(quick=quick) as (server, attacks):
             for attack in attacks:
-                outcomes += [await measured(server, attack) for _ in range(1 if quick else _ROUNDS)]
+                outcomes += [
+                    await measured(server, attack, most_wait=most_wait) for _ in range(1 if quick else _ROUNDS)
+                ]
     return outcomes
 
 

@@ -266,21 +266,23 @@ async def test_a_mask_leaves_a_place_for_reading_on() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "multibot"])
-async def test_a_tool_called_read_result_is_not_joined_by_ours(name: str) -> None:
+async def test_a_clients_tool_called_read_result_is_not_joined_by_ours(name: str) -> None:
+    """Our own tool of that name joins where one of our results was cut; the client's wins over it."""
+
     @tool(read_only=True)
-    def read_result() -> str:
-        """Read the result of an exam."""
+    def list_exams() -> str:
+        """List all exams with their results."""
         return "long " * 50_000
 
-    provider = ScriptedProvider([call("read_result"), call("read_result"), say("one"), say("two")])
-    runtime = Runtime(provider=provider, sources=[read_result], preset=name)
-    first = await runtime.run("read the exam's result", conversation="c1")
-    await runtime.run(
-        RunRequest(messages=(*first.state.messages, Message(role="user", content="so?")), conversation="c1")
-    )
-    for asked in provider.requests:
-        assert [each["function"]["name"] for each in asked.tools] == ["read_result"]
-    assert first.tool_calls == ("read_result", "read_result")
+    theirs = Tool(name="read_result", description="Read the result of an exam.", source="client")
+    provider = ScriptedProvider([call("list_exams"), call("read_result"), say("two")])
+    runtime = Runtime(provider=provider, sources=[list_exams], preset=name)
+    asked = Message(role="user", content="read the result of each exam")
+    first = await runtime.run(RunRequest(messages=[asked], client_tools=[theirs], conversation="c1"))
+    assert [each.name for each in first.client_calls] == ["read_result"]
+    await runtime.resume(first.run_id, results={first.client_calls[0].id: "passed"})
+    for request in provider.requests:
+        assert sorted(each["function"]["name"] for each in request.tools) == ["list_exams", "read_result"]
 
 
 @pytest.mark.parametrize(
