@@ -27,6 +27,7 @@ from toolcaddie import (
     Tool,
     tool,
 )
+from toolcaddie.bounds import Bounds
 from toolcaddie.errors import CatalogError, ConfigError, RequestError, ToolcaddieError
 from toolcaddie.samples import gym
 from toolcaddie.selection.learned import Experience
@@ -157,13 +158,14 @@ def test_definitions_of_the_callers_own_tools_may_be_dicts() -> None:
         (lambda r: r.run_sync("hi", client_tools=None), "client_tools must be a list"),
         (lambda r: r.run_sync("hi", principal="maria"), r"Principal\(id='maria'\)"),
         (lambda r: r.run_sync("hi", preset=Preset(name="mine")), r"Runtime\(preset=...\)"),
-        (lambda r: r.run_sync("hi", preset="defualt"), "no preset 'defualt'"),
+        (lambda r: r.run_sync("hi", preset="defualt"), "no preset 'defualt'; did you mean 'default'"),
         (lambda r: r.run_sync("hi", params=0.2), "params="),
         (lambda r: r.run_sync("hi", categories="members"), r"categories=\['members'\]"),
         (lambda r: r.run_sync("hi", tags="x"), "tags must be a list"),
         (lambda r: r.run_sync("hi", disabled_tools="x"), "disabled_tools must be a list"),
         (lambda r: r.run_sync("hi", conversation=7), "conversation cannot be an int"),
         (lambda r: r.run_sync("hi", model=7), "model cannot be"),
+        (lambda r: r.run_sync("hi", essential=["send_invoice"]), r"essential cannot be a list; write essential=\{"),
         (lambda r: r.run_sync("hi", remember="no"), "remember="),
         (lambda r: r.run_sync(RunRequest(messages=[ASKED], principal="maria")), "Principal"),
         (lambda r: r.select(7), "must be a text"),
@@ -250,6 +252,7 @@ class Nothing:
         ({"provider": None}, "no provider"),
         ({"provider": OpenAIChat}, "is a class"),
         ({"provider": "gpt-5"}, "provider:model"),
+        ({"provider": "antropic:claude-sonnet-5-5"}, "did you mean 'anthropic:claude-sonnet-5-5'"),
         ({"preset": "defualt"}, "no preset"),
         ({"preset": None}, "preset must be a name"),
         ({"preset": {"name": "x"}}, "preset must be a name"),
@@ -297,6 +300,9 @@ def test_a_runtime_is_refused_at_start_by_the_argument_that_is_wrong(options: di
     ("make", "said"),
     [
         (lambda: Picker.of([7]), r"tools\[0\]"),
+        (lambda: Bounds(calls_run=0), "bounds.calls_run is 0; give a number above 0"),
+        (lambda: Database("sqlite:///:memory:", lease=0), "lease is 0; give seconds above 0"),
+        (lambda: Database("sqlite:///:memory:", lease=float("inf")), "up to 3,600"),
         (lambda: Picker.of([Desk]), r"tools\[0\]: Desk is a class"),
         (lambda: Picker.of(7), "tools must be a list"),
         (lambda: Picker.of(None), "tools must be a list"),

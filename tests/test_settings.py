@@ -84,6 +84,14 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
     ("text", "said"),
     [
         ("[limits]\n\nround = 3", "toolcaddie.toml:3: unknown key 'limits.round'; did you mean 'rounds'?"),
+        (
+            "[storage]\nkeep = '90'",
+            "toolcaddie.toml:2: storage.keep: this text does not fit; write a text in quotes such as",
+        ),
+        (
+            "[storage]\nlease = inf",
+            "toolcaddie.toml:2: storage.lease: Expected `float` <= 3600.0; write a number above 0 to",
+        ),
         ("servr = 1", "toolcaddie.toml:1: unknown key 'servr'; did you mean 'server'?"),
         ("\n\nserver.prt = 1", "toolcaddie.toml:3: unknown key 'server.prt'; did you mean 'port'?"),
         ("server = {prt = 1}", "toolcaddie.toml:1: unknown key 'server.prt'"),
@@ -111,7 +119,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ),
         (
             "[[fallback]]\nmodel='a:b'\n[[fallback]]\nmodel='a:b'\nurl='x'",
-            "toolcaddie.toml:5: fallback.2.url: Expected",
+            "toolcaddie.toml:5: fallback.2.url: this text does not fit; write a text in quotes that begins with http:// or",
         ),
         ("[[fallback]]\nmodel='a:b'\n[[fallback]]\nurl='http://x'", "toolcaddie.toml:3: fallback.2: Object missing"),
         ("[[fallback]]\nmodel=''", "toolcaddie.toml:2: fallback.1.model: Expected `str` of length >= 1"),

@@ -90,6 +90,13 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pattern_seconds: Seconds = 0.05
     """For all such matches of one check together."""
 
+    def __post_init__(self) -> None:
+        """Raises `ConfigError` for a bound made in Python that nothing could be within, as the settings refuse one in a file."""
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise ConfigError(f"bounds.{name} is {value!r}; give a number above 0")
+
 
 DEFAULT = Bounds()
 

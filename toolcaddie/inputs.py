@@ -58,6 +58,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "conversation": (_TEXT_OR_NONE, "conversation='desk-7'"),
     "cache_key": (_TEXT, "cache_key='desk-7'"),
     "remember": (_FLAG, "remember=False"),
+    "essential": ((dict, Mapping), "essential={'lookup_policy': 'why it must be there'}"),
     "injected": ((dict, Mapping), "injected={'_chatId': '7'}"),
     "run_id": (_TEXT_OR_NONE, "run_id='run_7'"),
 }

@@ -23,6 +23,7 @@ from toolcaddie.providers.named import split_model
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.retry import Retry
 from toolcaddie.providers.wrapping import Entry
+from toolcaddie.suggest import close_names
 from toolcaddie.tool_config import FallbackProvider
 
 KEYS: Mapping[str, str] = {
@@ -69,9 +70,10 @@ def provider_named(
         if text in names:
             name, model = text, ""
         else:
-            raise ConfigError(
-                f"{text!r} names no provider; write provider:model, such as openai:gpt-5-mini. There are {', '.join(names)}"
-            )
+            head, _, rest = text.partition(":")
+            close = close_names(head, names, limit=1) if rest else []
+            form = f"did you mean '{close[0]}:{rest}'?" if close else "write provider:model, such as openai:gpt-5-mini."
+            raise ConfigError(f"{text!r} names no provider; {form} There are {', '.join(names)}")
     environ = os.environ if environ is None else environ
     key = api_key or (environ.get(KEYS[name]) or None if name in KEYS and base_url is None else None)
     if name in KEYS and key is None and base_url is None:

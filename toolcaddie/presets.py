@@ -20,6 +20,7 @@ from toolcaddie.meta import (
     SEARCH_TOOLS,
 )
 from toolcaddie.run import Budget, Limits
+from toolcaddie.suggest import close_names
 
 LEXICAL = ("categories", "bm25", "characters", "mentions")
 
@@ -154,4 +155,6 @@ def preset(name: str) -> Preset:
     try:
         return PRESETS[name]
     except KeyError:
-        raise ConfigError(f"no preset {name!r}; there are {', '.join(sorted(PRESETS))}") from None
+        close = close_names(name, PRESETS, limit=1) if isinstance(name, str) else []
+        meant = f"did you mean {close[0]!r}? " if close else ""
+        raise ConfigError(f"no preset {name!r}; {meant}there are {', '.join(sorted(PRESETS))}") from None

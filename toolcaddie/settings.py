@@ -218,8 +218,8 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """What waits for the disk: a call that may act, or also the end of each answer."""
     keep: Age = "off"
     """Runs that ended longer ago are removed by `serve`; off: never."""
-    lease: Seconds = 3.0
-    """Seconds without a sign of life until other processes take over the runs of one."""
+    lease: Annotated[float, Meta(gt=0, le=3_600)] = 3.0
+    """Seconds without a sign of life after which a process counts as gone and others settle its runs."""
 
 
 class BotSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -465,6 +465,8 @@ def _said_of(path: tuple[str, ...], known: Iterable[str]) -> str:
 def _complaint(kind: Any, path: Sequence[str], what: str) -> str:
     if path[-1:] == ("key_env",) and "regex" in what:
         return LOOKS_LIKE_A_KEY
+    if "matching regex" in what:
+        what = "this text does not fit"  # the pattern itself helps nobody
     return f"{what}{_wanted(kind, path)}"
 
 
@@ -693,10 +695,14 @@ catalogs = ["gym"]
 # The bot of requests that name none. Without it they are refused, if there are bots (at the end of this file).
 # default_bot = "front-desk"
 
-# [storage]
+[catalog]
+# categories = ["clients", "memberships"]  # the enabled ones; without this line all of them
+# page_size = 50  # tools that a model is shown at once when it lists or searches them
+
+[storage]
 # durable = "intent"  # or "answer": no answer ends before what the run did is on disk
 # keep = "off"  # or an age such as "90d": `toolcaddie serve` removes runs that ended longer ago
-# lease = 3  # seconds without a sign of life until other processes take over the runs of one
+# lease = 3  # seconds without a sign of life after which a server counts as gone and others settle its runs
 
 [server]
 # host = "127.0.0.1"
@@ -749,7 +755,7 @@ catalogs = ["gym"]
 # on_tool_not_called = "retry"
 
 # How much of what comes from outside is accepted: docs/bounds.md has them all.
-# [bounds]
+[bounds]
 # body = 16777216
 # messages = 5000
 

@@ -85,6 +85,7 @@ def test_python_m_runs_the_same_command_line_with_its_exit_codes(tmp_path: Path)
     ("words", "told"),
     [
         (["fly"], "No such command 'fly'"),
+        (["trial"], "No such command 'trial'; did you mean 'trail'?"),
         (["select"], "Missing argument 'MESSAGE'"),
         (["select", "x", "--catalog", "gym", "--preset", "bugdet"], "'bugdet' is not one of"),
         (["select", "x", "--catalog", "gym", "--max-tools", "-1"], "--max-tools"),
@@ -97,6 +98,8 @@ def test_python_m_runs_the_same_command_line_with_its_exit_codes(tmp_path: Path)
         (["run", "x", "--database-url", "mysql://x"], "mysql"),
         (["why", "freeze_membership", "--catalog", "gym"], "give a tool and a message, or --run RUN_ID"),
         (["trail", "run_unknown"], "nothing is recorded of run 'run_unknown'"),
+        (["trail", "last"], "no run is recorded yet; `toolcaddie run MESSAGE` makes one"),
+        (["why", "--run", "last"], "no run is recorded yet"),
         (["keys", "revoke", "nobody"], "there is no key 'nobody'"),
         (["completion", "tcsh"], "'tcsh' is not one of"),
         (["completion"], "Choose from: bash, zsh, fish. See 'toolcaddie completion --help'."),

@@ -141,7 +141,7 @@ def test_an_empty_trail_says_how_to_fill_it(toolcaddie: CommandLine) -> None:
     assert told.exit_code == 0
     assert "toolcaddie run" in told.stderr
     assert toolcaddie.json("trail") == {"runs": []}
-    assert "nothing is recorded of run 'last'" in toolcaddie.refused("trail", "last")
+    assert "no run is recorded yet; `toolcaddie run" in toolcaddie.refused("trail", "last")
 
 
 def test_why_of_a_recorded_run_reads_the_trail(toolcaddie: CommandLine) -> None:

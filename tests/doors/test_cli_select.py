@@ -199,6 +199,13 @@ def test_a_search_that_finds_nothing_says_so(toolcaddie: CommandLine) -> None:
     assert "nothing matches 'zzqx'" in done.stderr
 
 
+def test_a_catalog_whose_categories_are_all_disabled_says_so(toolcaddie: CommandLine) -> None:
+    Path("toolcaddie.toml").write_text('catalogs = ["gym"]\n[catalog]\ncategories = []\n')
+    done = toolcaddie("tools")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "the categories enabled by catalog.categories, hold none" in done.stderr
+
+
 def test_tools_lists_by_category_and_by_words(toolcaddie: CommandLine) -> None:
     category = toolcaddie.json("tools", "--catalog", "gym", "--category", "memberships")
     search = toolcaddie.json("tools", "--catalog", "gym", "--search", "unpaid salary")

@@ -20,7 +20,7 @@ from toolcaddie.storage.documents import DocumentStore
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
-from toolcaddie.storage.leases import LEASE_SECONDS, DatabaseLeases
+from toolcaddie.storage.leases import LEASE_SECONDS, LONGEST_LEASE, DatabaseLeases
 from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.retention import Retention
@@ -52,7 +52,8 @@ class Database:
             database.retention    what is held, and removing what is old
             database.leases       which processes are living
 
-    Several processes may open one file. Raises `ConfigError` for a URL that cannot be used, on construction or on `open`.
+    Several processes may open one file. Raises `ConfigError` for a URL or a lease that cannot be used, on construction or on
+    `open`.
     `clock` gives seconds since the epoch, for moments that are stored; `steady` gives seconds that never go back, for ages.
     `busy`: seconds that a write waits for another process's lock. `lease`: seconds without a sign of life until others take
     over the runs of this process.
@@ -67,6 +68,8 @@ class Database:
         busy: float = BUSY_SECONDS,
         lease: float = LEASE_SECONDS,
     ) -> None:
+        if not 0 < lease <= LONGEST_LEASE:
+            raise ConfigError(f"lease is {lease}; give seconds above 0 and up to {LONGEST_LEASE:,}")
         self._url = _parse(url)
         self._in_memory = self._url.get_backend_name() == "sqlite" and _path(self._url) is None
         self._engine = _engine(self._url, in_memory=self._in_memory, busy=busy)

@@ -31,6 +31,8 @@ from toolcaddie.storage.tables import owners
 from toolcaddie.storage.writer import Writer, outcome
 
 LEASE_SECONDS = 3.0
+LONGEST_LEASE = 3_600
+"""A killed process's runs stand open for as long, so more is a slip of the pen."""
 LOOKS = 3
 """Looks in a row at a beat that stands still, after the first, until its owner counts as gone; more where its lease is longer
 than ours."""

@@ -25,7 +25,7 @@ Told = Mapping[str, Any]
 """What `--json` prints; of a message and of a recorded run alike, as far as the trail goes."""
 
 _LATER = {
-    "array": "tools that join later go into the array; what stands behind them is billed anew",
+    "array": "tools that join later go into the array; what stands behind them is billed again",
     "text": "tools that join later are shown behind the conversation, as text, and called through execute_tool",
     "reference": "tools that join later are made known behind the conversation, by the provider's own means",
 }

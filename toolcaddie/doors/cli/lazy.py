@@ -8,6 +8,7 @@ asking the command for it would import it; a test holds the two together.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -35,6 +36,14 @@ class LazyGroup(click.Group):
             return None
         command: click.Command = importlib.import_module(self.lazy[cmd_name][0]).command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's own, which suggests loaded commands alone, and here none is loaded yet."""
+        if args[0] not in self.lazy and (close := difflib.get_close_matches(args[0], self.lazy, n=1)):
+            ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -52,7 +52,7 @@ def command(
         print_json({"tools": [_tool_json(tool) for tool in found], "count": len(found)})
         return
     if not found:
-        note(f"nothing matches {search or category!r}; `toolcaddie tools` lists all {len(catalog)}")
+        note(_nothing(search or category, catalog))
         return
     rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in found]
     print_table(("tool", "category", "flags", "what it does"), rows, spare=("category",))
@@ -113,6 +113,12 @@ def _flags(catalog: Catalog, tool: Tool) -> str:
 
 def _line(tool: Tool) -> str:
     return shortened(tool.description, _DESCRIPTION_SHOWN)
+
+
+def _nothing(wanted: str | None, catalog: Catalog) -> str:
+    if wanted is None:
+        return "there are no tools: the catalogs, or the categories enabled by catalog.categories, hold none"
+    return f"nothing matches {wanted!r}; `toolcaddie tools` lists all {len(catalog)}"
 
 
 def meant(name: str, names: Sequence[str]) -> str:

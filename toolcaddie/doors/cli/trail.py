@@ -10,7 +10,7 @@ import click
 
 from toolcaddie.doors.assemble import opened
 from toolcaddie.doors.cli.options import database_option, settings_of
-from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
+from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import attempt_text
 from toolcaddie.errors import RunNotFoundError
@@ -60,6 +60,8 @@ async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
     async with opened(settings) as database:
         found = await _resolved(database.events, run_id)
         events = await database.events.events(found)
+    if not events and found == LAST:
+        raise RunNotFoundError("no run is recorded yet; `toolcaddie run MESSAGE` makes one")
     if not events:
         raise RunNotFoundError(f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the runs there are")
     return events
@@ -110,7 +112,7 @@ Data = Mapping[str, Any]
 
 
 def _started(data: Data) -> str:
-    return f"{data['principal']['id']}, preset {data['preset']}, {data['catalog_size']} tools: {data['message']}"
+    return f"{data['principal']['id']}, preset {data['preset']}, {counted(data['catalog_size'], 'tool')}: {data['message']}"
 
 
 def _selected(data: Data) -> str:
@@ -123,11 +125,11 @@ def _delivered(data: Data) -> str:
     tokens = data["tokens"]
     meta = f", with {', '.join(data['meta'])}" if data["meta"] else ""
     behind = f"; {_names(data['added'])} by {data['added_by']}" if data.get("added") else ""
-    return f"{data['strategy']}: {len(data['tools'])} tools{meta}{behind}; {tokens['sent']} of {tokens['all']} tokens"
+    return f"{data['strategy']}: {counted(len(data['tools']), 'tool')}{meta}{behind}; {tokens['sent']} of {tokens['all']} tokens"
 
 
 def _asked(data: Data) -> str:
-    return f"round {data['round']}: {data['model'] or data['provider']} with {data['tools']} tools"
+    return f"round {data['round']}: {data['model'] or data['provider']} with {counted(data['tools'], 'tool')}"
 
 
 def _answered(data: Data) -> str:

@@ -79,7 +79,7 @@ def _share(value: float | None) -> str:
 
 def _verdict(goal: Goal) -> str:
     if goal.met is None:
-        return "nothing recorded says"
+        return "too little is recorded to say"
     if goal.met:
         return "met"
     return "missed, and out of reach here" if goal.most is not None and goal.most < goal.goal else "missed"

@@ -239,7 +239,9 @@ def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, what: str) 
             f"{what}: the catalog has none of the right tools ({', '.join(unknown[:3])}, ...); is it the right one?"
         )
     if unknown:
-        note(f"{len(unknown)} right tools are not in the catalog and count as not found: {', '.join(unknown[:5])}")
+        note(
+            f"not in the catalog, so counted as not found: {counted(len(unknown), 'right tool')}: {', '.join(unknown[:5])}"
+        )
 
 
 def _unknown(requests: Sequence[LabelledRequest], catalog: Catalog) -> list[str]:
