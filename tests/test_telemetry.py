@@ -6,7 +6,6 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from toolcaddie.events import (
 )
 from toolcaddie.message import Attempt, Usage
 from toolcaddie.ports import EventSink
+from toolcaddie.replacing import replace
 from toolcaddie.run import Decision, Delivery, Principal, RunResult, RunState, SelectedTool, Selection
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink, configure_logging
 from toolcaddie.telemetry.bounded import LABEL_LIMIT

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from toolcaddie.catalog import Catalog
 from toolcaddie.errors import ConfigError, RequestError
 from toolcaddie.logger import Logger
+from toolcaddie.replacing import replace
 from toolcaddie.reserved import RESERVED_NAMES
 from toolcaddie.run import Principal
 from toolcaddie.suggest import close_names

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
@@ -23,6 +23,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from toolcaddie.errors import ConfigError
+from toolcaddie.replacing import replace
 from toolcaddie.suggest import close_names
 from toolcaddie.wires import VOCABULARY, Deferral, Mask, Wire, wire_named
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toolcaddie.message import Attempt, CallDelta, Message, Usage
 from toolcaddie.run import Classification, Decision, Delivery, Principal, RunResult, RunState, Selection
 from toolcaddie.tool_types import JsonObject, ToolCall, ToolResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunStarted:
+class RunStarted(Struct, frozen=True, kw_only=True):
     run_id: str
     principal: Principal
     preset: str
@@ -23,22 +22,19 @@ class RunStarted:
     """The messages before these words that selection looks at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestClassified:
+class RequestClassified(Struct, frozen=True, kw_only=True):
     """A first stage was asked, spared, or failed. Its tokens are in the usage of the run."""
 
     run_id: str
     classification: Classification
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsSelected:
+class ToolsSelected(Struct, frozen=True, kw_only=True):
     run_id: str
     selection: Selection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolsDelivered:
+class ToolsDelivered(Struct, frozen=True, kw_only=True):
     """The tool array of a round; sent only when it differs from the round before."""
 
     run_id: str
@@ -46,8 +42,7 @@ class ToolsDelivered:
     delivery: Delivery
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAsked:
+class ModelAsked(Struct, frozen=True, kw_only=True):
     run_id: str
     round: int
     provider: str
@@ -55,8 +50,7 @@ class ModelAsked:
     tools: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TextDelta:
+class TextDelta(Struct, frozen=True, kw_only=True):
     """A piece of the answer, live. Not kept by the trail. `raw`: the provider's chunk."""
 
     run_id: str
@@ -64,16 +58,14 @@ class TextDelta:
     raw: JsonObject | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientCallDelta:
+class ClientCallDelta(Struct, frozen=True, kw_only=True):
     """A piece of a call to one of the caller's tools, live; `delta.index` counts the caller's calls only."""
 
     run_id: str
     delta: CallDelta
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAnswered:
+class ModelAnswered(Struct, frozen=True, kw_only=True):
     """`attempts`: every request made for this answer, where there were several; `provider`: who gave it, if another did."""
 
     run_id: str
@@ -88,8 +80,7 @@ class ModelAnswered:
     attempts: tuple[Attempt, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaCalled:
+class MetaCalled(Struct, frozen=True, kw_only=True):
     """A meta tool was answered inside the loop. The one event it leaves."""
 
     run_id: str
@@ -98,8 +89,7 @@ class MetaCalled:
     added: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallDecided:
+class CallDecided(Struct, frozen=True, kw_only=True):
     run_id: str
     call: ToolCall
     decision: Decision
@@ -107,16 +97,14 @@ class CallDecided:
     """Arguments that the model sent and only the application may inject."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallIntended:
+class CallIntended(Struct, frozen=True, kw_only=True):
     """Written durably before a tool that is not idempotent runs."""
 
     run_id: str
     call: ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFinished:
+class CallFinished(Struct, frozen=True, kw_only=True):
     run_id: str
     call: ToolCall
     result: ToolResult
@@ -125,8 +113,7 @@ class CallFinished:
     turn: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallUnknown:
+class CallUnknown(Struct, frozen=True, kw_only=True):
     """A call was intended and its run broke off before there was an outcome: nobody knows whether it took effect."""
 
     run_id: str
@@ -134,23 +121,20 @@ class CallUnknown:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitReached:
+class LimitReached(Struct, frozen=True, kw_only=True):
     run_id: str
     limit: str
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPaused:
+class RunPaused(Struct, frozen=True, kw_only=True):
     """The run waits for a person; `state` is what `resume` continues from."""
 
     run_id: str
     state: RunState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunResumed:
+class RunResumed(Struct, frozen=True, kw_only=True):
     """A run that was put away is carried on."""
 
     run_id: str
@@ -159,14 +143,12 @@ class RunResumed:
     """Ids of the calls that were decided, or given a result."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFinished:
+class RunFinished(Struct, frozen=True, kw_only=True):
     run_id: str
     result: RunResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunFailed:
+class RunFailed(Struct, frozen=True, kw_only=True):
     run_id: str
     error: str
     kind: str

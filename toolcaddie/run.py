@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import msgspec
+
 from toolcaddie.catalog import View
 from toolcaddie.message import Message, Usage
 from toolcaddie.tool_types import JsonObject, Tool, ToolCall, ToolResult
@@ -70,8 +72,7 @@ class Limits:
     repeats_stop: int | None = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedTool:
+class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
     """A chosen tool, why, and whether its schema had to be slimmed to fit."""
 
     tool: Tool
@@ -84,8 +85,7 @@ class SelectedTool:
 DropStage = Literal["hidden", "floor", "no_match", "max_tools", "quota", "provider_cap", "max_tokens"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DroppedTool:
+class DroppedTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool left out, and the stage and number that lost."""
 
     name: str
@@ -94,8 +94,7 @@ class DroppedTool:
     score: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """The tools chosen for a request, core first, and the ones left out."""
 
     tools: tuple[SelectedTool, ...] = ()
@@ -133,8 +132,7 @@ class Classification:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveredTool:
+class DeliveredTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool the conversation was sent, in the form it was sent in."""
 
     name: str
@@ -178,8 +176,7 @@ class ExpectedBill:
     dollars: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """How the selection reaches the model: the tool array in the order sent."""
 
     strategy: Strategy
@@ -210,8 +207,7 @@ class Delivery:
     bill: ExpectedBill | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What policy says of a call."""
 
     verdict: Literal["allow", "deny", "ask"]
@@ -289,8 +285,7 @@ class RunContext:
         return time.monotonic() - self.began
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingCall:
+class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call of the turn under way and how far it came."""
 
     call: ToolCall
@@ -303,8 +298,7 @@ class PendingCall:
 RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunState:
+class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """How a run stands between turns. Plain data: encode with msgspec, store, decode, carry on."""
 
     run_id: str

@@ -563,7 +563,8 @@ class Runtime:
         async with end_recorded(context.run_id, self._emitter(live), stopping=lambda: self.stopping) as emit:
             await emit(self._started(request, context, assembly))
             delivered = await self._delivered(request)
-            await self._embed(assembly.preset, view, self._query(assembly, view, request))
+            if self._vectors is not None:
+                await self._embed(assembly.preset, view, self._query(assembly, view, request))
             chosen, said = await self._chosen(assembly, view, request, delivered, away)
             if said is not None:
                 await emit(RequestClassified(run_id=context.run_id, classification=said))
@@ -697,10 +698,11 @@ class Runtime:
             query = self._query(assembly, view, request, said)
             crowded = not query.fixed_count
             selection = assembly.selector.select(view, query, preset.budget)
-        engine = self._offering(assembly, view, request.principal).engine
+        offering = self._offering(assembly, view, request.principal)
+        engine = offering.engine
         none_needed = said is not None and not said.categories and _decides(preset)
         if crowded or not self._offers_meta(preset, view, selection, delivered, none_needed=none_needed):
-            engine = replace(engine, meta={})
+            engine = offering.bare
         elif preset.exposure != "compact" and any(view.get(name) is not None for name in engine.meta):
             # The caller's own tool has the name; where only meta tools are sent there is nothing to mix up.
             engine = replace(engine, meta={name: tool for name, tool in engine.meta.items() if view.get(name) is None})
@@ -1092,7 +1094,8 @@ class _Assembly:
                 names, categories, expand_by=self.preset.expand_by, page_size=self.preset.page_size
             )
             engine = replace(self.engine, meta=offered, expandable=expandable)
-            self.meta[key] = _Offering(engine=engine, tokens=definition_tokens(offered.values()))
+            bare = replace(engine, meta={})
+            self.meta[key] = _Offering(engine=engine, bare=bare, tokens=definition_tokens(offered.values()))
         return self.meta[key]
 
 
@@ -1101,6 +1104,8 @@ class _Offering:
     """An engine with its meta tools, and what these cost."""
 
     engine: Engine
+    bare: Engine
+    """The same without them."""
     tokens: int
 
 

@@ -7,7 +7,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
 from types import NoneType, UnionType
@@ -21,6 +21,7 @@ from toolcaddie.bounds import Bounds, check_bounds
 from toolcaddie.capabilities import CapabilityRow
 from toolcaddie.errors import ConfigError
 from toolcaddie.presets import PRESETS, Preset, preset
+from toolcaddie.replacing import replace
 from toolcaddie.suggest import close_names
 from toolcaddie.tool_config import ToolConfig
 

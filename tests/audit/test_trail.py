@@ -4,7 +4,6 @@ import asyncio
 import sqlite3
 import typing
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -35,6 +34,7 @@ from toolcaddie.events import (
 )
 from toolcaddie.message import Attempt, CallDelta, Message, Usage
 from toolcaddie.ports import EventRecord
+from toolcaddie.replacing import replace
 from toolcaddie.run import (
     Classification,
     Decision,

@@ -361,7 +361,7 @@ async def test_a_key_of_ones_own_and_each_tools_own_ttl_say_what_is_kept_and_how
     async with agent(script, config, sources=[find, stock]) as mine:
         await mine.chat()
         await mine.chat()
-    assert ran == ["find Bees", "stock", "stock"]
+    assert sorted(ran) == ["find Bees", "stock", "stock"]  # those of one turn run side by side
 
 
 # ---------------------------------------------------------------- what was left out on purpose

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,7 @@ from toolcaddie.errors import ConfigError
 from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.presets import LEXICAL, SelectionSettings, preset
+from toolcaddie.replacing import replace
 from toolcaddie.run import Budget
 from toolcaddie.selection.selector import DROPPED_LISTED, Selector
 from toolcaddie.tool_types import Tool, ToolCall

@@ -82,7 +82,8 @@ class Trail:
     async def emit(self, event: RunEvent) -> None:
         if type(event) not in _DATA:
             return
-        await self._know_last(event)
+        if event.run_id not in self._last and not isinstance(event, RunStarted):
+            await self._know_last(event.run_id)
         record = self._record(event)
         self._log.append(record)
         if isinstance(event, CallIntended):
@@ -110,11 +111,10 @@ class Trail:
             data=_DATA[type(event)](event),
         )
 
-    async def _know_last(self, event: RunEvent) -> None:
-        if event.run_id not in self._last and not isinstance(event, RunStarted):
-            recorded = await self._log.events(event.run_id)
-            # Calls of one turn end side by side: another event of this run may have been first.
-            self._last.setdefault(event.run_id, max((record.seq for record in recorded), default=0))
+    async def _know_last(self, run_id: str) -> None:
+        recorded = await self._log.events(run_id)
+        # Calls of one turn end side by side: another event of this run may have been first.
+        self._last.setdefault(run_id, max((record.seq for record in recorded), default=0))
 
     def _next(self, run_id: str) -> int:
         seq = self._last.get(run_id, 0) + 1

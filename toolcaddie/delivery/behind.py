@@ -8,11 +8,11 @@ the array that it has cached stays as it was, and the model calls them like any 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 
 from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, names
 from toolcaddie.meta import EXECUTE_TOOL
 from toolcaddie.ports import DeliveryPlan
+from toolcaddie.replacing import replace
 from toolcaddie.run import AddedBy, DeliveredTool, Delivery, Strategy
 
 _TEXT_TAX = 1_000.0

@@ -8,12 +8,12 @@ fits is the array made anew, which the note says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, first_few, names
 from toolcaddie.delivery.definitions import Definitions, fits
 from toolcaddie.errors import BudgetError
 from toolcaddie.ports import DeliveryPlan
+from toolcaddie.replacing import replace
 from toolcaddie.run import DeliveredTool, Delivery
 
 

@@ -7,10 +7,10 @@ Where the provider has no mask, the same array goes out `direct`, all of it call
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from toolcaddie.delivery.arrangement import Arrangement, Scene, names
 from toolcaddie.meta import READ_RESULT
+from toolcaddie.replacing import replace
 from toolcaddie.run import DeliveredTool, Delivery
 
 

@@ -9,7 +9,6 @@ import importlib
 import inspect
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import structlog
 
@@ -35,6 +34,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.providers.named import split_model
 from toolcaddie.providers.wrapping import Entry
+from toolcaddie.replacing import replace
 from toolcaddie.runtime import Runtime
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.selection.learned import Experience, LearningSettings

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 from toolcaddie.catalog import View
 from toolcaddie.logger import Logger
 from toolcaddie.message import Message
 from toolcaddie.ports import Classifier
+from toolcaddie.replacing import replace
 from toolcaddie.run import Classification
 
 log = Logger(__name__)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from typing import Any
@@ -25,6 +25,7 @@ from toolcaddie.meta import (
     first_hits,
 )
 from toolcaddie.ports import SelectionQuery, Selector
+from toolcaddie.replacing import replace
 from toolcaddie.run import Budget, DeliveredTool, Selection
 from toolcaddie.schema import wire_definition
 from toolcaddie.suggest import Names

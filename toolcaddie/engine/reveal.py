@@ -7,12 +7,12 @@ lets the provider's wire say it by the provider's own means.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import msgspec
 
 from toolcaddie.message import Message
 from toolcaddie.meta import EXECUTE_TOOL
+from toolcaddie.replacing import replace
 from toolcaddie.run import AddedBy, DeliveredTool, RunState
 from toolcaddie.schema import wire_definition
 from toolcaddie.tool_types import Reveal, Tool, ToolCall, ToolResult

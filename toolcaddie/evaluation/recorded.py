@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +19,7 @@ from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.message import Message, Role
 from toolcaddie.meta import LIST_TOOLS, REQUEST_MORE_TOOLS, SEARCH_TOOLS
 from toolcaddie.ports import EventLog, EventRecord, RunSummary
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import ToolCall
 
 T = TypeVar("T")

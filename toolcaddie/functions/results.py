@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import ToolResult, failed
 
 NO_OUTPUT = "Done. There is no output."

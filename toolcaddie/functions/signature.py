@@ -16,7 +16,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, cast
 
 from pydantic import ConfigDict, TypeAdapter
@@ -31,6 +31,7 @@ from toolcaddie.errors import CatalogError
 from toolcaddie.functions.docstrings import read_docstring
 from toolcaddie.functions.options import ToolOptions, options_of
 from toolcaddie.functions.place import code_of, place_of, underlying
+from toolcaddie.replacing import replace
 from toolcaddie.run import RunContext
 from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations
 

@@ -7,7 +7,7 @@ import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from toolcaddie.errors import ConfigError, StorageError
 from toolcaddie.logger import Logger
 from toolcaddie.ports import CacheLevel, CacheStore, CallNext, Invocation
+from toolcaddie.replacing import replace
 from toolcaddie.schema import canonical_json, digest
 from toolcaddie.tool_types import Tool, ToolResult
 

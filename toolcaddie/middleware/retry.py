@@ -6,11 +6,11 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from toolcaddie.errors import ConfigError
 from toolcaddie.logger import Logger
 from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import ToolResult
 
 _log = Logger(__name__)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 from toolcaddie.errors import ConfigError
 from toolcaddie.guards.processes import commands_ended
 from toolcaddie.logger import Logger
 from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import ToolResult, failed
 
 _log = Logger(__name__)

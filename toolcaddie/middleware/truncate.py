@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import msgspec
 
 from toolcaddie.errors import StorageError
@@ -12,6 +10,7 @@ from toolcaddie.meta import READ_RESULT
 from toolcaddie.middleware.held import HeldResults
 from toolcaddie.middleware.text import utf8_size, valid_text
 from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import ToolResult
 
 _log = Logger(__name__)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,6 +19,7 @@ import msgspec
 from toolcaddie.errors import ProviderProtocolError, RequestError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, is_empty_note
 from toolcaddie.providers.http import ENCODER, count, decoded
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 _MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ from toolcaddie.message import Attempt, CallDelta, Force, Message, ModelDelta, M
 from toolcaddie.providers.constrained import call_of, offer
 from toolcaddie.providers.ladder import Ladder, Rung
 from toolcaddie.providers.wrapping import Entry, Outcome, closing, of_answer, of_failure, told, tool_name, with_attempts
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import JsonObject
 
 log = Logger(__name__)

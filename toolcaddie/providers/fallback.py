@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import replace
 
 from toolcaddie.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.errors import ConfigError, ProviderError, RequestError
@@ -23,6 +22,7 @@ from toolcaddie.providers.wrapping import (
     wire_of,
     with_attempts,
 )
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import JsonObject
 
 log = Logger(__name__)

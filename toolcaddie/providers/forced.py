@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from toolcaddie.capabilities import CAPABILITIES, Capabilities
@@ -31,6 +30,7 @@ from toolcaddie.providers.wrapping import (
     wire_of,
     with_attempts,
 )
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import JsonObject
 
 log = Logger(__name__)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from toolcaddie.replacing import replace
 
 _MOST = 1_000
 """Models kept; the one not asked for longest goes first. A gateway's clients may name as many as they like."""

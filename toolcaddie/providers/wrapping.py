@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Literal, TypeVar
 
@@ -14,6 +14,7 @@ from toolcaddie.capabilities import Capabilities, capabilities_of
 from toolcaddie.errors import ProviderError, RequestError
 from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.ports import Provider
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import JsonObject
 from toolcaddie.wires import Wire, wire_named
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from toolcaddie.replacing import replace
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

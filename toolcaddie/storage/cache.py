@@ -6,10 +6,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
 
 from toolcaddie.errors import ConfigError
 from toolcaddie.ports import CacheLevel, Documents
+from toolcaddie.replacing import replace
 
 MAX_SIZE = 10_000
 MAX_BYTES = 64 * 1024 * 1024

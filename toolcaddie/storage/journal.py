@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from typing import Any
@@ -139,13 +138,12 @@ class Journal:
 
     def _generation(self, record: EventRecord) -> int:
         """The lease under which a record is written. Raises `AuditError` where that of its run is lost."""
+        generation = self._leases.generation
         if record.kind in _BEGINS:
-            self._under_way[record.run_id] = self._leases.generation
-        lost = self._is_lost(record.run_id)
-        generation = self._under_way.get(record.run_id, self._leases.generation)
-        if record.kind in _ENDS:
-            self._under_way.pop(record.run_id, None)
-        if lost:
+            self._under_way[record.run_id] = generation
+            return generation
+        find = self._under_way.pop if record.kind in _ENDS else self._under_way.get
+        if find(record.run_id, generation) != generation:
             raise _audit_error(LeaseLostError())
         return generation
 
@@ -219,8 +217,7 @@ _ENDING = ("status", "turns", "rounds", "seconds")
 """What the end of a run changes in its row, as far as the record says it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Line:
+class _Line(msgspec.Struct, frozen=True, eq=False):
     """An event as the table takes it, and what it changes in the row of its run: the whole row, or some columns of it."""
 
     event: Mapping[str, Any]

@@ -7,13 +7,13 @@ import hmac
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
 
 from toolcaddie.errors import RequestError
 from toolcaddie.ports import ApiKey
+from toolcaddie.replacing import replace
 from toolcaddie.run import Principal
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import api_keys

@@ -6,7 +6,9 @@ become lists, and each text that repeats stands once, in `texts`, and is named b
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from itertools import count
 from typing import Any
 
 PACKED = "tools_selected"
@@ -20,21 +22,19 @@ _FLAGS = ("slim", "core")
 
 def packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """The data of a selection as it is stored; data of another shape as it is."""
-    places: dict[str | None, int] = {}
-    place = places.setdefault
+    places: defaultdict[str | None, int] = defaultdict(count().__next__)
+    place = places.__getitem__
     try:
         tools, dropped = [], []
         for tool in data["tools"]:
-            reasons = [place(reason, len(places)) for reason in tool["reasons"]]
-            row = [tool["name"], place(tool["category"], len(places)), tool["score"], reasons]
+            row = [tool["name"], place(tool["category"]), tool["score"], list(map(place, tool["reasons"]))]
             if len(tool) > _FIELDS:
                 row += [flag for flag in _FLAGS if tool.get(flag) is True]
             if len(tool) != len(row):
                 return data
             tools.append(row)
         for tool in data["dropped"]:
-            stage, detail = place(tool["stage"], len(places)), place(tool["detail"], len(places))
-            dropped.append([tool["name"], stage, detail, tool["score"]])
+            dropped.append([tool["name"], place(tool["stage"]), place(tool["detail"]), tool["score"]])
             if len(tool) != _FIELDS:
                 return data
     except (AttributeError, KeyError, TypeError):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
 
+from toolcaddie.replacing import replace
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.runs import RUN
 from toolcaddie.storage.tables import documents, events, prunings, runs

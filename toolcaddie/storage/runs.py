@@ -7,7 +7,7 @@ moment one succeeds. The claim of a process that is gone counts for nothing, so 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -15,6 +15,7 @@ import msgspec
 from toolcaddie.errors import RequestError, RunNotFoundError, StorageError
 from toolcaddie.logger import Logger
 from toolcaddie.ports import Documents
+from toolcaddie.replacing import replace
 from toolcaddie.run import Principal, RunRequest, RunState
 
 RUN = "run"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from toolcaddie.message import Usage
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import JsonObject, ToolCall
 
 _PIECES = 3

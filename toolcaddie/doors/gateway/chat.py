@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,6 +27,7 @@ from toolcaddie.errors import MarksActed, ShutdownError, ToolcaddieError, mark_a
 from toolcaddie.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, EventLog, Forwarder, RawResponse
+from toolcaddie.replacing import replace
 from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
 from toolcaddie.settings import Idempotency

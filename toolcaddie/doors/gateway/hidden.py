@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
@@ -23,6 +23,7 @@ from toolcaddie.engine.reveal import result_message
 from toolcaddie.guards.aside import aside
 from toolcaddie.message import Message
 from toolcaddie.ports import Documents
+from toolcaddie.replacing import replace
 from toolcaddie.run import Principal, RunResult
 
 _KIND = "hidden"

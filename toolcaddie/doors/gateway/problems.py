@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -24,6 +24,7 @@ from toolcaddie.errors import (
     ToolcaddieError,
     has_acted,
 )
+from toolcaddie.replacing import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

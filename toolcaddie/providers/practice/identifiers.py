@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA
@@ -18,6 +18,7 @@ from toolcaddie.providers.practice.rows import Match, Row, identifier, matches, 
 from toolcaddie.providers.practice.scene import Done, Scene
 from toolcaddie.providers.practice.toolbox import KnownTool, Slot
 from toolcaddie.providers.practice.words import split_words, stem, stems, stems_of
+from toolcaddie.replacing import replace
 
 _MAX_DEPTH = 3
 _MAX_FINDERS = 3

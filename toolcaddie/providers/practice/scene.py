@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,7 @@ from toolcaddie.providers.practice.mentions import KNOWN_CURRENCIES, Mention, cu
 from toolcaddie.providers.practice.rows import decode, is_error
 from toolcaddie.providers.practice.toolbox import KnownTool, Slot, Toolbox, as_tool, offered_tools
 from toolcaddie.providers.practice.words import CALLED_OFF, Wish, is_wish, read_wish, stem, stems
+from toolcaddie.replacing import replace
 from toolcaddie.schema import canonical_json
 
 LONGEST = 2_000

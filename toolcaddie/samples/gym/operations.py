@@ -9,9 +9,10 @@ only ever becomes a bound value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from toolcaddie.replacing import replace
 from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations
 
 SOURCE = "gym"

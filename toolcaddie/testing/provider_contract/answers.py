@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 from toolcaddie.message import ModelDelta, ModelReply, Usage
+from toolcaddie.replacing import replace
 from toolcaddie.testing.faults import dripped, noisy
 from toolcaddie.testing.provider_contract.subject import (
     Checks,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -11,6 +10,7 @@ import msgspec
 from toolcaddie.errors import ProviderError, ProviderRejectedError, RequestError
 from toolcaddie.message import Message, ModelRequest
 from toolcaddie.ports import Provider
+from toolcaddie.replacing import replace
 from toolcaddie.testing.provider_contract.answers import MEANT, TOOLS
 from toolcaddie.testing.provider_contract.subject import (
     Checks,

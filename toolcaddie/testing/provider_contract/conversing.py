@@ -6,11 +6,11 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 from toolcaddie.errors import ProviderProtocolError
 from toolcaddie.message import Message, ModelReply
 from toolcaddie.ports import Provider
+from toolcaddie.replacing import replace
 from toolcaddie.testing.provider_contract.answers import TOOLS
 from toolcaddie.testing.provider_contract.asking import THINKING
 from toolcaddie.testing.provider_contract.subject import (

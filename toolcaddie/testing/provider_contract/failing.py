@@ -6,7 +6,6 @@ import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from email.utils import formatdate
 from typing import Any, cast
 
@@ -22,6 +21,7 @@ from toolcaddie.errors import (
 )
 from toolcaddie.message import ModelReply, ModelRequest
 from toolcaddie.ports import Provider
+from toolcaddie.replacing import replace
 from toolcaddie.testing.faults import altered, flood, hang_up
 from toolcaddie.testing.provider_contract.answers import TOOLS
 from toolcaddie.testing.provider_contract.subject import (

@@ -6,7 +6,7 @@ import asyncio
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,6 +15,7 @@ import msgspec
 from toolcaddie.errors import ProviderError
 from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.ports import Provider
+from toolcaddie.replacing import replace
 from toolcaddie.testing.faults import altered
 from toolcaddie.testing.script import Reply
 from toolcaddie.testing.upstream import RecordedRequest, ScriptedUpstream

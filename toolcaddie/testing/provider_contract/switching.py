@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from toolcaddie.message import Message, ModelReply
 from toolcaddie.ports import Provider
+from toolcaddie.replacing import replace
 from toolcaddie.testing.provider_contract.answers import TOOLS
 from toolcaddie.testing.provider_contract.asking import THINKING, thought
 from toolcaddie.testing.provider_contract.subject import (

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 
@@ -16,6 +16,7 @@ from toolcaddie.evaluation.billing import PriceRule
 from toolcaddie.evaluation.costs import BY_RULE, Answers, Conversation, CostReport, Stage, charge, play, report
 from toolcaddie.evaluation.scripts import generated_catalog, generated_scripts
 from toolcaddie.presets import PRESETS, Preset
+from toolcaddie.replacing import replace
 from toolcaddie.reserved import RESERVED_NAMES
 from toolcaddie.run import Budget
 from toolcaddie.runtime import Runtime
