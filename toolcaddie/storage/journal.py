@@ -13,10 +13,11 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Update, bindparam, insert, select, true, update
+from sqlalchemy import Connection, Row, bindparam, insert, literal_column, select, true, update
 
 from toolcaddie.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
+from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
 from toolcaddie.storage.packing import PACKED, packed, unpacked
 from toolcaddie.storage.reader import Reader
@@ -172,7 +173,7 @@ class Journal:
             owner = self._leases.check(connection)
             lines_of_now = [line for line in lines if line.generation == self._leases.generation]
             if lines_of_now:
-                connection.execute(_INSERT, [line.event for line in lines_of_now])
+                _INSERT.execute(connection, [line.event for line in lines_of_now])
                 _change_runs(connection, lines_of_now, owner)
         return len(lines)
 
@@ -207,7 +208,7 @@ class Journal:
             raise AuditError(f"the trail cannot keep up: {QUEUE_LIMIT} rows wait to be written; the disk is too slow")
 
 
-_INSERT = insert(events)
+_INSERT = CompiledStatement(insert(events), ("run_id", "seq", "at", "kind", "data"))
 _BEGINS = frozenset({"run_started", "run_resumed"})
 _ENDS = frozenset({"run_finished", "run_paused", "run_failed"})
 _OWED = _ENDS | {"call_unknown"}
@@ -275,7 +276,7 @@ def _change_runs(connection: Connection, lines: Sequence[_Line], owner: int) -> 
         upsert(connection, runs, started)
     ended = (line for line in lines if line.ended)
     for (columns, goes_on), group in groupby(ended, key=lambda line: (tuple(line.ended or ()), line.goes_on)):
-        connection.execute(_ending(columns, goes_on), [_of_run(line, owner) for line in group])
+        _ending(columns, goes_on).execute(connection, [_of_run(line, owner) for line in group])
 
 
 def _of_run(line: _Line, owner: int) -> dict[str, Any]:
@@ -285,13 +286,12 @@ def _of_run(line: _Line, owner: int) -> dict[str, Any]:
 
 
 @cache
-def _ending(columns: tuple[str, ...], goes_on: bool) -> Update:
-    # Built once: making a statement costs more than running it.
-    waits = runs.c.owner.is_(None) & (runs.c.status == "pending")
+def _ending(columns: tuple[str, ...], goes_on: bool) -> CompiledStatement:
+    waits = runs.c.owner.is_(None) & (runs.c.status == literal_column("'pending'"))
     # Nobody ends what another process carries on, or has ended meanwhile. Who resumes a run holds the claim on it.
     ours = true() if goes_on else (runs.c.owner == bindparam("by")) | waits
     changes: dict[str, Any] = {column: bindparam(f"new_{column}") for column in (*columns, "owner")}
-    return update(runs).where(runs.c.run_id == bindparam("of_run"), ours).values(changes)
+    return CompiledStatement(update(runs).where(runs.c.run_id == bindparam("of_run"), ours).values(changes))
 
 
 def _audit_error(error: StorageError) -> AuditError:
