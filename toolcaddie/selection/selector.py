@@ -288,13 +288,10 @@ class Selector:
         visible = _visible(view, index)
         sent = np.zeros(index.size, dtype=np.bool_)
         sent[_positions(view, query.exclude)] = True
-        open_to_choice = ~(index.core | sent)
-        essential = _among(open_to_choice, _positions(view, query.essential))
-        open_to_choice[essential] = False
-        pinned = _among(open_to_choice, _positions(view, query.pinned))
+        essential, pinned = _asked_for(view, index, query, sent)
         eligible = visible & ~index.core
-        eligible[essential] = False
-        eligible[pinned] = False
+        if len(essential) or len(pinned):
+            eligible[np.concatenate([essential, pinned])] = False
         if budget.policy != "proportional":
             eligible &= ~sent
 
@@ -307,7 +304,7 @@ class Selector:
         core = np.flatnonzero(visible & index.core & ~sent)
         if ranking.pool.no_match and self.settings.on_no_match == "none":
             core = core[:0]
-        always = np.concatenate([core, essential])
+        always = np.concatenate([core, essential]) if len(essential) else core
         if len(pinned) > 1:
             pinned = pins_that_fit(index, query, budget, always, pinned, ranking.scores)
         candidates = _candidates(index, ranking.pool, sent, sized=budget.max_tokens is not None)
@@ -320,7 +317,7 @@ class Selector:
             candidates=candidates,
             allotment=allotment,
             core=core,
-            pinned=np.concatenate([essential, pinned]),
+            pinned=np.concatenate([essential, pinned]) if len(essential) else pinned,
             essential=query.essential,
         )
 
@@ -638,6 +635,19 @@ def _log_selected(selection: Selection) -> None:
 
 def _visible(view: View, index: CatalogIndex) -> Mask:
     return np.ones(index.size, dtype=np.bool_) if view.mask is None else view.mask
+
+
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+
+
+def _asked_for(view: View, index: CatalogIndex, query: SelectionQuery, sent: Mask) -> tuple[Ints, Ints]:
+    """Positions of the essential tools, and of the pinned ones beside them; neither core tools nor those that were sent."""
+    if not query.essential and not query.pinned:  # as in most requests
+        return _NONE, _NONE
+    open_to_choice = ~(index.core | sent)
+    essential = _among(open_to_choice, _positions(view, query.essential))
+    open_to_choice[essential] = False
+    return essential, _among(open_to_choice, _positions(view, query.pinned))
 
 
 def _among(mask: Mask, positions: Sequence[int]) -> Ints:
