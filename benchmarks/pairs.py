@@ -1,39 +1,64 @@
-"""Two states of the code against each other: the benchmarks of each in turn, before and after, and the ratio of every figure.
+"""Two states of the code against each other: before and after take turns, and each turn gives one ratio a figure.
 
     git worktree add ../before v0.1.0
-    python -m benchmarks.pairs ../before --pairs 10
+    python -m benchmarks.pairs ../before --pairs 40
 
-Machines are noisy, so the two take turns (before, after, after, before, ...), each pair gives one ratio a figure, and what
-counts is the median ratio with its 95 % interval by order statistics. A figure holds where the interval lies below
-`--most` (1.05: five percent slower); exits with 1 where all of an interval lies above. Litellm is left out: it is the same in
-both.
+Machines are noisy, and what slows them lasts for seconds. So both states stand ready in processes of their own and take
+turns within a second or two (before, after, after, before, ...); after every ten pairs the processes are new, because one may
+have better luck with its memory than the other. What counts is the median ratio with its 95 % interval by order statistics. A
+figure holds where the interval lies below `--most` (1.05: five percent slower); exits with 1 where all of an interval lies
+above.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import contextlib
 import json
 import math
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-NAMES = ("loop", "selection", "provider", "gateway")
-_FIGURES = ("round_ms", "run_ms", "p50_ms", "cpu_p99_ms", "cpu_ms", "added_ms", "ours_ms")
-_OTHERS = ("upstream", "bare proxy", "litellm")
-_RUNNER = """
-import importlib, sys
+import aiohttp
+import uvloop
+
+from benchmarks import servers
+from benchmarks.gateway import CASES, Case, request_bodies
+from benchmarks.load import Load, Measured
+from benchmarks.servers import Server
+
+_SITTING = 10
+"""Pairs that the same processes measure."""
+
+_BLOCKS: Mapping[str, Mapping[str, int]] = {
+    "loop": {"repetitions": 1},
+    "selection": {"requests": 200},
+    "provider": {"rounds": 1},
+}
+"""The benchmarks whose `run` measures in its own process, and what makes one short."""
+_WORKER = """
+import importlib, json, sys
 import msgspec
-rows = importlib.import_module("benchmarks." + sys.argv[1]).main(["--quick", "--without-litellm"])
-open(sys.argv[2], "wb").write(msgspec.json.encode(rows))
+run = importlib.import_module("benchmarks." + sys.argv[1]).run
+for line in sys.stdin:
+    print(msgspec.json.encode(run(**json.loads(sys.argv[2]))).decode(), flush=True)
 """
+_FIGURES = ("round_ms", "run_ms", "p50_ms", "cpu_p99_ms", "ours_ms")
+
+_REQUESTS, _SECONDS = 200, 0.3
+"""Of one turn of a gateway: at most so many requests, begun in so many seconds."""
+
+Figures = Mapping[str, float]
+Turn = Callable[[], Figures]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,39 +75,6 @@ class Ratio:
     def verdict(self, most: float) -> str:
         """`holds`: the interval excludes such a slowdown; `slower`: all of it lies above; `open`: more pairs would tell."""
         return "holds" if self.high < most else "slower" if self.low > most else "open"
-
-
-def measured(tree: Path, name: str) -> Mapping[str, float]:
-    """The figures of one benchmark in one tree, by a name that says the case."""
-    python = tree / ".venv" / "bin" / "python"
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "rows.json"
-        subprocess.run(
-            [str(python) if python.exists() else sys.executable, "-c", _RUNNER, name, str(file)],
-            cwd=tree,
-            env={**os.environ, "PYTHONPATH": str(tree)},
-            stdout=subprocess.DEVNULL,
-            check=True,
-        )
-        return dict(_figures(name, json.loads(file.read_bytes())))
-
-
-def _figures(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
-    for row in rows:
-        flat = {**row, **row.get("case", {})}
-        if flat.get("server") in _OTHERS:
-            continue
-        labels = [
-            f"{key}={value}"
-            for key, value in flat.items()
-            if isinstance(value, str | bool | int) and key not in _COUNTS
-        ]
-        for figure in _FIGURES:
-            if isinstance(flat.get(figure), float) and flat[figure] > 0:
-                yield f"{name} {' '.join(labels)} {figure}", flat[figure]
-
-
-_COUNTS = ("requests", "goal_ms", "met", "index_ms")
 
 
 def compared(figure: str, pairs: Sequence[tuple[float, float]]) -> Ratio:
@@ -108,27 +100,132 @@ def _rank(count: int) -> int:
     return max(0, rank)
 
 
+def _taken(turns: Sequence[Turn], count: int, first: int) -> Iterator[tuple[Figures, Figures]]:
+    """Pairs of figures; who begins changes from pair to pair."""
+    for number in range(first, first + count):
+        order = (0, 1) if number % 2 == 0 else (1, 0)
+        figures = {place: turns[place]() for place in order}
+        yield figures[0], figures[1]
+
+
+# --- benchmarks that measure their own process -------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def _worker(tree: Path, name: str) -> Iterator[Turn]:
+    """A process of one state, which measures once each time it is asked to."""
+    command = [str(servers.python_of(tree)), "-c", _WORKER, name, json.dumps(_BLOCKS[name])]
+    environment = {**os.environ, "PYTHONPATH": str(tree)}
+    with subprocess.Popen(
+        command, cwd=tree, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, answers = process.stdin, process.stdout
+
+        def turn() -> Figures:
+            asked.write("\n")
+            asked.flush()
+            return dict(_figures(name, json.loads(answers.readline())))
+
+        try:
+            yield turn
+        finally:
+            asked.close()
+
+
+def _figures(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
+    for row in rows:
+        labels = [f"{key}={value}" for key, value in row.items() if isinstance(value, str | int) and key != "calls"]
+        for figure in _FIGURES:
+            if isinstance(row.get(figure), float) and row[figure] > 0:
+                yield f"{name} {' '.join(labels)} {figure}", row[figure]
+
+
+def _in_processes(name: str, trees: Sequence[Path], count: int) -> Iterator[tuple[Figures, Figures]]:
+    for first in range(0, count, _SITTING):
+        with contextlib.ExitStack() as stack:
+            turns = [stack.enter_context(_worker(tree, name)) for tree in trees]
+            for turn in turns:  # what is loaded and cached at first
+                turn()
+            yield from _taken(turns, min(_SITTING, count - first), first)
+
+
+# --- the gateway -------------------------------------------------------------------------------------------------------
+
+
+def _gateways(trees: Sequence[Path], count: int) -> Iterator[tuple[Figures, Figures]]:
+    for first in range(0, count, _SITTING):
+        with contextlib.ExitStack() as stack:
+            upstream = stack.enter_context(servers.upstream())
+            gateways = [stack.enter_context(servers.toolcaddie(upstream.base_url, tree=tree)) for tree in trees]
+            runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
+            session = runner.run(_session())
+            stack.callback(lambda runner, session: runner.run(session.close()), runner, session)
+            ask = partial(_asked, runner, Load(session))
+            for case in CASES:
+                bodies = request_bodies(case)
+                alone = ask(upstream, case, bodies).p50_ms
+                turns = [partial(_gateway_figures, ask, server, case, bodies, alone) for server in gateways]
+                for turn in turns:  # connections, caches
+                    turn()
+                yield from _taken(turns, min(_SITTING, count - first), first)
+
+
+async def _session() -> aiohttp.ClientSession:
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=3)  # servers close theirs after five seconds
+    return aiohttp.ClientSession(connector=connector)
+
+
+def _asked(runner: asyncio.Runner, load: Load, server: Server, case: Case, bodies: Sequence[bytes]) -> Measured:
+    block = load.block(server, bodies, connections=case.connections, requests=_REQUESTS, seconds=_SECONDS)
+    return runner.run(block)
+
+
+def _gateway_figures(
+    ask: Callable[[Server, Case, Sequence[bytes]], Measured],
+    server: Server,
+    case: Case,
+    bodies: Sequence[bytes],
+    alone: float,
+) -> Figures:
+    """`alone`: p50 of the upstream without a gateway."""
+    measured = ask(server, case, bodies)
+    added = measured.p50_ms - alone
+    figures = {"p50_ms": measured.p50_ms, "cpu_ms": measured.cpu_ms, **({"added_ms": added} if added > 0 else {})}
+    return {f"gateway {case} {name}": value for name, value in figures.items()}
+
+
+# -----------------------------------------------------------------------------------------------------------------------
+
+NAMES = ("loop", "selection", "gateway", "provider")
+
+
+def ratios(name: str, before: Path, after: Path, count: int) -> Iterator[Ratio]:
+    """The ratios of all figures of one benchmark, in the order of their names."""
+    measured = _gateways if name == "gateway" else partial(_in_processes, name)
+    pairs: dict[str, list[tuple[float, float]]] = {}
+    for was, now in measured((before, after), count):
+        for figure in was.keys() & now.keys():
+            pairs.setdefault(figure, []).append((was[figure], now[figure]))
+        if sys.stderr.isatty():
+            print(f"\r\033[K{name}: {max(map(len, pairs.values()))} of {count} pairs", end="", file=sys.stderr)
+    return (compared(figure, both) for figure, both in sorted(pairs.items()))
+
+
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.pairs", description=__doc__.split("\n", 1)[0] if __doc__ else ""
     )
     parser.add_argument("before", type=Path, help="a checkout of the state to compare with, with its own .venv or none")
-    parser.add_argument("--pairs", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--names", nargs="*", default=NAMES, choices=NAMES)
     parser.add_argument("--most", type=float, default=1.05, help="the ratio a figure may rise to [1.05]")
     given = parser.parse_args(arguments)
-    before, after = given.before.resolve(), Path.cwd()
     verdicts: Counter[str] = Counter()
     for name in given.names:
-        pairs: dict[str, list[tuple[float, float]]] = {}
-        for number in range(given.pairs):
-            print(f"{name}: pair {number + 1} of {given.pairs}", file=sys.stderr, flush=True)
-            order = (before, after) if number % 2 == 0 else (after, before)
-            figures = {tree: measured(tree, name) for tree in order}
-            for figure in figures[before].keys() & figures[after].keys():
-                pairs.setdefault(figure, []).append((figures[before][figure], figures[after][figure]))
         print(f"{'figure':<76}{'before':>9}{'after':>9}{'ratio':>8}   95 % interval")
-        for ratio in sorted((compared(figure, both) for figure, both in pairs.items()), key=lambda one: one.figure):
+        for ratio in ratios(name, given.before.resolve(), Path.cwd(), given.pairs):
             verdict = ratio.verdict(given.most)
             verdicts[verdict] += 1
             print(

@@ -66,14 +66,14 @@ def bare_proxy(target: str) -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def toolcaddie(target: str) -> Iterator[Server]:
-    """`toolcaddie serve` as anybody starts it, with its trail in a new SQLite file."""
+def toolcaddie(target: str, *, tree: Path = _ROOT) -> Iterator[Server]:
+    """`toolcaddie serve` as anybody starts it, with its trail in a new SQLite file. `tree`: the checkout it is started from."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
-        command = [sys.executable, "-m", "toolcaddie", "serve", "--port", str(port)]
+        command = [str(python_of(tree)), "-m", "toolcaddie", "serve", "--port", str(port)]
         command += ["--upstream", target, "--database-url", database]
-        with _started("toolcaddie", command, port, {}) as server:
+        with _started("toolcaddie", command, port, {"PYTHONPATH": str(tree)}) as server:
             yield server
 
 
@@ -90,6 +90,12 @@ def litellm(target: str) -> Iterator[Server]:
         settings = {"LITELLM_LOG": "ERROR", "LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MASTER_KEY": key}
         with _started("litellm", [*command, "--telemetry", "False"], port, settings, key=key) as server:
             yield server
+
+
+def python_of(tree: Path) -> Path:
+    """The Python of a checkout: that of its .venv, or this one."""
+    own = tree / ".venv" / "bin" / "python"
+    return own if own.exists() else Path(sys.executable)
 
 
 def _install_litellm() -> None:

@@ -471,7 +471,7 @@ class Runtime:
         `conversation`: the name the next turn will have, if it is another than the request's. Where everything was sent,
         the next turn finds that by itself.
         """
-        request = self._asked(request, {})
+        request = self._by_bot(request)
         if (
             not state.meta
             and not state.categories
@@ -835,16 +835,17 @@ class Runtime:
 
     def _asked(self, request: Asked, options: Mapping[str, Any]) -> RunRequest:
         """The request, made by one of the bots if there are any. Raises `RequestError` for names that nothing has."""
-        asked = request_from(request, options)
-        principal = self._bots.identified(asked.principal)
-        if principal is not asked.principal:
-            asked = replace(asked, principal=principal)
+        asked = self._by_bot(request_from(request, options))
         if asked.disabled_tools:
             theirs = {tool.name for tool in asked.client_tools}
             ours = [name for name in asked.disabled_tools if name not in theirs]
             if unknown := list(unknown_tools("disabled_tools", ours, self.source.snapshot())):
                 raise RequestError("; ".join(unknown), param="disabled_tools")
         return asked
+
+    def _by_bot(self, request: RunRequest) -> RunRequest:
+        principal = self._bots.identified(request.principal)
+        return request if principal is request.principal else replace(request, principal=principal)
 
     def identified(self, principal: Principal) -> Principal:
         """The principal as requests of it are answered: as the default bot, if it names none. Raises `RequestError` for an

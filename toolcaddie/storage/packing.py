@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
 PACKED = "tools_selected"
@@ -18,6 +19,8 @@ _TEXTS = "texts"
 _FIELDS = 4
 _FLAGS = ("slim", "core")
 """What a tool has beside its four fields, where it is so."""
+_tool_fields = itemgetter("name", "category", "score", "reasons")
+_dropped_fields = itemgetter("name", "stage", "detail", "score")
 
 
 def packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -25,18 +28,21 @@ def packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
     places: defaultdict[str | None, int] = defaultdict(count().__next__)
     place = places.__getitem__
     try:
-        tools, dropped = [], []
+        tools = []
         for tool in data["tools"]:
-            row = [tool["name"], place(tool["category"]), tool["score"], list(map(place, tool["reasons"]))]
+            name, category, score, reasons = _tool_fields(tool)
+            row = [name, place(category), score, list(map(place, reasons))]
             if len(tool) > _FIELDS:
                 row += [flag for flag in _FLAGS if tool.get(flag) is True]
-            if len(tool) != len(row):
-                return data
+                if len(tool) != len(row):
+                    return data
             tools.append(row)
-        for tool in data["dropped"]:
-            dropped.append([tool["name"], place(tool["stage"]), place(tool["detail"]), tool["score"]])
-            if len(tool) != _FIELDS:
-                return data
+        dropped = [
+            [name, place(stage), place(detail), score]
+            for name, stage, detail, score in map(_dropped_fields, data["dropped"])
+        ]
+        if not set(map(len, data["dropped"])) <= {_FIELDS}:
+            return data
     except (AttributeError, KeyError, TypeError):
         return data
     return {**data, "tools": tools, "dropped": dropped, _TEXTS: list(places)}
