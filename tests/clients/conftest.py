@@ -5,6 +5,7 @@ One server for all of them: its upstream is strict about what it is sent and ans
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -15,6 +16,14 @@ from tests.clients.server import Stage, serving, toolcaddie_serve
 # Before any client is imported: none of them may report to its makers from a test.
 os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
 os.environ["LANGSMITH_TRACING"] = "false"
+
+
+@pytest.fixture(autouse=True)
+def _left_clients() -> Iterator[None]:
+    """Clients that their users do not close go here and now: in the event loop of a later test they would try to close
+    connections of a loop that has ended, and that test would fail."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

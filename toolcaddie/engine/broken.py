@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 from toolcaddie.engine.executor import Emit
 from toolcaddie.errors import (
@@ -26,12 +26,16 @@ class _Watched:
         self._emit = emit
         self.acted = acted
 
-    async def __call__(self, event: RunEvent) -> None:
+    def __call__(self, event: RunEvent) -> Awaitable[None]:
+        if type(event) is CallIntended:
+            return self._intended(event)
         if type(event) is CallFinished and event.result.error != "not_run":
             self.acted = True
+        return self._emit(event)
+
+    async def _intended(self, event: CallIntended) -> None:
         await self._emit(event)
-        if type(event) is CallIntended:
-            self.acted = True
+        self.acted = True
 
 
 @contextlib.asynccontextmanager

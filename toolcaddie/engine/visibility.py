@@ -6,6 +6,7 @@ which tools are listed, searched, shown, revealed and found, and `may_use` is as
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -32,7 +33,7 @@ class _Known:
     """A catalog's restricted tools by position, and the masks made so far."""
 
     restricted: tuple[tuple[int, Tool], ...]
-    masks: dict[_Caller, Mask] = field(default_factory=dict)
+    masks: dict[_Caller, Mask | None] = field(default_factory=dict)
 
 
 class Visibility:
@@ -49,8 +50,13 @@ class Visibility:
     def mask(self, catalog: Catalog, principal: Principal) -> Mask | None:
         """A read-only mask, made once for each role and bot; None: all is visible."""
         known = self._known.get(catalog.version) or self._learn(catalog)
-        mask = known.masks.get((principal.role, principal.bot))
-        return self._made(catalog, known, principal) if mask is None else mask
+        caller = (principal.role, principal.bot)
+        with suppress(KeyError):
+            return known.masks[caller]
+        if len(known.masks) >= _MASKS_KEPT:
+            known.masks.clear()
+        mask = known.masks[caller] = self._made(catalog, known, principal)
+        return mask
 
     def _learn(self, catalog: Catalog) -> _Known:
         restricted = tuple((at, tool) for at, tool in enumerate(catalog.tools) if tool.roles or tool.scope != "all")
@@ -72,7 +78,4 @@ class Visibility:
         if enabled is not None:
             mask &= [tool.category in enabled or tool.source == CLIENT_SOURCE for tool in catalog.tools]
         mask.flags.writeable = False
-        if len(known.masks) >= _MASKS_KEPT:
-            known.masks.clear()
-        known.masks[principal.role, principal.bot] = mask
         return mask

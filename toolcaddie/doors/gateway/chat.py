@@ -171,7 +171,8 @@ class Chat:
             lease=lease,
         )
         pins = self._pins(exchange, chat, request)
-        request = replace(request, essential=pins.tools)
+        if pins.tools:
+            request = replace(request, essential=pins.tools)
         if pins.unknown:
             exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
         answer = self._streamed if chat.stream else self._plain
