@@ -23,6 +23,15 @@ class _Entry:
     """Bytes of the caller's tools."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Last:
+    """What was asked for last: a request asks several times, and hundreds of identities need not be put together each time."""
+
+    theirs: tuple[Tool, ...]
+    version: str
+    catalog: Catalog
+
+
 class MergedCatalogs:
     """The catalogs used last: up to `most` of them, with `tools` tools and `size` bytes of callers' definitions together.
 
@@ -33,6 +42,7 @@ class MergedCatalogs:
         self._most, self._most_tools, self._most_bytes = most, tools, size
         self._kept: OrderedDict[_Key, _Entry] = OrderedDict()
         self._tools = self._bytes = 0
+        self._last: _Last | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -40,13 +50,24 @@ class MergedCatalogs:
 
     def known(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog | None:
         """Both together, if that is there already."""
+        last = self._last
+        if last is not None and last.theirs is theirs and last.version == ours.version:
+            return last.catalog
         with self._lock:
             entry = self._kept.get((tuple(map(id, theirs)), ours.version))
         return None if entry is None else entry.catalog
 
     def of(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog:
         """Both together; of two tools with one name the caller's is taken."""
-        theirs = tuple(theirs)
+        theirs = tuple(theirs)  # the same one, if it is one
+        last = self._last
+        if last is not None and last.theirs is theirs and last.version == ours.version:
+            return last.catalog
+        catalog = self._joined(theirs, ours)
+        self._last = _Last(theirs=theirs, version=ours.version, catalog=catalog)
+        return catalog
+
+    def _joined(self, theirs: tuple[Tool, ...], ours: Catalog) -> Catalog:
         key = (tuple(map(id, theirs)), ours.version)
         with self._lock:
             if (entry := self._kept.get(key)) is not None:
