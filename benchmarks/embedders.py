@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import selection
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.local import Runtime, minilm
 from toolcaddie.embedders.prepared import Prepared
-from toolcaddie.errors import ConfigError
 from toolcaddie.ports import Embedder
 from toolcaddie.selection.embedding import tool_texts
 from toolcaddie.storage.memory import MemoryDocuments

@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept_vectors import KeptVectors
+from toolcaddie.core.presets import PRESETS, SIGNALS
+from toolcaddie.core.tool import Tool
 from toolcaddie.embedders.local import Runtime, minilm
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.measure import DEPTH, Answer, Rank
 from toolcaddie.ports import Embedder
-from toolcaddie.presets import PRESETS, SIGNALS
 from toolcaddie.selection import embedding
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 SETS = (
     "toole",

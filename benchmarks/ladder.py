@@ -35,8 +35,8 @@ from typing import Any
 import structlog
 import uvloop
 
-from toolcaddie.capabilities import Capabilities, capabilities_from
-from toolcaddie.message import Force, Message, ModelRequest
+from toolcaddie.core.capabilities import Capabilities, capabilities_from
+from toolcaddie.core.message import Force, Message, ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.providers.forced import Forced
 from toolcaddie.providers.observed import Observed

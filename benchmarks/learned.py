@@ -26,12 +26,12 @@ import numpy as np
 
 from benchmarks import labelled
 from benchmarks.labelled import answers_of, bench_folder, resident_mb, wire
-from toolcaddie.catalog import Catalog, View
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.presets import PRESETS, SIGNALS, SelectionSettings
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.measure import Rank, measure, percentiles, ranking_of
 from toolcaddie.ports import Embedder, QueryWords, SelectionQuery
-from toolcaddie.presets import PRESETS, SIGNALS, SelectionSettings
 from toolcaddie.selection import embedding
 from toolcaddie.selection.learned import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory
 from toolcaddie.selection.selector import Selector

@@ -19,10 +19,11 @@ from typing import Any
 import structlog
 
 from toolcaddie import PRESETS, Message, Preset, RunRequest, Runtime
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.schema import canonical_json, estimate_tokens
 from toolcaddie.engine.loop import CAPABILITY_NOTE
-from toolcaddie.meta import REQUEST_MORE_TOOLS, request_more_tools_schema
+from toolcaddie.meta import request_more_tools_schema
 from toolcaddie.samples import gym
-from toolcaddie.schema import canonical_json, estimate_tokens
 from toolcaddie.testing import ScriptedProvider, call, say
 
 BUDGETS = (8, 16)

@@ -31,10 +31,10 @@ from prometheus_client import CollectorRegistry
 
 from benchmarks.selection import catalog
 from toolcaddie.audit.trail import Trail
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import ModelRequest
+from toolcaddie.core.message import ModelRequest
 from toolcaddie.plugins import DefinitionSource
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry.logs import StructlogSink, configure_logging
 from toolcaddie.telemetry.metrics import PrometheusSink

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.samples.gym_values import PracticeRequest, call, example_values, practice_requests
-from toolcaddie.meta import EXECUTE_TOOL
-from toolcaddie.providers.practice import PracticeModel
-from toolcaddie.run import RunResult
+from toolcaddie.core.meta_names import EXECUTE_TOOL
+from toolcaddie.core.run import RunResult
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples.gym import source
+from toolcaddie.samples.practice import PracticeModel
 
 SEEDS = (0, 1, 2, 3, 4)
 DAY = date(2026, 3, 18)

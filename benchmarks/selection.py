@@ -11,13 +11,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolcaddie.catalog import Catalog, Category, View
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.selection import Budget
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Budget
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 SIZES = (137, 1_000, 10_000)
 GOALS_MS = {137: 1.0, 1_000: 1.0, 10_000: 3.0}

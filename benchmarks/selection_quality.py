@@ -32,13 +32,13 @@ from benchmarks.labelled import (
     wire,
 )
 from benchmarks.selection_cost import SIZES, Cost, Times, cost
-from toolcaddie.catalog import Catalog, View
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.presets import PRESETS, SIGNALS
 from toolcaddie.embedders.local import Runtime
-from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.measure import Measured, measure, ranking_of
 from toolcaddie.ports import Embedder, SelectionQuery
-from toolcaddie.presets import PRESETS, SIGNALS
 from toolcaddie.selection.embedding import tool_texts
 
 HISTORIES = (0, 4)

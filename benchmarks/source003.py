@@ -38,10 +38,10 @@ import uvloop
 
 from benchmarks import ladder
 from toolcaddie import Message, RunRequest, Runtime, tool
-from toolcaddie.capabilities import capabilities_from
-from toolcaddie.message import Usage
+from toolcaddie.core.capabilities import capabilities_from
+from toolcaddie.core.message import Usage
+from toolcaddie.core.schema import estimate_tokens
 from toolcaddie.providers.openai_chat import OpenAIChat
-from toolcaddie.schema import estimate_tokens
 from toolcaddie.testing import Reply, ScriptedUpstream, call, say
 
 REQUESTS, QUICK = 1_000, 150

@@ -11,7 +11,7 @@ import openai
 from google import genai
 from google.genai import types
 
-from toolcaddie.message import Message, ModelRequest
+from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini

@@ -47,16 +47,20 @@ class Mutation:
 
 
 def _presets(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
-    return Mutation(file="toolcaddie/presets.py", text=text, other=other, tests=tests, chosen=chosen)
+    return Mutation(file="toolcaddie/core/presets.py", text=text, other=other, tests=tests, chosen=chosen)
 
 
 def _run(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
-    return Mutation(file="toolcaddie/run.py", text=text, other=other, tests=tests, chosen=chosen)
+    return Mutation(file="toolcaddie/core/run.py", text=text, other=other, tests=tests, chosen=chosen)
+
+
+def _budget(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
+    return Mutation(file="toolcaddie/core/selection.py", text=text, other=other, tests=tests, chosen=chosen)
 
 
 def _settings(text: str, other: str) -> Mutation:
     page = "page_of_settings"
-    return Mutation(file="toolcaddie/settings.py", text=text, other=other, tests=NUMBERS, chosen=page)
+    return Mutation(file="toolcaddie/app/settings.py", text=text, other=other, tests=NUMBERS, chosen=page)
 
 
 def _timeout(file: str, wire: str) -> Mutation:
@@ -89,7 +93,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     _run("turns: int | None = 75\n", "turns: int | None = 76\n", NUMBERS, "75_calls"),
     _run("forced_attempts: int = 3\n", "forced_attempts: int = 2\n", DIFFERENCES, "three_attempts"),
     _run(
-        "seconds: float | None = 300.0\n", "seconds: float | None = 30.0\n", "tests/test_settings.py", "shows_the_def"
+        "seconds: float | None = 300.0\n",
+        "seconds: float | None = 30.0\n",
+        "tests/app/test_settings.py",
+        "shows_the_def",
     ),
     _run("tool_seconds: float = 30.0\n", "tool_seconds: float = 29.0\n", NUMBERS, "30_seconds"),
     _run("tool_retries: int = 0\n", "tool_retries: int = 1\n", NUMBERS, "30_seconds"),
@@ -115,10 +122,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         NUMBERS,
         "sends_everything",
     ),
-    _run("max_tools: int | None = 24\n", "max_tools: int | None = 25\n", NUMBERS, "24_tools"),
-    _run("provider_cap: int | None = 128\n", "provider_cap: int | None = 127\n", NUMBERS, "quarter"),
-    _run("reserve_tools: int = 16\n", "reserve_tools: int = 15\n", NUMBERS, "quarter"),
-    _run("reserve_tokens: float = 0.25\n", "reserve_tokens: float = 0.3\n", NUMBERS, "quarter"),
+    _budget("max_tools: int | None = 24\n", "max_tools: int | None = 25\n", NUMBERS, "24_tools"),
+    _budget("provider_cap: int | None = 128\n", "provider_cap: int | None = 127\n", NUMBERS, "quarter"),
+    _budget("reserve_tools: int = 16\n", "reserve_tools: int = 15\n", NUMBERS, "quarter"),
+    _budget("reserve_tokens: float = 0.25\n", "reserve_tokens: float = 0.3\n", NUMBERS, "quarter"),
     Mutation(
         file="toolcaddie/selection/allot.py",
         text="MIN_QUOTA = 2\n",
@@ -196,7 +203,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         chosen="same_call",
     ),
     Mutation(
-        file="toolcaddie/bounds.py",
+        file="toolcaddie/core/bounds.py",
         text="calls_run: Size = 256\n",
         other="calls_run: Size = 255\n",
         tests="tests/engine/test_strangers.py",
@@ -224,7 +231,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         chosen="lists_every_category",
     ),
     Mutation(
-        file="toolcaddie/meta.py",
+        file="toolcaddie/core/meta_names.py",
         text="PAGE_SIZE = 50\n",
         other="PAGE_SIZE = 49\n",
         tests="tests/engine/test_compact.py",
@@ -285,45 +292,45 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     # What is kept, and tried again.
     Mutation(
-        file="toolcaddie/middleware/cache.py",
+        file="toolcaddie/control/results/cache.py",
         text="DEFAULT_TTL = 300.0\n",
         other="DEFAULT_TTL = 299.0\n",
         tests=NUMBERS,
         chosen="five_minutes and preset",
     ),
     Mutation(
-        file="toolcaddie/tool_config.py",
+        file="toolcaddie/core/tool_config.py",
         text="ttl=300.0 if ttl is None",
         other="ttl=299.0 if ttl is None",
         tests=NUMBERS,
         chosen="five_minutes and tool_config",
     ),
     Mutation(
-        file="toolcaddie/tool_config.py",
+        file="toolcaddie/core/tool_config.py",
         text='table.count("maxSize", 100, least=1)',
         other='table.count("maxSize", 99, least=1)',
         tests=NUMBERS,
         chosen="agents_configuration",
     ),
     Mutation(
-        file="toolcaddie/tool_config.py",
+        file="toolcaddie/core/tool_config.py",
         text='table.count("maxRetries", 3, least=0)',
         other='table.count("maxRetries", 2, least=0)',
         tests=NUMBERS,
         chosen="agents_configuration",
     ),
     Mutation(
-        file="toolcaddie/tool_config.py",
+        file="toolcaddie/core/tool_config.py",
         text="_MANY_RETRIES = 10\n",
         other="_MANY_RETRIES = 11\n",
         tests=NUMBERS,
         chosen="agents_configuration",
     ),
     Mutation(
-        file="toolcaddie/middleware/retry.py",
+        file="toolcaddie/control/results/retry.py",
         text="FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0\n",
         other="FIRST_WAIT, LONGEST_WAIT = 0.1, 4.0\n",
-        tests="tests/middleware/test_retry.py",
+        tests="tests/control/results/test_retry.py",
         chosen="waits_double",
     ),
     # Settings.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from security.server import Answer, Server, chat_head, exchange, read_answer, serving
-from toolcaddie.bounds import MEGABYTE
+from toolcaddie.core.bounds import MEGABYTE
 from toolcaddie.testing import ScriptedUpstream, call, garbage, say
 
 GET = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n"
@@ -243,8 +243,8 @@ def _asked(name: str, says: str, made: Callable[[], bytes], status: int = 400) -
 
 
 TOOLS = r"""
-from toolcaddie.functions import FunctionSource
-from toolcaddie.tool_types import Tool, ToolResult
+from toolcaddie.sources.functions import FunctionSource
+from toolcaddie.core.tool import Tool, ToolResult
 
 PASSWORD = r"(?=.*[A-Z])(?=.*\d)[A-Za-z\d]{8,}$"
 REPEATED = r"(?=a)(a+)+$"

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from security.attacks import Attack, of_requests, of_upstreams
 from security.server import Server
-from toolcaddie.bounds import MEGABYTE
+from toolcaddie.core.bounds import MEGABYTE
 
 MOST_WAIT, MOST_WAIT_QUICK = 0.2, 1.0
 """Seconds. The attacks stopped everybody for 2 to 60 before there were bounds."""

@@ -13,9 +13,10 @@ from security.model import answer_in_process
 from security.recorded import Book
 from toolcaddie import Decision, Runtime, Tool, ToolCall
 from toolcaddie.audit.trail import Trail
-from toolcaddie.catalog import Catalog, Mask
-from toolcaddie.errors import RequestError, RunError
-from toolcaddie.run import Principal, RunContext
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError, RunError
+from toolcaddie.core.run import RunContext
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.testing import ScriptedProvider

@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 import pytest
 
+from toolcaddie.core.presets import PRESETS
 from toolcaddie.doors.cli.root import cli
-from toolcaddie.presets import PRESETS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from toolcaddie.catalog import Category
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import Message
-from toolcaddie.meta import EXECUTE_TOOL, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
-from toolcaddie.run import RunRequest
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import EXECUTE_TOOL, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
+from toolcaddie.core.run import RunRequest
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio

@@ -17,8 +17,8 @@ from commandline import CommandLine
 
 from toolcaddie import Database, Runtime, tool
 from toolcaddie.audit.trail import Trail
+from toolcaddie.core.message import Usage
 from toolcaddie.evaluation.goals import goals_of, read_goals
-from toolcaddie.message import Usage
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.telemetry import PrometheusSink
 from toolcaddie.testing import ScriptedUpstream, call, say

@@ -27,8 +27,8 @@ from toolcaddie import (
     Tool,
     tool,
 )
-from toolcaddie.bounds import Bounds
-from toolcaddie.errors import CatalogError, ConfigError, RequestError, ToolcaddieError
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.errors import CatalogError, ConfigError, RequestError, ToolcaddieError
 from toolcaddie.samples import gym
 from toolcaddie.selection.learned import Experience
 from toolcaddie.testing import ScriptedProvider, call, say

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Category
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.errors import CatalogError, ConfigError, DuplicateToolError, RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.tool import Tool
 from toolcaddie.embedders.endpoint import endpoint
-from toolcaddie.errors import CatalogError, ConfigError, DuplicateToolError, RequestError
-from toolcaddie.message import Message
 from toolcaddie.picker import Picker
 from toolcaddie.samples import gym
 from toolcaddie.selection.learned import Experience
-from toolcaddie.tool_types import Tool
 
 
 def _definition(name, description="", **more):

@@ -9,14 +9,15 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from toolcaddie.catalog import Catalog, View
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import CatalogError, ConfigError
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.schema import wire_definition
 from toolcaddie.doors.cli.root import cli
-from toolcaddie.errors import CatalogError, ConfigError
-from toolcaddie.functions import FunctionSource
 from toolcaddie.plugins import CATALOGS, GROUPS, PROVIDERS, SINKS, Plugin, discover, load, load_catalog
 from toolcaddie.ports import ToolSource
-from toolcaddie.run import Principal, RunContext
-from toolcaddie.schema import wire_definition
+from toolcaddie.sources.functions import FunctionSource
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def stranger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Another package with plugins, installed as far as Python can see: two good ones and three that fail."""
     (folder / "stranger.py").write_text(
-        "from toolcaddie.functions import FunctionSource\n"
+        "from toolcaddie.sources.functions import FunctionSource\n"
         "def add(a: int, b: int) -> int:\n    return a + b\n"
         "def source():\n    return FunctionSource('sums', [add])\n"
         "def broken():\n    raise RuntimeError('no network')\n"
@@ -223,8 +224,8 @@ def test_a_missing_or_empty_file_says_what_to_do(folder: Path) -> None:
 # --- python:module ---------------------------------------------------------------------------------------------------
 
 MODULE = """
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.tool_types import Tool
+from toolcaddie.sources.functions import FunctionSource, tool
+from toolcaddie.core.tool import Tool
 
 @tool
 def add(a: int, b: int) -> int:

@@ -18,8 +18,10 @@ from opentelemetry.trace import StatusCode
 from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import CapturingLogger
 
-from toolcaddie.errors import ConfigError
-from toolcaddie.events import (
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
     CallIntended,
@@ -36,13 +38,14 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Attempt, Usage
+from toolcaddie.core.message import Attempt, Usage
+from toolcaddie.core.run import RunResult, RunState
+from toolcaddie.core.selection import SelectedTool, Selection
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
 from toolcaddie.ports import EventSink
-from toolcaddie.replacing import replace
-from toolcaddie.run import Decision, Delivery, Principal, RunResult, RunState, SelectedTool, Selection
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink, configure_logging
 from toolcaddie.telemetry.bounded import LABEL_LIMIT
-from toolcaddie.tool_types import Tool, ToolCall, ToolResult, failed
+from toolcaddie.util.replacing import replace
 
 PROMPT = "freeze John's membership"
 CALL = ToolCall(id="call_1", name="freeze_membership", arguments='{"member":"John"}')
@@ -482,8 +485,8 @@ _WITHOUT_SDK = """
 import sys
 sys.modules["opentelemetry.sdk"] = None
 import asyncio
-from toolcaddie.events import RunStarted
-from toolcaddie.run import Principal
+from toolcaddie.core.events import RunStarted
+from toolcaddie.core.run import Principal
 from toolcaddie.telemetry import OpenTelemetrySink
 
 async def main():

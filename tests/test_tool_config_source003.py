@@ -15,9 +15,9 @@ import structlog
 from structlog.testing import capture_logs
 
 from toolcaddie import PRESETS, Limits, RunRequest, RunResult, Runtime, tool
-from toolcaddie.errors import ToolNotCalledError
-from toolcaddie.events import RunFinished
-from toolcaddie.message import Message
+from toolcaddie.core.errors import ToolNotCalledError
+from toolcaddie.core.events import RunFinished
+from toolcaddie.core.message import Message
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.storage.cache import MemoryCache
 from toolcaddie.telemetry.logs import StructlogSink

@@ -11,8 +11,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
 from toolcaddie import Category, RunContext, Runtime, Tool, ToolAnnotations, ToolResult, tool
-from toolcaddie.errors import ConfigError
-from toolcaddie.events import LimitReached
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import LimitReached
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.telemetry import PrometheusSink, StructlogSink
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, say

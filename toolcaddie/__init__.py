@@ -10,54 +10,56 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolcaddie.bots import Bot, Role
-    from toolcaddie.catalog import Catalog, Category, View
-    from toolcaddie.errors import ToolcaddieError
-    from toolcaddie.functions import FunctionSource, tool
-    from toolcaddie.message import Message
+    from toolcaddie.control.bots import Bot, Role
+    from toolcaddie.core.catalog import Catalog, Category, View
+    from toolcaddie.core.control import Decision, Principal
+    from toolcaddie.core.errors import ToolcaddieError
+    from toolcaddie.core.message import Message
+    from toolcaddie.core.presets import PRESETS, Preset, SelectionSettings
+    from toolcaddie.core.run import Limits, RunContext, RunRequest, RunResult
+    from toolcaddie.core.selection import Budget, Selection
+    from toolcaddie.core.tool import Tool, ToolAnnotations, ToolCall, ToolResult
     from toolcaddie.picker import Picker
-    from toolcaddie.presets import PRESETS, Preset, SelectionSettings
     from toolcaddie.providers.openai_chat import OpenAIChat
-    from toolcaddie.providers.practice import PracticeModel
-    from toolcaddie.run import Budget, Decision, Limits, Principal, RunContext, RunRequest, RunResult, Selection
     from toolcaddie.runtime import Runtime
+    from toolcaddie.samples.practice import PracticeModel
     from toolcaddie.selection.selector import Selector
+    from toolcaddie.sources.functions import FunctionSource, tool
     from toolcaddie.storage.database import Database
-    from toolcaddie.tool_types import Tool, ToolAnnotations, ToolCall, ToolResult
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Bot": "toolcaddie.bots",
-    "Budget": "toolcaddie.run",
-    "Catalog": "toolcaddie.catalog",
-    "Category": "toolcaddie.catalog",
+    "Bot": "toolcaddie.control.bots",
+    "Budget": "toolcaddie.core.selection",
+    "Catalog": "toolcaddie.core.catalog",
+    "Category": "toolcaddie.core.catalog",
     "Database": "toolcaddie.storage.database",
-    "Decision": "toolcaddie.run",
-    "FunctionSource": "toolcaddie.functions",
-    "Limits": "toolcaddie.run",
-    "Message": "toolcaddie.message",
+    "Decision": "toolcaddie.core.control",
+    "FunctionSource": "toolcaddie.sources.functions",
+    "Limits": "toolcaddie.core.run",
+    "Message": "toolcaddie.core.message",
     "OpenAIChat": "toolcaddie.providers.openai_chat",
-    "PRESETS": "toolcaddie.presets",
+    "PRESETS": "toolcaddie.core.presets",
     "Picker": "toolcaddie.picker",
-    "PracticeModel": "toolcaddie.providers.practice",
-    "Preset": "toolcaddie.presets",
-    "Principal": "toolcaddie.run",
-    "Role": "toolcaddie.bots",
-    "RunContext": "toolcaddie.run",
-    "RunRequest": "toolcaddie.run",
-    "RunResult": "toolcaddie.run",
+    "PracticeModel": "toolcaddie.samples.practice",
+    "Preset": "toolcaddie.core.presets",
+    "Principal": "toolcaddie.core.control",
+    "Role": "toolcaddie.control.bots",
+    "RunContext": "toolcaddie.core.run",
+    "RunRequest": "toolcaddie.core.run",
+    "RunResult": "toolcaddie.core.run",
     "Runtime": "toolcaddie.runtime",
-    "Selection": "toolcaddie.run",
-    "SelectionSettings": "toolcaddie.presets",
+    "Selection": "toolcaddie.core.selection",
+    "SelectionSettings": "toolcaddie.core.presets",
     "Selector": "toolcaddie.selection.selector",
-    "Tool": "toolcaddie.tool_types",
-    "ToolAnnotations": "toolcaddie.tool_types",
-    "ToolCall": "toolcaddie.tool_types",
-    "ToolResult": "toolcaddie.tool_types",
-    "ToolcaddieError": "toolcaddie.errors",
-    "View": "toolcaddie.catalog",
-    "tool": "toolcaddie.functions",
+    "Tool": "toolcaddie.core.tool",
+    "ToolAnnotations": "toolcaddie.core.tool",
+    "ToolCall": "toolcaddie.core.tool",
+    "ToolResult": "toolcaddie.core.tool",
+    "ToolcaddieError": "toolcaddie.core.errors",
+    "View": "toolcaddie.core.catalog",
+    "tool": "toolcaddie.sources.functions",
 }
 
 __all__ = [

@@ -8,27 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
-from toolcaddie.schema import wire_definition
-from toolcaddie.tool_types import Tool, ToolAnnotations
+from toolcaddie.core.meta_names import (
+    EXECUTE_TOOL,
+    GET_TOOL_SCHEMA,
+    LIST_TOOLS,
+    META_SOURCE,
+    PAGE_SIZE,
+    READ_LIMIT,
+    READ_RESULT,
+    REQUEST_MORE_TOOLS,
+    RESPOND,
+    SEARCH_TOOLS,
+)
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.tool import Tool, ToolAnnotations
 
-REQUEST_MORE_TOOLS = "request_more_tools"
-EXECUTE_TOOL = "execute_tool"
-LIST_TOOLS = "list_tools"
-SEARCH_TOOLS = "search_tools"
-GET_TOOL_SCHEMA = "get_tool_schema"
-RESPOND = "respond"
-READ_RESULT = "read_result"
-
-META_SOURCE = "meta"
-META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND})
-
-PAGE_SIZE = 50
-"""Tools of one page, unless the preset says otherwise."""
 _FIRST_HITS = 10
-
-READ_LIMIT = 20_000
-"""Characters of a held result that one call of `read_result` gives at most: below 100 KB whatever they are."""
-
 _MIN_LISTED, _MAX_LISTED = 2, 40
 
 

@@ -13,23 +13,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcaddie.audit.redact import redact_text
-from toolcaddie.catalog import Catalog, Category, View
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.errors import CatalogError, ConfigError, RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import SIGNALS, SelectionSettings
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.selection import Budget, DroppedTool, SelectedTool, Selection
+from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.embedders.prepared import Prepared
-from toolcaddie.errors import CatalogError, ConfigError, RequestError
-from toolcaddie.inputs import messages_from
-from toolcaddie.message import Message
-from toolcaddie.parts import check_parts, embedder_from, tools_from
+from toolcaddie.inputs.parts import check_parts, embedder_from, tools_from
+from toolcaddie.inputs.requests import messages_from
 from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, SelectionQuery
-from toolcaddie.presets import SIGNALS, SelectionSettings
-from toolcaddie.replacing import replace
-from toolcaddie.run import Budget, DroppedTool, SelectedTool, Selection
-from toolcaddie.schema import wire_definition
 from toolcaddie.selection import embedding, learned
 from toolcaddie.selection.co_use import CoUse
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.selector import Selector
-from toolcaddie.suggest import close_names
-from toolcaddie.tool_types import JsonObject, Tool
+from toolcaddie.util.replacing import replace
+from toolcaddie.util.suggest import close_names
 
 _EMBEDDING = "embedding"
 _SHOWN = 5

@@ -10,8 +10,10 @@ import msgspec
 import pytest
 
 from toolcaddie.audit.trail import DROPPED_LIMIT, HISTORY_LIMIT, TEXT_LIMIT, Trail
-from toolcaddie.errors import AuditError
-from toolcaddie.events import (
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryOption, ExpectedBill
+from toolcaddie.core.errors import AuditError
+from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
     CallIntended,
@@ -32,26 +34,13 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Attempt, CallDelta, Message, Usage
+from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
+from toolcaddie.core.run import PendingCall, RunResult, RunState
+from toolcaddie.core.selection import Classification, DroppedTool, SelectedTool, Selection
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
 from toolcaddie.ports import EventRecord
-from toolcaddie.replacing import replace
-from toolcaddie.run import (
-    Classification,
-    Decision,
-    DeliveredTool,
-    Delivery,
-    DeliveryOption,
-    DroppedTool,
-    ExpectedBill,
-    PendingCall,
-    Principal,
-    RunResult,
-    RunState,
-    SelectedTool,
-    Selection,
-)
 from toolcaddie.storage.database import Database
-from toolcaddie.tool_types import Tool, ToolCall, ToolResult, failed
+from toolcaddie.util.replacing import replace
 
 SECRET = "sk-abcdefghijklmnopqrstuvwx"
 CALL = ToolCall(id="call_1", name="freeze_membership", arguments='{"member":"John","days":30}')

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from toolcaddie import Message, RunRequest, Runtime, Tool, tool
-from toolcaddie.capabilities import CacheRule, Capabilities, Prices
-from toolcaddie.events import ToolsDelivered
-from toolcaddie.message import ModelRequest
-from toolcaddie.presets import preset
-from toolcaddie.run import Budget, Delivery, Limits
+from toolcaddie.core.capabilities import CacheRule, Capabilities, Prices
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.events import ToolsDelivered
+from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.presets import preset
+from toolcaddie.core.run import Limits
+from toolcaddie.core.selection import Budget
 from toolcaddie.samples import gym
 from toolcaddie.testing import ScriptedProvider, call, say
 

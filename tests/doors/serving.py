@@ -14,12 +14,12 @@ import openai
 import uvicorn
 from prometheus_client import CollectorRegistry
 
+from toolcaddie.app.settings import Idempotency
 from toolcaddie.audit.trail import Trail
 from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.ports import Provider
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
-from toolcaddie.settings import Idempotency
 from toolcaddie.storage.database import BUSY_SECONDS, Database
 
 

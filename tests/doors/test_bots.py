@@ -10,9 +10,9 @@ import pytest
 from tests.doors.commandline import CommandLine
 from tests.doors.serving import gateway
 from toolcaddie import Bot
-from toolcaddie.functions import tool
-from toolcaddie.run import Decision, Principal
-from toolcaddie.settings import load_settings
+from toolcaddie.app.settings import load_settings
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, say
 
 SETTINGS = """

@@ -28,7 +28,7 @@ from tests.doors.commandline import CommandLine
 from toolcaddie.telemetry.logs import configure_logging
 from toolcaddie.testing import ScriptedUpstream, call, calls, say
 from toolcaddie.testing.chat import ChatWire
-from toolcaddie.visible import visible, visible_json, visible_line
+from toolcaddie.util.text import visible, visible_json, visible_line
 
 EVIL = "pwn\x1b]0;t\x07\x1b[2J\x9b31m\r\x08\x7f\u202egnp\u2066x\u2069\u200f\U000e0041end"
 NAME = "tool\u202eeman\x1b]52;c;cHdu\x07"

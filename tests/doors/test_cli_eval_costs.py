@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors.commandline import CommandLine
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
 from toolcaddie.evaluation.scripts import TUNING_SEED, generated_catalog
 

@@ -330,7 +330,7 @@ def test_a_tool_that_fails_is_a_result_in_json(toolcaddie: CommandLine) -> None:
 
 def test_a_tool_of_ones_own_folder_can_be_called(toolcaddie: CommandLine) -> None:
     Path("sums_of_mine.py").write_text(
-        "from toolcaddie.functions import tool\n\n\n"
+        "from toolcaddie.sources.functions import tool\n\n\n"
         "@tool\ndef add(a: int, b: int = 1) -> int:\n    '''Add two numbers.'''\n    return a + b\n"
     )
     assert toolcaddie.ok("call", "add", "a=41", "--catalog", "python:sums_of_mine") == "42\n"
@@ -348,7 +348,7 @@ def test_the_log_shows_where_a_tool_raised_without_the_values_there(
     """Keys and what people wrote stand in local variables; the log is no place for them."""
     monkeypatch.setenv("TOOLCADDIE_LOG_LEVEL", "debug")
     Path("raising.py").write_text(
-        "from toolcaddie.functions import tool\n\n\n"
+        "from toolcaddie.sources.functions import tool\n\n\n"
         "@tool\ndef leak(name: str) -> str:\n"
         "    '''Raise.'''\n    token = 'hidden' + name\n    raise RuntimeError('no luck')\n"
     )

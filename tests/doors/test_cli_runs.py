@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 
 from tests.doors.commandline import CommandLine
+from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.audit.trail import Trail
-from toolcaddie.events import CallIntended, RunPaused, RunStarted
-from toolcaddie.run import Principal, RunRequest, RunState
-from toolcaddie.settings import DEFAULT_DATABASE
+from toolcaddie.core.control import Principal
+from toolcaddie.core.events import CallIntended, RunPaused, RunStarted
+from toolcaddie.core.run import RunRequest, RunState
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRun, StoredRuns
-from toolcaddie.tool_types import ToolCall
 
 
 async def _begun(*run_ids: str, stored: str = "") -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.doors.commandline import CommandLine
-from toolcaddie.meta import META_TOOLS
+from toolcaddie.core.meta_names import META_TOOLS
 
 FREEZE = "freeze John's membership"
 
@@ -114,7 +114,7 @@ def test_a_preset_and_a_budget_bound_what_is_selected(toolcaddie: CommandLine) -
 def test_a_catalog_of_definitions_and_one_of_python_functions_are_chosen_from_together(toolcaddie: CommandLine) -> None:
     _write_catalog(Path("office.jsonl"), 300)
     Path("hand_tools.py").write_text(
-        "from toolcaddie.functions import tool\n\n\n"
+        "from toolcaddie.sources.functions import tool\n\n\n"
         "@tool\ndef whistle(song: str) -> str:\n    '''Whistle a song.'''\n    return song\n"
     )
     found = toolcaddie.json(

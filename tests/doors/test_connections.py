@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import gateway
 
-from toolcaddie.bounds import Bounds
+from toolcaddie.core.bounds import Bounds
 from toolcaddie.doors.gateway.protocol import bounded_protocol
-from toolcaddie.functions import FunctionSource, tool
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, call, say
 
 pytestmark = pytest.mark.anyio

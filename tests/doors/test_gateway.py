@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import gateway
 
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.meta import REQUEST_MORE_TOOLS
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Principal
+from toolcaddie.core.control import Principal
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.presets import PRESETS
 from toolcaddie.samples import gym
 from toolcaddie.selection.classifier import ModelClassifier
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, calls, cut, endless, garbage, refuse, say
 
 pytestmark = pytest.mark.anyio

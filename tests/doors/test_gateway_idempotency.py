@@ -19,10 +19,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import Gateway, gateway
 
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Principal
-from toolcaddie.settings import Idempotency
+from toolcaddie.app.settings import Idempotency
+from toolcaddie.core.control import Principal
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, call, refuse, say
 
 pytestmark = pytest.mark.anyio

@@ -11,9 +11,9 @@ import pytest
 
 from tests.clients.server import definition, many_tools, names_of
 from tests.doors.serving import gateway
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.meta import REQUEST_MORE_TOOLS
-from toolcaddie.run import RunRequest
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.run import RunRequest
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, call, calls, say
 
 pytestmark = pytest.mark.anyio

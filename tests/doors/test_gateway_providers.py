@@ -19,12 +19,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import gateway
 
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import Usage
+from toolcaddie.core.message import Usage
 from toolcaddie.ports import Provider
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_responses import OpenAIResponses
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, call, calls, refuse, say
 from toolcaddie.testing.anthropic import AnthropicWire
 from toolcaddie.testing.gemini import GeminiWire

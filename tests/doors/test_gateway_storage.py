@@ -17,11 +17,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import Gateway, gateway
 
-from toolcaddie.catalog import Catalog, Mask
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.run import Decision, Principal, RunContext
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolCall
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, call, calls, say
-from toolcaddie.tool_types import Tool, ToolCall
 
 pytestmark = pytest.mark.anyio
 

@@ -21,12 +21,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import gateway
 
-from toolcaddie.functions import FunctionSource, tool
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.openai_responses import OpenAIResponses
-from toolcaddie.providers.practice import PracticeModel
+from toolcaddie.samples.practice import PracticeModel
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, say
 from toolcaddie.testing.anthropic import AnthropicWire
 from toolcaddie.testing.chat import ChatWire

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.errors import ProviderUnavailableError
+from toolcaddie.core.errors import ProviderUnavailableError
 
 Floats = npt.NDArray[np.float32]
 

@@ -14,8 +14,7 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from toolcaddie.embedders.endpoint import Endpoint, endpoint
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
     ProviderError,
@@ -24,6 +23,7 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
+from toolcaddie.embedders.endpoint import Endpoint, endpoint
 
 pytestmark = pytest.mark.anyio
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.local import fastembed, minilm
-from toolcaddie.errors import ConfigError
 
 OURS = "toolcaddie.embedders"
 

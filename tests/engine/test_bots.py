@@ -9,13 +9,14 @@ from structlog.testing import capture_logs
 
 from tests.engine.test_expansion import source
 from toolcaddie import Bot
-from toolcaddie.errors import ConfigError, RequestError
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import Message
-from toolcaddie.run import Principal, RunRequest
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ConfigError, RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import Tool
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, say
-from toolcaddie.tool_types import Tool
 
 pytestmark = pytest.mark.anyio
 

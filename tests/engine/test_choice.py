@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolcaddie.events import ClientCallDelta, RunFinished
-from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
-from toolcaddie.meta import EXECUTE_TOOL, META_TOOLS, REQUEST_MORE_TOOLS, SEARCH_TOOLS
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Limits, RunRequest
+from toolcaddie.core.events import ClientCallDelta, RunFinished
+from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.meta_names import EXECUTE_TOOL, META_TOOLS, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.run import Limits, RunRequest
+from toolcaddie.core.schema import estimate_tokens
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall
 from toolcaddie.runtime import Runtime
-from toolcaddie.schema import estimate_tokens
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
 
 pytestmark = pytest.mark.anyio
 

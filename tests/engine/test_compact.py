@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolcaddie.catalog import Category
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, PAGE_SIZE, RESPOND, SEARCH_TOOLS
-from toolcaddie.run import Principal
-from toolcaddie.runtime import Bot, Runtime
+from toolcaddie.control.bots import Bot
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.control import Principal
+from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, PAGE_SIZE, RESPOND, SEARCH_TOOLS
+from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 
 pytestmark = pytest.mark.anyio

@@ -10,17 +10,19 @@ from typing import Any
 
 import pytest
 
-from toolcaddie.capabilities import CAPABILITIES
-from toolcaddie.catalog import Catalog, Mask
-from toolcaddie.errors import AuditError, RequestError, RunNotFoundError
-from toolcaddie.events import CallDecided, CallFinished, CallIntended, RunEvent, RunPaused
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Decision, Principal, RunContext
-from toolcaddie.runtime import Bot, Runtime
+from toolcaddie.control.bots import Bot
+from toolcaddie.core.capabilities import CAPABILITIES
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.errors import AuditError, RequestError, RunNotFoundError
+from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, RunEvent, RunPaused
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Finish, Tool, ToolCall, ToolResult
+from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool_types import Finish, Tool, ToolCall, ToolResult
 
 pytestmark = pytest.mark.anyio
 

@@ -10,14 +10,14 @@ import pytest
 
 from tests.engine.test_expansion import names, source, tool_texts
 from toolcaddie import Bot, Role
-from toolcaddie.doors.parts import runtime_of
-from toolcaddie.errors import ConfigError
-from toolcaddie.functions import tool
-from toolcaddie.meta import REQUEST_MORE_TOOLS
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Decision, Principal
+from toolcaddie.app.parts import runtime_of
+from toolcaddie.app.settings import load_settings
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.presets import PRESETS
 from toolcaddie.runtime import Runtime
-from toolcaddie.settings import load_settings
+from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio

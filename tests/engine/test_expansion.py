@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from toolcaddie.catalog import Category, View
-from toolcaddie.events import CallDecided, CallFinished, CallIntended, MetaCalled, RunEvent
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import Message
-from toolcaddie.meta import REQUEST_MORE_TOOLS, request_more_tools_schema
-from toolcaddie.presets import PRESETS
+from toolcaddie.core.catalog import Category, View
+from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, MetaCalled, RunEvent
+from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.meta import request_more_tools_schema
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.telemetry import StructlogSink
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 

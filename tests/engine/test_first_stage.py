@@ -10,11 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.engine.test_expansion import Recorder, names, source, tool_texts
-from toolcaddie.events import RequestClassified
-from toolcaddie.message import Message
-from toolcaddie.meta import REQUEST_MORE_TOOLS
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Classification, RunRequest
+from toolcaddie.core.events import RequestClassified
+from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.selection import Classification
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
 from toolcaddie.selection.classifier import ModelClassifier

@@ -11,15 +11,15 @@ import pytest
 
 from tests.doors.serving import gateway
 from toolcaddie.audit.trail import Trail
-from toolcaddie.errors import LimitExceededError
-from toolcaddie.functions import tool
-from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, RESPOND, SEARCH_TOOLS
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Decision
+from toolcaddie.core.control import Decision
+from toolcaddie.core.errors import LimitExceededError
+from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, RESPOND, SEARCH_TOOLS
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.tool import Tool
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool_types import Tool
 
 pytestmark = pytest.mark.anyio
 

@@ -10,14 +10,14 @@ import pytest
 from structlog.testing import capture_logs
 
 from toolcaddie.audit.trail import Trail
-from toolcaddie.functions import tool
-from toolcaddie.meta import EXECUTE_TOOL, LIST_TOOLS, RESPOND
-from toolcaddie.run import RunContext
+from toolcaddie.core.meta_names import EXECUTE_TOOL, LIST_TOOLS, RESPOND
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry import StructlogSink
 from toolcaddie.testing import ScriptedProvider, call, say
-from toolcaddie.tool_types import Tool, ToolResult
 
 pytestmark = pytest.mark.anyio
 

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 
 from toolcaddie.audit.trail import Trail
-from toolcaddie.errors import ConfigError
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import Message
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.run import RunRequest
 from toolcaddie.ports import EventRecord
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import Principal, RunRequest
 from toolcaddie.runtime import Runtime
 from toolcaddie.selection.learned import Experience, Fit, LearningSettings, entries_of_trail
 from toolcaddie.selection.learned.experience import owner_of
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from toolcaddie.errors import LimitExceededError, ToolNotCalledError
-from toolcaddie.events import CallFinished, LimitReached, RunEvent
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import RunContext
+from toolcaddie.core.errors import LimitExceededError, ToolNotCalledError
+from toolcaddie.core.events import CallFinished, LimitReached, RunEvent
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.run import RunContext
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.telemetry import StructlogSink
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from toolcaddie.bots import Bot, Bots
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.engine.visibility import Visibility
-from toolcaddie.run import Principal
-from toolcaddie.tool_types import Tool
+from toolcaddie.control.bots import Bot, Bots
+from toolcaddie.control.visibility import Visibility
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.control import Principal
+from toolcaddie.core.tool import Tool
 
 RESTRICTED = Catalog.of(
     [

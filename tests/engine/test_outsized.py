@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from toolcaddie import Runtime
-from toolcaddie.bounds import Bounds
-from toolcaddie.errors import ProviderProtocolError
-from toolcaddie.functions import tool
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedUpstream, call, calls, garbage, say
 
 pytestmark = pytest.mark.anyio

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from toolcaddie import Message, RunRequest, Runtime, tool
-from toolcaddie.message import ModelRequest
-from toolcaddie.run import Principal
+from toolcaddie.core.control import Principal
+from toolcaddie.core.message import ModelRequest
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio

@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
-from toolcaddie.capabilities import CacheRule, Capabilities
-from toolcaddie.catalog import Catalog, Mask
-from toolcaddie.errors import AuditError, ProviderError, ProviderUnavailableError, RequestError, RunNotFoundError
-from toolcaddie.events import CallFinished, RunEvent
-from toolcaddie.functions import tool
-from toolcaddie.presets import preset
-from toolcaddie.run import Decision, Principal, RunContext, RunResult
+from toolcaddie.core.capabilities import CacheRule, Capabilities
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.errors import AuditError, ProviderError, ProviderUnavailableError, RequestError, RunNotFoundError
+from toolcaddie.core.events import CallFinished, RunEvent
+from toolcaddie.core.presets import preset
+from toolcaddie.core.run import RunContext, RunResult
+from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
+from toolcaddie.sources.functions import tool
 from toolcaddie.storage.memory import MemoryDocuments
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool_types import Tool, ToolCall
 
 pytestmark = pytest.mark.anyio
 

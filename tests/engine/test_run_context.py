@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from tests.engine.test_compact import answers, hosts
-from toolcaddie.doors.parts import runtime_of
-from toolcaddie.functions import tool
-from toolcaddie.meta import LIST_TOOLS, RESPOND, SEARCH_TOOLS
-from toolcaddie.presets import PRESETS
-from toolcaddie.run import RunContext
+from toolcaddie.app.parts import runtime_of
+from toolcaddie.app.settings import load_settings
+from toolcaddie.core.meta_names import LIST_TOOLS, RESPOND, SEARCH_TOOLS
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool
 from toolcaddie.runtime import Runtime
-from toolcaddie.settings import load_settings
+from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool_types import Tool
 
 pytestmark = pytest.mark.anyio
 

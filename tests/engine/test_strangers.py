@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from toolcaddie.catalog import Catalog, Category, Mask
-from toolcaddie.events import ModelAsked, RunEvent, RunFailed, RunStarted, TextDelta
-from toolcaddie.functions import tool
-from toolcaddie.meta import GET_TOOL_SCHEMA, SEARCH_TOOLS
+from toolcaddie.core.catalog import Catalog, Category, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.events import ModelAsked, RunEvent, RunFailed, RunStarted, TextDelta
+from toolcaddie.core.meta_names import GET_TOOL_SCHEMA, SEARCH_TOOLS
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult
 from toolcaddie.ports import CallNext, Invocation
-from toolcaddie.run import Decision, Principal, RunContext
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import tool
 from toolcaddie.testing import ScriptedProvider, call, calls, say
-from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall, ToolResult
 
 pytestmark = pytest.mark.anyio
 

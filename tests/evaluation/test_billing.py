@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolcaddie.capabilities import CacheRule, Prices
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.capabilities import CacheRule, Prices
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message, ModelRequest
+from toolcaddie.core.schema import canonical_json, estimate_tokens
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, PromptCache, Segment, as_cached, prefix_kept, render
-from toolcaddie.message import Message, ModelRequest
-from toolcaddie.schema import canonical_json, estimate_tokens
-from toolcaddie.tool_types import ToolCall
 
 BREAKPOINTS = PriceRule(
     model="anthropic:test",

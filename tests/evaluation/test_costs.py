@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from toolcaddie.catalog import Catalog
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message, ModelReply, ModelRequest
+from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.schema import argument_errors, definition_tokens, wire_definition
+from toolcaddie.core.tool import Tool
 from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, Segment
 from toolcaddie.evaluation.costs import Conversation, Played, Prefix, charge, compared
 from toolcaddie.evaluation.scripts import (
@@ -25,10 +29,7 @@ from toolcaddie.evaluation.scripts import (
     generated_scripts,
 )
 from toolcaddie.evaluation.simulated import Clock, ScriptedModel, Sent
-from toolcaddie.message import Message, ModelReply, ModelRequest
-from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS, offered_meta_tools
-from toolcaddie.schema import argument_errors, definition_tokens, wire_definition
-from toolcaddie.tool_types import Tool
+from toolcaddie.meta import offered_meta_tools
 
 SONNET = "anthropic:claude-sonnet-5-5"
 

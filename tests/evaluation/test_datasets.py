@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.evaluation.datasets import read_requests, read_tools
 
 

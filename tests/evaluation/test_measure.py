@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from toolcaddie.catalog import Catalog, View
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import PRESETS
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.measure import Answer, measure, ranking_of
-from toolcaddie.message import Message
-from toolcaddie.presets import PRESETS
 from toolcaddie.selection.selector import Selector
 
 SHARED = Path(os.environ.get("TOOLCADDIE_SHARED") or Path(__file__).parents[3] / "shared")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from toolcaddie.catalog import Catalog, Category
-from toolcaddie.errors import RequestError
+from toolcaddie.core.catalog import Catalog, Category
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.selection import SelectedTool, Selection
+from toolcaddie.core.tool import Tool
 from toolcaddie.evaluation.misses import misses_of
 from toolcaddie.evaluation.recorded import Called, RecordedRun, Sought, grouped, labelled, read_log
 from toolcaddie.evaluation.replay import replayed
 from toolcaddie.evaluation.usage import usage_of
-from toolcaddie.message import Message
 from toolcaddie.ports import EventRecord
-from toolcaddie.run import SelectedTool, Selection
 from toolcaddie.storage.database import Database
-from toolcaddie.tool_types import Tool
 
 
 def _run(number, text, called=(), *, before=(), selected=(), no_match=False, sought=(), **more):

@@ -20,7 +20,7 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from toolcaddie.errors import OutboundError
+from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net import (
     AddressInfo,
     checked_url,

@@ -18,7 +18,7 @@ import contextlib
 
 from test_net import CORPORA, Names, Wire, needs_corpora, served
 
-from toolcaddie.errors import OutboundError
+from toolcaddie.core.errors import OutboundError
 from toolcaddie.guards.net import checked_url, guarded_client, why_not_public
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.guards import processes
 from toolcaddie.guards.processes import commands_ended, run, run_blocking
 

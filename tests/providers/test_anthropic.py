@@ -16,7 +16,7 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
     ProviderError,
@@ -26,7 +26,8 @@ from toolcaddie.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.anthropic import Anthropic, from_settings
 from toolcaddie.providers.anthropic_wire import Tools, request_body
 from toolcaddie.testing import (
@@ -44,7 +45,6 @@ from toolcaddie.testing import (
     say,
 )
 from toolcaddie.testing.anthropic import AnthropicWire
-from toolcaddie.tool_types import ToolCall
 
 pytestmark = pytest.mark.anyio
 

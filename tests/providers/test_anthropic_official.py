@@ -14,11 +14,11 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from anthropic.types.model_info import ModelInfo
 from pydantic import TypeAdapter
 
-from toolcaddie.message import Message, ModelRequest, Usage
+from toolcaddie.core.message import Message, ModelRequest, Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.testing import Reply, ScriptedUpstream, calls, refuse
 from toolcaddie.testing.anthropic import AnthropicWire
-from toolcaddie.tool_types import ToolCall
 
 pytestmark = pytest.mark.anyio
 

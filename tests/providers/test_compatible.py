@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from aiohttp import web
 
-from toolcaddie.errors import ConfigError, ProviderRejectedError, ProviderUnavailableError
-from toolcaddie.message import Message, ModelReply, ModelRequest
+from toolcaddie.core.errors import ConfigError, ProviderRejectedError, ProviderUnavailableError
+from toolcaddie.core.message import Message, ModelReply, ModelRequest
 from toolcaddie.providers.compatible import SERVICES, azure, groq, mistral, ollama
 from toolcaddie.testing import Exchange, ScriptedUpstream, say
 

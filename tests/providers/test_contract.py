@@ -8,11 +8,11 @@ import pytest
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from tests.providers.described import described, validator_of
-from toolcaddie.message import Message, ModelRequest
+from toolcaddie.core.message import Message, ModelRequest
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.providers.openai_chat import OpenAIChat
-from toolcaddie.schema import wire_definition
 from toolcaddie.testing import ScriptedUpstream, calls, say
-from toolcaddie.tool_types import Tool, ToolCall
 
 pytestmark = [pytest.mark.anyio, described]
 

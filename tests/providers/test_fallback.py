@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolcaddie.capabilities import CAPABILITIES, capabilities_from
-from toolcaddie.errors import (
+from toolcaddie.core.capabilities import CAPABILITIES, capabilities_from
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderError,
     ProviderProtocolError,
@@ -20,7 +20,7 @@ from toolcaddie.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.message import Force, Message, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest, Usage
 from toolcaddie.providers.fallback import Fallback
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.retry import Retry

@@ -12,22 +12,22 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_from
-from toolcaddie.errors import (
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities, capabilities_from
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderProtocolError,
     ProviderRejectedError,
     ProviderUnavailableError,
     ToolNotCalledError,
 )
-from toolcaddie.message import CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.message import CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.forced import Forced
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.retry import Retry
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.testing import Reply, ScriptedUpstream, call, calls, cut, endless, garbage, paced, refuse, say
-from toolcaddie.tool_types import ToolCall
 
 pytestmark = pytest.mark.anyio
 

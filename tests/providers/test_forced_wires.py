@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolcaddie.message import Force, Message, ModelReply, ModelRequest
+from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.forced import Forced
 from toolcaddie.providers.gemini import Gemini

@@ -16,7 +16,7 @@ from aiohttp import web
 from google import genai
 from google.genai import types
 
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
     ProviderError,
@@ -26,7 +26,8 @@ from toolcaddie.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.gemini import Gemini, from_settings
 from toolcaddie.testing import (
     Exchange,
@@ -43,7 +44,6 @@ from toolcaddie.testing import (
     say,
 )
 from toolcaddie.testing.gemini import GeminiWire
-from toolcaddie.tool_types import ToolCall
 
 pytestmark = pytest.mark.anyio
 

@@ -15,8 +15,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from toolcaddie.bounds import Bounds
-from toolcaddie.errors import (
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
     ProviderError,
@@ -25,7 +25,8 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.chat_wire import message_to_wire
 from toolcaddie.providers.openai_chat import OpenAIChat, from_settings
 from toolcaddie.testing import (
@@ -41,7 +42,6 @@ from toolcaddie.testing import (
     refuse,
     say,
 )
-from toolcaddie.tool_types import ToolCall
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from openai.types.responses import Response, ResponseInputItemParam, ResponseStr
 from pydantic import TypeAdapter
 
 from tests.providers.described import described, validator_of
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
     ProviderError,
@@ -28,7 +28,8 @@ from toolcaddie.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.openai_responses import OpenAIResponses, from_settings
 from toolcaddie.testing import (
     Exchange,
@@ -45,7 +46,6 @@ from toolcaddie.testing import (
     say,
 )
 from toolcaddie.testing.responses import ResponsesWire, error_event
-from toolcaddie.tool_types import ToolCall
 
 pytestmark = pytest.mark.anyio
 

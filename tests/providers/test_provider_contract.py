@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from toolcaddie import Runtime, tool
-from toolcaddie.errors import ProviderError
-from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.errors import ProviderError
+from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_chat import OpenAIChat

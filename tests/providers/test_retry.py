@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
     ProviderProtocolError,
@@ -17,7 +17,7 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
-from toolcaddie.message import Message, ModelReply, ModelRequest
+from toolcaddie.core.message import Message, ModelReply, ModelRequest
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.retry import Retry
 from toolcaddie.testing import ScriptedUpstream, cut, paced, refuse, say

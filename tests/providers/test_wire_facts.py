@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from toolcaddie import Message, OpenAIChat, RunRequest, Runtime, tool
-from toolcaddie.capabilities import CAPABILITIES, Capabilities, capabilities_from, capabilities_of
-from toolcaddie.errors import ProviderUnavailableError
-from toolcaddie.message import ModelRequest
-from toolcaddie.model_side import provider_names
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities, capabilities_from, capabilities_of
+from toolcaddie.core.errors import ProviderUnavailableError
+from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.vocabulary import Wire
 from toolcaddie.plugins import PROVIDERS, load
 from toolcaddie.providers.wrapping import Entry, known_of, wire_of
+from toolcaddie.runtime.models import provider_names
 from toolcaddie.samples import gym
 from toolcaddie.testing import CHAT, AnthropicWire, GeminiWire, ResponsesWire, ScriptedProvider, ScriptedUpstream, say
-from toolcaddie.tool_types import ToolCall
-from toolcaddie.wires import Wire
 
 pytestmark = pytest.mark.anyio
 

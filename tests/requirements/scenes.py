@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from toolcaddie.catalog import Category, View
-from toolcaddie.events import RunEvent
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import Message
-from toolcaddie.meta import REQUEST_MORE_TOOLS
+from toolcaddie.core.catalog import Category, View
+from toolcaddie.core.events import RunEvent
+from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.sources.functions import FunctionSource, tool
 
 
 class Recorder:

@@ -30,13 +30,15 @@ from tests.requirements.scenes import (
 )
 from tests.test_tool_config_source003 import DONE, FORCED, agent
 from toolcaddie import PRESETS, Runtime, tool
-from toolcaddie.catalog import Category
-from toolcaddie.events import CallFinished
-from toolcaddie.functions import FunctionSource
-from toolcaddie.meta import REQUEST_MORE_TOOLS
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.control import Principal
+from toolcaddie.core.events import CallFinished
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.selection import Selection
 from toolcaddie.ports import QueryWords
-from toolcaddie.run import Principal, RunRequest, Selection
 from toolcaddie.selection.learned import Experience, LogEntry, called
+from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 

@@ -15,14 +15,16 @@ from structlog.testing import capture_logs
 from tests.doors.commandline import CommandLine
 from tests.requirements.scenes import Recorder, catalog_names, function, names, names_categories, said, tool_texts, work
 from toolcaddie import PRESETS, Runtime, tool
-from toolcaddie.catalog import Category, View
-from toolcaddie.errors import DuplicateToolError, LimitExceededError, ToolcaddieError, ToolNotCalledError
-from toolcaddie.events import CallFinished
-from toolcaddie.functions import FunctionSource
-from toolcaddie.message import Message
-from toolcaddie.meta import META_TOOLS, REQUEST_MORE_TOOLS
-from toolcaddie.run import Principal, RunContext, RunRequest, Selection
+from toolcaddie.core.catalog import Category, View
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import DuplicateToolError, LimitExceededError, ToolcaddieError, ToolNotCalledError
+from toolcaddie.core.events import CallFinished
+from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import META_TOOLS, REQUEST_MORE_TOOLS
+from toolcaddie.core.run import RunContext, RunRequest
+from toolcaddie.core.selection import Selection
 from toolcaddie.samples import gym
+from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.telemetry import StructlogSink
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 

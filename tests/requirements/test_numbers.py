@@ -19,11 +19,16 @@ import pytest
 from tests.requirements.scenes import Recorder, function, names, said, tool_texts, work
 from tests.requirements.test_source001 import Watched
 from toolcaddie import PRESETS, Runtime, tool
-from toolcaddie.errors import LimitExceededError
-from toolcaddie.events import CallFinished
-from toolcaddie.functions import FunctionSource
-from toolcaddie.message import Force, Message, ModelRequest
-from toolcaddie.meta import REQUEST_MORE_TOOLS, offered_meta_tools
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import LimitExceededError
+from toolcaddie.core.events import CallFinished
+from toolcaddie.core.message import Force, Message, ModelRequest
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.schema import definition_tokens
+from toolcaddie.core.tool import ToolResult
+from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.meta import offered_meta_tools
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.forced import Forced
@@ -31,11 +36,9 @@ from toolcaddie.providers.gemini import Gemini
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.openai_responses import OpenAIResponses
 from toolcaddie.providers.retry import Retry
-from toolcaddie.run import RunRequest
 from toolcaddie.samples import gym
-from toolcaddie.schema import definition_tokens
 from toolcaddie.selection.classifier import ModelClassifier
-from toolcaddie.settings import Settings
+from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.storage.cache import MemoryCache
 from toolcaddie.testing import (
     AnthropicWire,
@@ -48,8 +51,6 @@ from toolcaddie.testing import (
     refuse,
     say,
 )
-from toolcaddie.tool_config import ToolConfig
-from toolcaddie.tool_types import ToolResult
 
 pytestmark = pytest.mark.anyio
 

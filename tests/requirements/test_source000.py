@@ -20,13 +20,15 @@ from tests.requirements.scenes import (
     work,
 )
 from toolcaddie import PRESETS, Runtime
-from toolcaddie.catalog import Catalog, Mask
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.events import CallFinished, CallIntended, MetaCalled
-from toolcaddie.meta import REQUEST_MORE_TOOLS, request_more_tools_schema
-from toolcaddie.run import Decision, Principal, RunContext
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.errors import ToolcaddieError
+from toolcaddie.core.events import CallFinished, CallIntended, MetaCalled
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolCall
+from toolcaddie.meta import request_more_tools_schema
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, calls, say
-from toolcaddie.tool_types import Tool, ToolCall
 
 pytestmark = pytest.mark.anyio
 

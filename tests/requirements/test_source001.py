@@ -17,12 +17,12 @@ import pytest
 
 from tests.requirements.scenes import names, work
 from toolcaddie import Runtime
-from toolcaddie.errors import ProviderRejectedError, ProviderUnavailableError
-from toolcaddie.message import Message, ModelRequest
+from toolcaddie.core.errors import ProviderRejectedError, ProviderUnavailableError
+from toolcaddie.core.message import Message, ModelRequest
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.schema import wire_definition
 from toolcaddie.providers.openai_chat import OpenAIChat
-from toolcaddie.run import RunRequest
 from toolcaddie.samples import gym
-from toolcaddie.schema import wire_definition
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, paced, say
 
 pytestmark = pytest.mark.anyio

@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 from benchmarks import ladder, source003
 from tests.test_tool_config_source003 import ASKED, DONE, FORCED, FOUND, WORDS, Library, agent, results_of
 from toolcaddie import tool
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.telemetry import PrometheusSink, StructlogSink
 from toolcaddie.testing import call, refuse
-from toolcaddie.tool_config import ToolConfig
 
 pytestmark = pytest.mark.anyio
 

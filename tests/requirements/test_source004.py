@@ -15,11 +15,12 @@ import pytest
 
 from tests.requirements.scenes import Recorder, function, said, tool_texts, work
 from toolcaddie import PRESETS, Runtime, tool
-from toolcaddie.catalog import View
-from toolcaddie.errors import LimitExceededError, ProviderUnavailableError
-from toolcaddie.events import CallFinished
-from toolcaddie.functions import FunctionSource
-from toolcaddie.run import Principal, RunContext, RunRequest, RunState
+from toolcaddie.core.catalog import View
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import LimitExceededError, ProviderUnavailableError
+from toolcaddie.core.events import CallFinished
+from toolcaddie.core.run import RunContext, RunRequest, RunState
+from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.testing import ScriptedProvider, calls, say
 
 pytestmark = pytest.mark.anyio

@@ -15,11 +15,11 @@ import anyio
 import pytest
 
 from tests.samples.gym_values import call, example_values, practice_requests
-from toolcaddie.catalog import Catalog
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.schema import argument_errors
+from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.samples.gym import Gym, source
-from toolcaddie.schema import argument_errors
-from toolcaddie.tool_types import Tool, ToolResult
 
 DAY = date(2026, 3, 18)
 NAMES = tuple(tool.name for tool in source(today=DAY).tools())

@@ -10,14 +10,14 @@ from typing import Literal
 
 import pytest
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.errors import ConfigError
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import preset
+from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
+from toolcaddie.core.selection import Budget, Selection
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import preset
-from toolcaddie.run import Budget, Selection
 from toolcaddie.samples.gym import source
-from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.selector import Selector
 
 Mode = Literal["word", "substring"]

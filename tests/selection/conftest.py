@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from toolcaddie.catalog import Catalog, Category, View
-from toolcaddie.message import Message, Role
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.message import Message, Role
+from toolcaddie.core.presets import SelectionSettings, preset
+from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import SelectionSettings, preset
-from toolcaddie.run import Budget, Selection
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 MakeView = Callable[..., View]
 Asked = Callable[..., SelectionQuery]

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolcaddie.errors import BudgetError
+from toolcaddie.core.errors import BudgetError
+from toolcaddie.core.presets import preset
+from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
+from toolcaddie.core.selection import Budget
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import preset
-from toolcaddie.run import Budget
-from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
-from toolcaddie.tool_types import Tool
 
 NAMES = [f"c{i}" for i in range(10)]
 

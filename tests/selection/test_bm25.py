@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Catalog, Category, View
-from toolcaddie.presets import LEXICAL, SelectionSettings
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.presets import LEXICAL, SelectionSettings
+from toolcaddie.core.tool import Tool
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 _LEXICAL = Selector(SelectionSettings(rankers=LEXICAL))
 

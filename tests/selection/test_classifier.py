@@ -11,22 +11,24 @@ from typing import Any
 import msgspec
 import pytest
 
+from toolcaddie.app.assemble import assembled
+from toolcaddie.app.settings import ClassifierSettings, SelectionOverrides, Settings, Upstream
 from toolcaddie.audit.trail import Trail
-from toolcaddie.catalog import Category
-from toolcaddie.doors.assemble import assembled
-from toolcaddie.errors import ConfigError
-from toolcaddie.events import ModelAsked, RequestClassified, RunEvent, RunFinished, ToolsSelected
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.message import Message
-from toolcaddie.presets import PRESETS, Preset
+from toolcaddie.control.bots import Bot
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import ModelAsked, RequestClassified, RunEvent, RunFinished, ToolsSelected
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import PRESETS, Preset
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import Tool
 from toolcaddie.providers.openai_chat import OpenAIChat
-from toolcaddie.run import Principal, RunRequest
-from toolcaddie.runtime import Bot, Runtime
+from toolcaddie.runtime import Runtime
 from toolcaddie.selection.classifier import ModelClassifier, matched, named_in
-from toolcaddie.settings import ClassifierSettings, SelectionOverrides, Settings, Upstream
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, garbage, paced, refuse, say
-from toolcaddie.tool_types import Tool
 
 pytestmark = pytest.mark.anyio
 

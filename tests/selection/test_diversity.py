@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import QueryWords
 from toolcaddie.selection.diversity import KEPT, PLACES, TWINS, spread, worth_of
 from toolcaddie.selection.postings import postings_of
-from toolcaddie.tool_types import Tool
 
 WEATHER = (
     "today",

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcaddie.catalog import Catalog, CatalogChange, Category, View
-from toolcaddie.errors import CatalogError, DuplicateToolError
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, CatalogChange, Category, View
+from toolcaddie.core.errors import CatalogError, DuplicateToolError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import SelectionSettings
+from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import QueryWords, SelectionQuery
-from toolcaddie.presets import SelectionSettings
-from toolcaddie.run import Budget, Selection
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 WORDS = tuple("freeze freezing list order orders invoice room rooms report cliente pedido 会员 冻结 the a of".split())  # noqa: SIM905
 GROUPS = (None, "apples", "pears", "plums")

@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.control import Principal
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import LEXICAL, SelectionSettings
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import QueryWords, SelectionQuery
-from toolcaddie.presets import LEXICAL, SelectionSettings
-from toolcaddie.run import Principal
 from toolcaddie.selection.co_use import CoUse
 from toolcaddie.selection.learned import (
     CalledTool,
@@ -25,7 +26,6 @@ from toolcaddie.selection.learned import (
     factory,
 )
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 ANNA, BORIS, MALLORY = Principal(id="anna"), Principal(id="boris"), Principal(id="mallory")
 STRANGER = Principal(id="anna", tenant="elsewhere")

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Catalog, CatalogChange, Category, View
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, CatalogChange, Category, View
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import PRESETS, SelectionSettings
+from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import PRESETS, SelectionSettings
-from toolcaddie.run import Budget, Selection
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
 from toolcaddie.selection.links import Links
 from toolcaddie.selection.selector import Selector
 from toolcaddie.testing import ScriptedProvider
-from toolcaddie.tool_types import Tool
 
 
 def tool(name: str, description: str = "", *, needs: tuple[str, ...] = (), gives: Any = None, **fields: Any) -> Tool:

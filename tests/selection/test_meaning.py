@@ -7,15 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.errors import ConfigError
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import LEXICAL, SelectionSettings
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import LEXICAL, SelectionSettings
 from toolcaddie.selection import embedding, static
 from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.static import word_table
-from toolcaddie.tool_types import Tool
 
 TOOLS = (
     Tool(name="change_theme", description="Switch the look of the app between light and dark."),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.presets import SelectionSettings
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.presets import SelectionSettings
+from toolcaddie.core.tool import Tool
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 
 def _found(names, text, rankers=("mentions",)):

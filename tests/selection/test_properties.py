@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolcaddie.catalog import Catalog, Category, View
-from toolcaddie.errors import BudgetError
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.errors import BudgetError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import SelectionSettings
+from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
+from toolcaddie.core.selection import Budget, DroppedTool, Selection
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import SelectionSettings
-from toolcaddie.run import Budget, DroppedTool, Selection
-from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
 
 WORDS = ("freeze", "list", "order", "invoice", "room", "report")
 GROUPS = ("apples", "pears", "plums", "figs", "dates")

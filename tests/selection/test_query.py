@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from toolcaddie.message import Message
+from toolcaddie.core.message import Message
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.query import LOOKED_AT, content_words, language_of, query_words, split_words
-from toolcaddie.tool_types import ToolCall
 
 
 def _words(messages, **sizes):

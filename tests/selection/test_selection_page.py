@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from toolcaddie.presets import SelectionSettings
+from toolcaddie.core.presets import SelectionSettings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "selection.md").read_text(encoding="utf-8")
 

@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from toolcaddie.catalog import Catalog, Category, View
-from toolcaddie.errors import ConfigError
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import LEXICAL, SelectionSettings, preset
+from toolcaddie.core.selection import Budget
+from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import LEXICAL, SelectionSettings, preset
-from toolcaddie.replacing import replace
-from toolcaddie.run import Budget
 from toolcaddie.selection.selector import DROPPED_LISTED, Selector
-from toolcaddie.tool_types import Tool, ToolCall
+from toolcaddie.util.replacing import replace
 
 VERBS = ("freeze", "list", "export", "archive", "rename")
 
@@ -261,12 +261,12 @@ def test_many_threads_may_ask_one_selector_about_many_catalogs():
 
 _CUT = """
 import hashlib
-from toolcaddie.catalog import Catalog, Category, View
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.message import Message
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import preset
+from toolcaddie.core.presets import preset
 from toolcaddie.selection.selector import Selector
-from toolcaddie.tool_types import Tool
+from toolcaddie.core.tool import Tool
 names = [f"area{i}" for i in range(30)]
 tools = [Tool(name=f"{name}_{i}", description=f"{name} thing", category=name) for name in names for i in range(6)]
 categories = [Category(name=n, keywords=(n,), related=tuple(names[i + 1 : i + 3])) for i, n in enumerate(names)]

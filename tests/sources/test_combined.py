@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from toolcaddie.catalog import Catalog, Category, View
-from toolcaddie.errors import CatalogError, ConfigError, DuplicateToolError
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.run import Principal, RunContext
+from toolcaddie.core.catalog import Catalog, Category, View
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import CatalogError, ConfigError, DuplicateToolError
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.sources.combined import CombinedSource
-from toolcaddie.tool_types import Tool, ToolResult
+from toolcaddie.sources.functions import FunctionSource, tool
 
 
 def named(name: str, answer: str = "") -> Any:

@@ -12,15 +12,15 @@ import pytest
 from tests.doors.commandline import CommandLine
 from tests.doors.conftest import toolcaddie  # noqa: F401  (a fixture)
 from tests.doors.serving import gateway
-from toolcaddie.errors import CatalogError, ConfigError
-from toolcaddie.functions import FunctionSource, tool
-from toolcaddie.meta import META_TOOLS, READ_RESULT
+from toolcaddie.core.errors import CatalogError, ConfigError
+from toolcaddie.core.meta_names import META_TOOLS, READ_RESULT
+from toolcaddie.core.reserved import RESERVED_NAMES
+from toolcaddie.core.tool import Tool
 from toolcaddie.plugins import DefinitionSource
-from toolcaddie.reserved import RESERVED_NAMES
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, say
-from toolcaddie.tool_types import Tool
 
 
 def function(name: str) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from tests.storage.conftest import Clock
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import CacheLevel, CacheStore
 from toolcaddie.storage.cache import DocumentCache, MemoryCache
 from toolcaddie.storage.database import Database

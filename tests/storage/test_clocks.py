@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from tests.storage.conftest import Clock
-from toolcaddie.run import Principal
+from toolcaddie.core.control import Principal
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio

@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
-from toolcaddie.errors import ConfigError, StorageError
+from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.migrations import VERSION_TABLE
 from toolcaddie.storage.tables import metadata

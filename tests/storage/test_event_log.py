@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from toolcaddie.errors import AuditError
+from toolcaddie.core.errors import AuditError
 from toolcaddie.ports import EventRecord
 from toolcaddie.storage.database import Database
 
@@ -167,7 +167,7 @@ async def test_a_cancelled_flush_leaves_the_rows_to_be_written(database: Databas
 
 _FULL_DISK = """
 import asyncio, resource, sys
-from toolcaddie.errors import AuditError, StorageError
+from toolcaddie.core.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord
 from toolcaddie.storage.database import Database
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from tests.storage.conftest import Clock
-from toolcaddie.errors import RequestError
-from toolcaddie.run import Principal
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio
@@ -114,7 +114,7 @@ async def test_the_last_use_is_noted_once_a_minute(database: Database, clock: Cl
 
 _OTHER_PROCESS = """
 import asyncio, sys
-from toolcaddie.run import Principal
+from toolcaddie.core.run import Principal
 from toolcaddie.storage.database import Database
 
 async def main():

@@ -12,7 +12,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from toolcaddie.errors import StorageError
+from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryDocuments
 

@@ -12,7 +12,7 @@ from sqlalchemy import create_engine, text
 
 from tests.doors.commandline import CommandLine
 from tests.storage.test_database import _OPEN_AND_WRITE
-from toolcaddie.errors import StorageError
+from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.migrations import VERSION_TABLE
 from toolcaddie.storage.tables import metadata

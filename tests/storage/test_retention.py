@@ -11,14 +11,15 @@ import pytest
 
 from tests.storage.conftest import Clock
 from toolcaddie.audit.trail import Trail
-from toolcaddie.message import Message
+from toolcaddie.core.control import Principal
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import EventRecord
-from toolcaddie.run import Principal, RunRequest
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.retention import Pruned
 from toolcaddie.testing import ScriptedProvider, call, say
-from toolcaddie.tool_types import Tool
 
 pytestmark = pytest.mark.anyio
 

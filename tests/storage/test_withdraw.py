@@ -15,11 +15,11 @@ from sqlalchemy import Connection, event
 from sqlalchemy.exc import OperationalError
 
 from toolcaddie.audit.trail import Trail
-from toolcaddie.errors import AuditError
-from toolcaddie.events import CallIntended
-from toolcaddie.functions import tool
+from toolcaddie.core.errors import AuditError
+from toolcaddie.core.events import CallIntended
 from toolcaddie.ports import EventRecord
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls
 

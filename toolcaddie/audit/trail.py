@@ -14,7 +14,8 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from toolcaddie.audit.redact import MAX_PARSED, redact_json, redact_text
-from toolcaddie.events import (
+from toolcaddie.core.delivery import DeliveryOption, ExpectedBill
+from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
     CallIntended,
@@ -33,10 +34,11 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Attempt, Message, Usage
+from toolcaddie.core.message import Attempt, Message, Usage
+from toolcaddie.core.run import PendingCall, RunState
+from toolcaddie.core.selection import DroppedTool, SelectedTool
+from toolcaddie.core.tool import ToolCall, ToolResult
 from toolcaddie.ports import EventLog, EventRecord
-from toolcaddie.run import DeliveryOption, DroppedTool, ExpectedBill, PendingCall, RunState, SelectedTool
-from toolcaddie.tool_types import ToolCall, ToolResult
 
 TEXT_LIMIT = 4_000
 """Characters of a text, of arguments or of a result that are kept."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from toolcaddie.core.delivery import AddedBy, DeliveredTool, Delivery, Strategy
+from toolcaddie.core.meta_names import EXECUTE_TOOL
 from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, names
-from toolcaddie.meta import EXECUTE_TOOL
 from toolcaddie.ports import DeliveryPlan
-from toolcaddie.replacing import replace
-from toolcaddie.run import AddedBy, DeliveredTool, Delivery, Strategy
+from toolcaddie.util.replacing import replace
 
 _TEXT_TAX = 1_000.0
 """What a schema as text must save, in tokens of fresh input: a model calls a tool of its array more surely."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from toolcaddie.core.delivery import DeliveredTool, Delivery
 from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.ports import DeliveryPlan
-from toolcaddie.run import DeliveredTool, Delivery
 
 
 def plan_compact(plan: DeliveryPlan, definitions: Definitions) -> Delivery:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from toolcaddie.capabilities import Capabilities
+from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.ports import DeliveryPlan
 
 _FIRST_ROUNDS = 12.0

@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.meta import READ_RESULT
+from toolcaddie.core.delivery import DeliveredTool, Delivery, Strategy
+from toolcaddie.core.meta_names import READ_RESULT
+from toolcaddie.core.schema import estimate_tokens, wire_definition
+from toolcaddie.core.selection import Budget
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import DeliveryPlan
-from toolcaddie.run import Budget, DeliveredTool, Delivery, Strategy
-from toolcaddie.schema import estimate_tokens, wire_definition
-from toolcaddie.tool_types import Tool
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from toolcaddie.core.delivery import DeliveredTool, Delivery
+from toolcaddie.core.errors import BudgetError
 from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, first_few, names
 from toolcaddie.delivery.definitions import Definitions, fits
-from toolcaddie.errors import BudgetError
 from toolcaddie.ports import DeliveryPlan
-from toolcaddie.replacing import replace
-from toolcaddie.run import DeliveredTool, Delivery
+from toolcaddie.util.replacing import replace
 
 
 def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from toolcaddie.core.delivery import DeliveredTool, Delivery
+from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.delivery.arrangement import Arrangement, Scene, names
-from toolcaddie.meta import READ_RESULT
-from toolcaddie.replacing import replace
-from toolcaddie.run import DeliveredTool, Delivery
+from toolcaddie.util.replacing import replace
 
 
 def whole(scene: Scene) -> Arrangement | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

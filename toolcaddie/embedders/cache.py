@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from toolcaddie.logger import Logger
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from toolcaddie.catalog import Catalog, CatalogChange
+from toolcaddie.core.catalog import Catalog, CatalogChange
+from toolcaddie.core.errors import ConfigError, ProviderError
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
-from toolcaddie.errors import ConfigError, ProviderError
-from toolcaddie.logger import Logger
 from toolcaddie.ports import Ranker, RankerFactory
-from toolcaddie.tool_types import CLIENT_SOURCE, Tool
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

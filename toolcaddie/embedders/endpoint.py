@@ -14,8 +14,7 @@ import numpy as np
 from msgspec import Meta, Struct
 from yarl import URL
 
-from toolcaddie.embedders.bert import Floats, unit
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ConfigError,
     OutboundError,
     ProviderAuthError,
@@ -25,6 +24,7 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
+from toolcaddie.embedders.bert import Floats, unit
 from toolcaddie.guards.net import MEGABYTE, operator_client, read_capped
 
 _MOST_TEXTS = 128

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from fastembed import TextEmbedding
 
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.bert import Floats, unit
-from toolcaddie.errors import ConfigError
 
 _DEFAULT = "BAAI/bge-small-en-v1.5"
 _MOST_CHARACTERS = 16_000

@@ -7,9 +7,9 @@ import importlib
 from functools import partial
 from typing import Any, Literal, get_args
 
-from toolcaddie.errors import ConfigError
-from toolcaddie.logger import Logger
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import Embedder
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

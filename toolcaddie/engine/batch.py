@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from toolcaddie.core.errors import AuditError
+from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown, RunEvent
+from toolcaddie.core.run import Limits, PendingCall, RunContext
+from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.engine.executor import Admitted, Emit, Executor
-from toolcaddie.errors import AuditError
-from toolcaddie.events import CallFinished, CallIntended, CallUnknown, RunEvent
-from toolcaddie.replacing import replace
-from toolcaddie.run import Limits, PendingCall, RunContext
-from toolcaddie.tool_types import ToolResult, failed
+from toolcaddie.util.replacing import replace
 
 BeforeActing = Callable[[Sequence[PendingCall]], Awaitable[None]]
 

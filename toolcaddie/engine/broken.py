@@ -6,8 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from toolcaddie.engine.executor import Emit
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     LimitExceededError,
     ProviderError,
     RequestError,
@@ -15,8 +14,9 @@ from toolcaddie.errors import (
     ToolNotCalledError,
     mark_acted,
 )
-from toolcaddie.events import CallFinished, CallIntended, RunEvent, RunFailed
-from toolcaddie.message import Attempt
+from toolcaddie.core.events import CallFinished, CallIntended, RunEvent, RunFailed
+from toolcaddie.core.message import Attempt
+from toolcaddie.engine.executor import Emit
 
 
 class _Watched:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Sequence
 
-from toolcaddie.catalog import View
-from toolcaddie.message import CallDelta, Message
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import CLIENT_SOURCE
+from toolcaddie.core.catalog import View
+from toolcaddie.core.message import CallDelta, Message
+from toolcaddie.core.tool import CLIENT_SOURCE
+from toolcaddie.util.replacing import replace
 
 
 class StreamedCalls:

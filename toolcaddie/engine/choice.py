@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from toolcaddie.catalog import View
+from toolcaddie.core.catalog import View
 
 _NEED_TOOLS = frozenset({"parallel_tool_calls", "functions", "function_call"})
 

@@ -17,19 +17,20 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.bounds import DEFAULT, Bounds, beyond
-from toolcaddie.catalog import View
+from toolcaddie.control.visibility import may_use
+from toolcaddie.core.bounds import DEFAULT, Bounds, beyond
+from toolcaddie.core.catalog import View
+from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, RunEvent
+from toolcaddie.core.meta_names import EXECUTE_TOOL
+from toolcaddie.core.run import Limits, PendingCall, RunContext
+from toolcaddie.core.schema import argument_errors, canonical_json, takes_long
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 from toolcaddie.engine.meta import is_meta, unknown_tool
-from toolcaddie.engine.visibility import may_use
-from toolcaddie.events import CallDecided, CallFinished, CallIntended, RunEvent
 from toolcaddie.guards.aside import aside
-from toolcaddie.logger import Logger
-from toolcaddie.meta import EXECUTE_TOOL, execute_tool
+from toolcaddie.meta import execute_tool
 from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
-from toolcaddie.replacing import replace
-from toolcaddie.run import Limits, PendingCall, RunContext
-from toolcaddie.schema import argument_errors, canonical_json, takes_long
-from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 

@@ -6,12 +6,12 @@ import time
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from toolcaddie.catalog import View
-from toolcaddie.logger import Logger
-from toolcaddie.message import Message
+from toolcaddie.core.catalog import View
+from toolcaddie.core.message import Message
+from toolcaddie.core.selection import Classification
 from toolcaddie.ports import Classifier
-from toolcaddie.replacing import replace
-from toolcaddie.run import Classification
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 

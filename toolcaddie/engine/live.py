@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from toolcaddie.events import RunEvent
+from toolcaddie.core.events import RunEvent
 
 
 class Live:

@@ -14,18 +14,12 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.capabilities import ASSUMED_CACHE, Capabilities
-from toolcaddie.catalog import View
-from toolcaddie.engine.batch import Batch
-from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
-from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
-from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
-from toolcaddie.engine.meta import MetaScene, answer, looked_for
-from toolcaddie.engine.outsized import check_deltas, check_reply
-from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
-from toolcaddie.errors import LimitExceededError
-from toolcaddie.events import (
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.capabilities import ASSUMED_CACHE, Capabilities
+from toolcaddie.core.catalog import View
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.errors import LimitExceededError
+from toolcaddie.core.events import (
     ClientCallDelta,
     LimitReached,
     MetaCalled,
@@ -34,14 +28,23 @@ from toolcaddie.events import (
     TextDelta,
     ToolsDelivered,
 )
-from toolcaddie.message import Force, Message, ModelReply, ModelRequest
-from toolcaddie.meta import EXECUTE_TOOL, READ_LIMIT, READ_RESULT, read_result
+from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest
+from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_LIMIT, READ_RESULT
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState
+from toolcaddie.core.schema import canonical_json, definition_tokens, wire_definition
+from toolcaddie.core.selection import Selection
+from toolcaddie.core.tool import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
+from toolcaddie.engine.batch import Batch
+from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
+from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
+from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
+from toolcaddie.engine.meta import MetaScene, answer, looked_for
+from toolcaddie.engine.outsized import check_deltas, check_reply
+from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
+from toolcaddie.meta import read_result
 from toolcaddie.ports import DeliveryPlan, HeldPages, Planner, Provider, SelectionQuery, Selector
-from toolcaddie.presets import Preset
-from toolcaddie.replacing import replace
-from toolcaddie.run import Delivery, PendingCall, RunContext, RunResult, RunState, Selection
-from toolcaddie.schema import canonical_json, definition_tokens, wire_definition
-from toolcaddie.tool_types import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
+from toolcaddie.util.replacing import replace
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
 CAPABILITY_NOTE = (

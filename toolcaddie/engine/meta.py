@@ -14,22 +14,23 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.meta import (
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.delivery import DeliveredTool
+from toolcaddie.core.meta_names import (
     GET_TOOL_SCHEMA,
     LIST_TOOLS,
     META_TOOLS,
     REQUEST_MORE_TOOLS,
     RESPOND,
     SEARCH_TOOLS,
-    first_hits,
 )
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.tool import Finish, Reveal, Tool, ToolResult, failed
+from toolcaddie.meta import first_hits
 from toolcaddie.ports import SelectionQuery, Selector
-from toolcaddie.replacing import replace
-from toolcaddie.run import Budget, DeliveredTool, Selection
-from toolcaddie.schema import wire_definition
-from toolcaddie.suggest import Names
-from toolcaddie.tool_types import Finish, Reveal, Tool, ToolResult, failed
+from toolcaddie.util.replacing import replace
+from toolcaddie.util.suggest import Names
 
 _MAX_HITS = 50
 _NEAR = 0.8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from toolcaddie.bounds import Bounds, beyond
-from toolcaddie.errors import ProviderProtocolError
-from toolcaddie.message import CallDelta, ModelReply
+from toolcaddie.core.bounds import Bounds, beyond
+from toolcaddie.core.errors import ProviderProtocolError
+from toolcaddie.core.message import CallDelta, ModelReply
 
 
 def check_reply(reply: ModelReply, bounds: Bounds, *, who: str) -> None:

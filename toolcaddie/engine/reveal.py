@@ -10,12 +10,13 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from toolcaddie.message import Message
-from toolcaddie.meta import EXECUTE_TOOL
-from toolcaddie.replacing import replace
-from toolcaddie.run import AddedBy, DeliveredTool, RunState
-from toolcaddie.schema import wire_definition
-from toolcaddie.tool_types import Reveal, Tool, ToolCall, ToolResult
+from toolcaddie.core.delivery import AddedBy, DeliveredTool
+from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import EXECUTE_TOOL
+from toolcaddie.core.run import RunState
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.tool import Reveal, Tool, ToolCall, ToolResult
+from toolcaddie.util.replacing import replace
 
 MOST_REVEALED = 4
 """Tools of one answer to `request_more_tools`, where every call after it pays for them."""

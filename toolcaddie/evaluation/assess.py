@@ -11,14 +11,14 @@ from typing import Protocol
 
 import numpy as np
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.message import Message
+from toolcaddie.core.schema import definition_tokens
+from toolcaddie.core.selection import Selection
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.floor import FittedFloor, fitted_floor
 from toolcaddie.evaluation.measure import DEPTH, FIGURES, Figure
 from toolcaddie.evaluation.metrics import Estimate, auroc_of, difference_of, mean_of, quantile_of, recall
-from toolcaddie.message import Message
-from toolcaddie.run import Selection
-from toolcaddie.schema import definition_tokens
 from toolcaddie.selection.selector import Ranked
 
 SENT = {

@@ -13,11 +13,11 @@ from hashlib import blake2b
 from itertools import accumulate
 from typing import Literal
 
-from toolcaddie.capabilities import CacheRule, Prices, capabilities_of
-from toolcaddie.errors import ConfigError
-from toolcaddie.message import Message, ModelRequest
-from toolcaddie.schema import canonical_json, estimate_tokens
-from toolcaddie.tool_types import JsonObject
+from toolcaddie.core.capabilities import CacheRule, Prices, capabilities_of
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message, ModelRequest
+from toolcaddie.core.schema import canonical_json, estimate_tokens
+from toolcaddie.core.tool import JsonObject
 
 Mark = Literal["tools", "system", "before", "last"]
 

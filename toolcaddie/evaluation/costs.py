@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.evaluation.billing import Bill, PriceRule, PromptCache, as_cached, prefix_kept
 from toolcaddie.evaluation.scripts import Script
 from toolcaddie.evaluation.simulated import Clock, ScriptedModel, ScriptedTools, Sent
-from toolcaddie.message import Message
-from toolcaddie.run import RunRequest, RunResult
 
 PLANNED = "planned"
 

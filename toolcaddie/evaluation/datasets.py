@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolcaddie.errors import ConfigError
-from toolcaddie.message import Message, Role
-from toolcaddie.tool_types import Tool
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message, Role
+from toolcaddie.core.tool import Tool
 
 T = TypeVar("T")
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.message import Message
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.fit import Case, case_of
-from toolcaddie.message import Message
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import Preset
-from toolcaddie.run import RunRequest, SelectedTool, Selection
 from toolcaddie.selection.scores import weights_of
 from toolcaddie.selection.selector import Ranked, Selector
 

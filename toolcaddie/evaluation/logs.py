@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.control import Principal
+from toolcaddie.core.presets import SelectionSettings
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.presets import SelectionSettings
-from toolcaddie.run import Principal
 from toolcaddie.selection.learned import CalledTool, LogEntry, called
 from toolcaddie.selection.query import query_words
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolcaddie.catalog import View
+from toolcaddie.core.catalog import View
+from toolcaddie.core.selection import Budget
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.metrics import Estimate, auroc_of, complete, mean_of, ndcg, recall
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.run import Budget
 from toolcaddie.selection.selector import Selector
 
 DEPTH = 20

@@ -15,13 +15,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.evaluation.recorded import RecordedRun
 from toolcaddie.evaluation.usage import whole
-from toolcaddie.replacing import replace
 from toolcaddie.selection.document import catalog_languages, document
 from toolcaddie.selection.query import content_words, is_pair, stems_of
 from toolcaddie.selection.stopwords import Language
+from toolcaddie.util.replacing import replace
 
 MOST_HINTS = 5
 

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.message import Message, Role
+from toolcaddie.core.meta_names import LIST_TOOLS, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.evaluation.datasets import LabelledRequest
-from toolcaddie.message import Message, Role
-from toolcaddie.meta import LIST_TOOLS, REQUEST_MORE_TOOLS, SEARCH_TOOLS
 from toolcaddie.ports import EventLog, EventRecord, RunSummary
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import ToolCall
+from toolcaddie.util.replacing import replace
 
 T = TypeVar("T")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolcaddie.catalog import Catalog
-from toolcaddie.errors import RequestError
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.schema import definition_tokens
+from toolcaddie.core.selection import Selection
 from toolcaddie.evaluation.recorded import RecordedRun
-from toolcaddie.run import Selection
-from toolcaddie.schema import definition_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

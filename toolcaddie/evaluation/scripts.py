@@ -20,10 +20,10 @@ from importlib.resources import files
 from random import Random
 from typing import Any
 
-from toolcaddie.catalog import Catalog, Category
-from toolcaddie.errors import ConfigError
-from toolcaddie.schema import BYTES_PER_TOKEN
-from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations
+from toolcaddie.core.catalog import Catalog, Category
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.schema import BYTES_PER_TOKEN
+from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations
 
 TUNING_SEED = 1_031
 FINAL_SEED = 20_261_121

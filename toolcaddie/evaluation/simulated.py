@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.catalog import Catalog, Category
+from toolcaddie.core.catalog import Catalog, Category
+from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.schema import estimate_tokens
+from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
 from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, PromptCache, Renderer, definition_name
 from toolcaddie.evaluation.scripts import Need, Turn
-from toolcaddie.message import Message, ModelDelta, ModelReply, ModelRequest, Usage
-from toolcaddie.meta import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
-from toolcaddie.run import RunContext
-from toolcaddie.schema import estimate_tokens
-from toolcaddie.tool_types import JsonObject, Tool, ToolCall, ToolResult
 
 _SECONDS_TO_BEGIN = 1.0
 _TOKENS_A_SECOND = 60.0

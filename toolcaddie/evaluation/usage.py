@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Literal
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.schema import definition_tokens
 from toolcaddie.evaluation.recorded import RecordedRun
-from toolcaddie.presets import PRESETS
-from toolcaddie.schema import definition_tokens
 
 SUPPORT = 5
 """Runs that a proposal needs at least."""

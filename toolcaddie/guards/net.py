@@ -18,7 +18,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from toolcaddie.errors import OutboundError
+from toolcaddie.core.errors import OutboundError
 
 AddressInfo = tuple[
     int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[str, int] | tuple[str, int, int, int]

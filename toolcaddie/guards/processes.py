@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 
 MAX_OUTPUT = 1_000_000
 """Bytes of stdout, and of stderr, that are kept unless a caller says otherwise."""

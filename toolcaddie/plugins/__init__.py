@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from toolcaddie.plugins.definitions import DefinitionSource
 from toolcaddie.plugins.found import CATALOGS, EMBEDDERS, GROUPS, PROVIDERS, RANKERS, SINKS, Plugin, discover, load
 from toolcaddie.plugins.specs import WrapFunctions, load_catalog
+from toolcaddie.sources.definitions import DefinitionSource
 
 __all__ = [
     "CATALOGS",

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from toolcaddie.errors import ConfigError
-from toolcaddie.suggest import close_names
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.util.suggest import close_names
 
 CATALOGS = "toolcaddie.catalogs"
 RANKERS = "toolcaddie.rankers"

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from toolcaddie.errors import CatalogError, ConfigError, ToolcaddieError
-from toolcaddie.plugins.definitions import DefinitionSource, read_jsonl
+from toolcaddie.core.errors import CatalogError, ConfigError, ToolcaddieError
+from toolcaddie.core.tool import Tool
 from toolcaddie.plugins.found import CATALOGS, choices, load, told
 from toolcaddie.ports import ToolSource
-from toolcaddie.tool_types import Tool
+from toolcaddie.sources.definitions import DefinitionSource, read_jsonl
 
 WrapFunctions = Callable[[str, Sequence[Any]], ToolSource]
 """Makes a source of that name from functions, modules or objects; `functions.FunctionSource` is one."""

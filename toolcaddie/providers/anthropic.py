@@ -9,15 +9,15 @@ from typing import Any
 
 import aiohttp
 
-from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.capabilities import capabilities_of
-from toolcaddie.errors import ConfigError, ProviderProtocolError
-from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.capabilities import capabilities_of
+from toolcaddie.core.errors import ConfigError, ProviderProtocolError
+from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import Wire
 from toolcaddie.providers.anthropic_replies import Gathering, reply_from_wire
 from toolcaddie.providers.anthropic_wire import Tools, request_body
 from toolcaddie.providers.http import HttpServer, decoded
-from toolcaddie.tool_types import JsonObject
-from toolcaddie.wires import Wire
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import RequestError
-from toolcaddie.message import Message
-from toolcaddie.tool_types import JsonObject, ToolCall
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.tool import JsonObject, ToolCall
 
 Block = dict[str, Any]
 

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolcaddie.errors import ProviderError, ProviderProtocolError
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, Usage
+from toolcaddie.core.errors import ProviderError, ProviderProtocolError
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, Usage
+from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.providers.anthropic_messages import NOT_JSON
 from toolcaddie.providers.http import UNREADABLE, count, decoded, error_message, kind_of
-from toolcaddie.tool_types import JsonObject, ToolCall
 
 _CALL, _TEXT, _THINKING = "tool_use", "text", "thinking"
 _FINISH = {

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import RequestError
-from toolcaddie.message import ModelRequest
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.providers.anthropic_messages import THINKING, Block, Conversation, conversation
 from toolcaddie.providers.anthropic_schema import input_schema, output_schema
 from toolcaddie.providers.http import ENCODER
-from toolcaddie.tool_types import JsonObject
 
 _KEPT_TOOLS = 20_000
 _ADDITIONS = "mid-conversation-tool-changes-2026-07-01"

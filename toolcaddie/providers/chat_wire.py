@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolcaddie.errors import ProviderProtocolError, RequestError
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, is_empty_note
+from toolcaddie.core.errors import ProviderProtocolError, RequestError
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, is_empty_note
+from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.providers.http import ENCODER, count, decoded
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import JsonObject, ToolCall
+from toolcaddie.util.replacing import replace
 
 _MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function"})

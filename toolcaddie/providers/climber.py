@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.capabilities import Capabilities
-from toolcaddie.errors import ProviderError, ProviderRejectedError, RequestError
-from toolcaddie.logger import Logger
-from toolcaddie.message import Attempt, CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.errors import ProviderError, ProviderRejectedError, RequestError
+from toolcaddie.core.message import Attempt, CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.providers.constrained import call_of, offer
 from toolcaddie.providers.ladder import Ladder, Rung
 from toolcaddie.providers.wrapping import Entry, Outcome, closing, of_answer, of_failure, told, tool_name, with_attempts
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import JsonObject
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from yarl import URL
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.providers.openai_chat import OpenAIChat
 
 

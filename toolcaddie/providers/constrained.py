@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.tool_types import JsonObject, ToolCall
+from toolcaddie.core.tool import JsonObject, ToolCall
 
 _MOST_CANDIDATES = 8
 _MOST_BYTES = 16_000

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-from toolcaddie.capabilities import CAPABILITIES, Capabilities
-from toolcaddie.errors import ConfigError, ProviderError, RequestError
-from toolcaddie.logger import Logger
-from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
+from toolcaddie.core.errors import ConfigError, ProviderError, RequestError
+from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.providers.wrapping import (
     Entry,
     closing,
@@ -22,8 +22,8 @@ from toolcaddie.providers.wrapping import (
     wire_of,
     with_attempts,
 )
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import JsonObject
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 

@@ -10,10 +10,10 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Literal
 
-from toolcaddie.capabilities import CAPABILITIES, Capabilities
-from toolcaddie.errors import ConfigError, ProviderError, RequestError, ToolNotCalledError
-from toolcaddie.logger import Logger
-from toolcaddie.message import Force, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
+from toolcaddie.core.errors import ConfigError, ProviderError, RequestError, ToolNotCalledError
+from toolcaddie.core.message import Force, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.ports import Provider
 from toolcaddie.providers.climber import Climber, Record, nameable
 from toolcaddie.providers.ladder import Begin, Ladder, quiet_params, thinks
@@ -30,8 +30,8 @@ from toolcaddie.providers.wrapping import (
     wire_of,
     with_attempts,
 )
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import JsonObject
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 

@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 import aiohttp
 
-from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.errors import ConfigError, ProviderAuthError, ProviderError, ProviderProtocolError, RequestError
-from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.errors import ConfigError, ProviderAuthError, ProviderError, ProviderProtocolError, RequestError
+from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import Wire
 from toolcaddie.providers.gemini_wire import Gathering, refuses_the_key, reply_from_wire, request_body, retry_delay
 from toolcaddie.providers.http import HttpServer, decoded
-from toolcaddie.tool_types import JsonObject
-from toolcaddie.wires import Wire
 
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import RequestError
-from toolcaddie.message import Message, is_empty_note
-from toolcaddie.tool_types import JsonObject, ToolCall
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message, is_empty_note
+from toolcaddie.core.tool import JsonObject, ToolCall
 
 Part = JsonObject
 

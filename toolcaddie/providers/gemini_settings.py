@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from toolcaddie.errors import RequestError
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.providers.gemini_contents import wants_signatures
-from toolcaddie.tool_types import JsonObject
 
 _LEFT_AWAY = frozenset(
     {

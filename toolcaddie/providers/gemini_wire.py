@@ -14,18 +14,18 @@ from typing import Annotated, Any
 
 import msgspec
 
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ProviderAuthError,
     ProviderError,
     ProviderProtocolError,
     ProviderRejectedError,
     RequestError,
 )
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.providers.gemini_contents import conversation
 from toolcaddie.providers.gemini_settings import json_output, object_of, settings
 from toolcaddie.providers.http import ENCODER, UNREADABLE, decoded, error_message, kind_of
-from toolcaddie.tool_types import JsonObject, ToolCall
 
 # ---------------------------------------------------------------- out
 

@@ -21,8 +21,8 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from toolcaddie.bounds import DEFAULT, LARGE, Bounds
-from toolcaddie.errors import (
+from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
+from toolcaddie.core.errors import (
     ConfigError,
     OutboundError,
     ProviderAuthError,
@@ -33,11 +33,11 @@ from toolcaddie.errors import (
     ProviderUnavailableError,
     RequestError,
 )
+from toolcaddie.core.message import ModelDelta, ModelReply
+from toolcaddie.core.schema.counts import check_counts
 from toolcaddie.guards.aside import aside
 from toolcaddie.guards.net import CONNECT_SECONDS, PROOFS, operator_client, read_capped
-from toolcaddie.message import ModelDelta, ModelReply
 from toolcaddie.providers.sse import EventReader
-from toolcaddie.schema.counts import check_counts
 
 T = TypeVar("T")
 

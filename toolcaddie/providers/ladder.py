@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolcaddie.capabilities import Capabilities
+from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.providers.observed import Observed
 
 Rung = Literal["plain", "nudge", "required", "named", "schema"]

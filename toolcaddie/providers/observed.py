@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolcaddie.replacing import replace
+from toolcaddie.util.replacing import replace
 
 _MOST = 1_000
 """Models kept; the one not asked for longest goes first. A gateway's clients may name as many as they like."""

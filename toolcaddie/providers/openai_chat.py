@@ -8,13 +8,13 @@ from typing import Any
 
 import aiohttp
 
-from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.errors import ConfigError, ProviderProtocolError
-from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.errors import ConfigError, ProviderProtocolError
+from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import Wire
 from toolcaddie.providers.chat_wire import Gathering, asks_for_usage, reply_from_wire, request_body
 from toolcaddie.providers.http import HttpServer, decoded
-from toolcaddie.tool_types import JsonObject
-from toolcaddie.wires import Wire
 
 OPENAI_URL = "https://api.openai.com/v1"
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import aiohttp
 
-from toolcaddie.bounds import DEFAULT, Bounds
-from toolcaddie.errors import ConfigError, ProviderProtocolError
-from toolcaddie.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.errors import ConfigError, ProviderProtocolError
+from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import Wire
 from toolcaddie.providers.http import HttpServer, decoded
 from toolcaddie.providers.openai_chat import OPENAI_URL
 from toolcaddie.providers.responses_reply import Gathering, reply_from_wire
 from toolcaddie.providers.responses_wire import ToolForms, request_body
-from toolcaddie.tool_types import JsonObject
-from toolcaddie.wires import Wire
 
 _PATH = "/responses"
 

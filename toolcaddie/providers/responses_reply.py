@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolcaddie.errors import ProviderError, ProviderProtocolError, ProviderUnavailableError
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, Usage
+from toolcaddie.core.errors import ProviderError, ProviderProtocolError, ProviderUnavailableError
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.http import UNREADABLE, count, decoded, kind_of
 from toolcaddie.providers.responses_wire import FUNCTION_CALL, MESSAGE, REASONING
-from toolcaddie.tool_types import ToolCall
 
 _BETWEEN = "\n\n"
 """Stands between two messages of one answer, or two paragraphs of a summary: the wire has them apart."""

@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import RequestError
-from toolcaddie.message import Message, ModelRequest, is_empty_note
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message, ModelRequest, is_empty_note
+from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.providers.http import ENCODER
-from toolcaddie.tool_types import JsonObject, ToolCall
 
 FUNCTION_CALL, MESSAGE, REASONING = "function_call", "message", "reasoning"
 """Types of items that both directions know."""

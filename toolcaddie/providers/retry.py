@@ -8,12 +8,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import count
 
-from toolcaddie.errors import ConfigError, ProviderError
-from toolcaddie.logger import Logger
-from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.errors import ConfigError, ProviderError
+from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
 from toolcaddie.ports import Provider
 from toolcaddie.providers.wrapping import Entry, closing, failed, of_answer, of_failure, told, wire_of, with_attempts
-from toolcaddie.tool_types import JsonObject
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

@@ -10,13 +10,13 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from toolcaddie.capabilities import Capabilities, capabilities_of
-from toolcaddie.errors import ProviderError, RequestError
-from toolcaddie.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.capabilities import Capabilities, capabilities_of
+from toolcaddie.core.errors import ProviderError, RequestError
+from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import Wire, wire_named
 from toolcaddie.ports import Provider
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import JsonObject
-from toolcaddie.wires import Wire, wire_named
+from toolcaddie.util.replacing import replace
 
 Outcome = Literal["answered", "not_called", "failed"]
 Failure = TypeVar("Failure", bound=ProviderError | RequestError)

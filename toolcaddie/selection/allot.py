@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.run import DropStage
+from toolcaddie.core.selection import DropStage
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

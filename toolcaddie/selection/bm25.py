@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.postings import Asked, Postings, Scope, best_terms, postings_after, postings_of
 from toolcaddie.selection.remembered import Remembered

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from toolcaddie.catalog import Catalog, CatalogChange, Category, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Category, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.query import fold
 from toolcaddie.selection.remembered import Remembered

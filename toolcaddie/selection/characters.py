@@ -16,7 +16,7 @@ from itertools import islice
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.grid import Grid, Table
 from toolcaddie.selection.postings import Postings, best_terms, postings_after, postings_of

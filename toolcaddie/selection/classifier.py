@@ -13,13 +13,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from toolcaddie.catalog import View
-from toolcaddie.errors import ConfigError, ProviderError, ProviderRejectedError
-from toolcaddie.logger import Logger
-from toolcaddie.message import Message, ModelReply, ModelRequest, Usage
+from toolcaddie.core.catalog import View
+from toolcaddie.core.errors import ConfigError, ProviderError, ProviderRejectedError
+from toolcaddie.core.message import Message, ModelReply, ModelRequest, Usage
+from toolcaddie.core.selection import Classification
 from toolcaddie.ports import Provider, Selector
-from toolcaddie.run import Classification
 from toolcaddie.selection.query import content_words
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

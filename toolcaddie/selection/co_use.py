@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import permutations
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.selection.learned.entries import CalledTool, Known
 from toolcaddie.selection.learned.experience import EVERYBODY, Experience, Past
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.selection.query import language_of, split_words
 from toolcaddie.selection.stopwords import LANGUAGES, Language
-from toolcaddie.tool_types import CLIENT_SOURCE, Tool
 
 _MOST_NODES = 500
 """Schema nodes read of one tool: a generated monster may not make loading slow."""

@@ -14,13 +14,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Embedder, QueryWords, Ranker, RankerFactory
 from toolcaddie.selection.postings import Asked, Postings, Scope, postings_after, postings_of
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 from toolcaddie.selection.remembered import Remembered
 from toolcaddie.selection.vectors import Vectors
-from toolcaddie.tool_types import Tool
 
 Floats = npt.NDArray[np.float32]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.replacing import replace
+from toolcaddie.util.replacing import replace
 
 Floats = npt.NDArray[np.float32]
 Doubles = npt.NDArray[np.float64]

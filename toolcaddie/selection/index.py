@@ -11,13 +11,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
+from toolcaddie.core.selection import Selection
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Ranker, RankerFactory
-from toolcaddie.run import Selection
-from toolcaddie.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.selection.categories import Categories
 from toolcaddie.selection.links import Links
-from toolcaddie.tool_types import Tool
 
 _MOST_CATALOGS = 64
 _MOST_TOOLS = 100_000

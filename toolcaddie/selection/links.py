@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.tool import Tool
 from toolcaddie.selection.query import split_words, stems_of
-from toolcaddie.tool_types import Tool
 
 Floats = npt.NDArray[np.float32]
 K = TypeVar("K")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.postings import Postings, postings_after, postings_of
 from toolcaddie.selection.remembered import Remembered

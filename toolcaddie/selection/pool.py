@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Mask
+from toolcaddie.core.catalog import Mask
 from toolcaddie.selection.categories import Found
 from toolcaddie.selection.index import CatalogIndex
 

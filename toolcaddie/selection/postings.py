@@ -17,14 +17,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import QueryWords
 from toolcaddie.selection.document import FIELDS, catalog_languages, document
 from toolcaddie.selection.grid import Grid, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
 from toolcaddie.selection.remembered import Remembered
 from toolcaddie.selection.stopwords import Language
-from toolcaddie.tool_types import Tool
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]

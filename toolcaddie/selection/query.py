@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import Stemmer
 
-from toolcaddie.message import Message
+from toolcaddie.core.message import Message
 from toolcaddie.ports import QueryWords, SelectionQuery
 from toolcaddie.selection.stopwords import LANGUAGES, STOP_WORDS, Language
 

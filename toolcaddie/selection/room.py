@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import View
-from toolcaddie.errors import BudgetError
+from toolcaddie.core.catalog import View
+from toolcaddie.core.errors import BudgetError
+from toolcaddie.core.selection import Budget
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.run import Budget
 from toolcaddie.selection.allot import Room
 from toolcaddie.selection.index import CatalogIndex
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Mask
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.catalog import Mask
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import QueryWords, Ranker
 from toolcaddie.selection.categories import Found
 from toolcaddie.selection.index import CatalogIndex

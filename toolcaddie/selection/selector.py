@@ -16,13 +16,11 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask, View
-from toolcaddie.errors import ConfigError
-from toolcaddie.logger import Logger
+from toolcaddie.core.catalog import Catalog, Mask, View
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.presets import LEXICAL, SIGNALS, SelectionSettings
+from toolcaddie.core.selection import Budget, DroppedTool, DropStage, SelectedTool, Selection
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
-from toolcaddie.presets import LEXICAL, SIGNALS, SelectionSettings
-from toolcaddie.replacing import replace
-from toolcaddie.run import Budget, DroppedTool, DropStage, SelectedTool, Selection
 from toolcaddie.selection import bm25, characters, mentions, static
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.categories import Categories, Found, Hit
@@ -34,6 +32,8 @@ from toolcaddie.selection.postings import postings_of
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.room import pins_that_fit, room_for
 from toolcaddie.selection.scores import Said, Scored, scored, signals_of
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 _log = Logger(__name__)
 

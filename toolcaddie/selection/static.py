@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import Ranker
 from toolcaddie.selection.embedding import Belief, Embedding
 from toolcaddie.selection.postings import postings_of

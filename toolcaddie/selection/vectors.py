@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Mask
-from toolcaddie.logger import Logger
+from toolcaddie.core.catalog import Mask
+from toolcaddie.util.log import Logger
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

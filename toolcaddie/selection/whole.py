@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from toolcaddie.catalog import View
-from toolcaddie.errors import BudgetError
-from toolcaddie.logger import Logger
-from toolcaddie.run import DroppedTool, SelectedTool, Selection
-from toolcaddie.schema import definition_tokens
-from toolcaddie.tool_types import Tool
+from toolcaddie.core.catalog import View
+from toolcaddie.core.errors import BudgetError
+from toolcaddie.core.schema import definition_tokens
+from toolcaddie.core.selection import DroppedTool, SelectedTool, Selection
+from toolcaddie.core.tool import Tool
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

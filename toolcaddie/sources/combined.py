@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.catalog import Catalog, Category, check_tool
-from toolcaddie.errors import CatalogError, ConfigError, DuplicateToolError
-from toolcaddie.logger import Logger
-from toolcaddie.meta import META_TOOLS, READ_RESULT
+from toolcaddie.core.catalog import Catalog, Category, check_tool
+from toolcaddie.core.errors import CatalogError, ConfigError, DuplicateToolError
+from toolcaddie.core.meta_names import META_TOOLS, READ_RESULT
+from toolcaddie.core.reserved import RESERVED_NAMES, claimed_names
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.ports import ToolSource
-from toolcaddie.reserved import RESERVED_NAMES, claimed_names
-from toolcaddie.run import RunContext
-from toolcaddie.suggest import close_names
-from toolcaddie.tool_types import Tool, ToolResult, failed
+from toolcaddie.util.log import Logger
+from toolcaddie.util.suggest import close_names
 
 _log = Logger(__name__)
 

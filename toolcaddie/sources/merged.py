@@ -7,9 +7,9 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolcaddie.catalog import Catalog
-from toolcaddie.schema import canonical_json
-from toolcaddie.tool_types import Tool
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.tool import Tool
 
 _Key = tuple[tuple[int, ...], str]
 

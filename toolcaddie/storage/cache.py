@@ -7,9 +7,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import CacheLevel, Documents
-from toolcaddie.replacing import replace
+from toolcaddie.util.replacing import replace
 
 MAX_SIZE = 10_000
 MAX_BYTES = 64 * 1024 * 1024

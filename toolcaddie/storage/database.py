@@ -15,7 +15,7 @@ from typing import Any, Self
 from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event, func, make_url, select
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
-from toolcaddie.errors import ConfigError, StorageError
+from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.storage.documents import DocumentStore
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal

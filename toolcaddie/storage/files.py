@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from toolcaddie.errors import StorageError
+from toolcaddie.core.errors import StorageError
 
 _SUFFIXES = ("", "-wal", "-shm")
 """The database, its write-ahead log, and the index of that log. A commit is in the log until a checkpoint moves it."""

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, bindparam, insert, literal_column, select, true, update
 
-from toolcaddie.errors import AuditError, StorageError
+from toolcaddie.core.errors import AuditError, StorageError
 from toolcaddie.ports import EventRecord, RunSummary
 from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError

@@ -11,13 +11,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
 
-from toolcaddie.errors import RequestError
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
 from toolcaddie.ports import ApiKey
-from toolcaddie.replacing import replace
-from toolcaddie.run import Principal
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import api_keys
 from toolcaddie.storage.writer import Writer, outcome
+from toolcaddie.util.replacing import replace
 
 SECRET_PREFIX = "tc_"
 

@@ -24,11 +24,11 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from toolcaddie.errors import StorageError
-from toolcaddie.logger import Logger
+from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import owners
 from toolcaddie.storage.writer import Writer, outcome
+from toolcaddie.util.log import Logger
 
 LEASE_SECONDS = 3.0
 LONGEST_LEASE = 3_600

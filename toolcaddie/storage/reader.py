@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, Row, Select
 from sqlalchemy.exc import SQLAlchemyError
 
-from toolcaddie.errors import StorageError
+from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.writer import Writer, outcome
 
 _THREADS = 4

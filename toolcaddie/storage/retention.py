@@ -15,11 +15,11 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, or_, select, update
 
-from toolcaddie.replacing import replace
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.runs import RUN
 from toolcaddie.storage.tables import documents, events, prunings, runs
 from toolcaddie.storage.writer import Writer, outcome
+from toolcaddie.util.replacing import replace
 
 BATCH = 20
 """Runs of one transaction: some 500 rows, a few milliseconds."""

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import RequestError, RunNotFoundError, StorageError
-from toolcaddie.logger import Logger
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError, RunNotFoundError, StorageError
+from toolcaddie.core.run import RunRequest, RunState
 from toolcaddie.ports import Documents
-from toolcaddie.replacing import replace
-from toolcaddie.run import Principal, RunRequest, RunState
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 RUN = "run"
 """The kind of their documents; the key is the run's id."""

@@ -17,7 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
-from toolcaddie.errors import StorageError
+from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.files import FileGoneError
 
 T = TypeVar("T")

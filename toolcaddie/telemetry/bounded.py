@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from toolcaddie.visible import visible_line
+from toolcaddie.util.text import visible_line
 
 M = TypeVar("M")
 

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import structlog
 
-from toolcaddie.errors import ConfigError
-from toolcaddie.events import (
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
     CallUnknown,
@@ -28,10 +28,10 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Attempt
-from toolcaddie.run import RunState
-from toolcaddie.tool_types import ToolCall
-from toolcaddie.visible import visible, visible_line
+from toolcaddie.core.message import Attempt
+from toolcaddie.core.run import RunState
+from toolcaddie.core.tool import ToolCall
+from toolcaddie.util.text import visible, visible_line
 
 _SHOWN = 200
 _BELOW = ("stack", "exception")

@@ -8,7 +8,7 @@ from typing import Any
 
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
 
-from toolcaddie.events import (
+from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
     LimitReached,
@@ -24,9 +24,9 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Attempt, Usage
-from toolcaddie.meta import REQUEST_MORE_TOOLS
-from toolcaddie.run import RunState
+from toolcaddie.core.message import Attempt, Usage
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.run import RunState
 from toolcaddie.telemetry.bounded import Labels, Remembered
 
 _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)

@@ -10,7 +10,7 @@ from typing import Any
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, Tracer, TracerProvider
 
-from toolcaddie.events import (
+from toolcaddie.core.events import (
     CallFinished,
     LimitReached,
     MetaCalled,
@@ -23,7 +23,7 @@ from toolcaddie.events import (
     RunStarted,
     ToolsSelected,
 )
-from toolcaddie.message import Attempt
+from toolcaddie.core.message import Attempt
 from toolcaddie.telemetry.bounded import Remembered
 
 # The names of OpenTelemetry's conventions for generative AI, kept here: the package that has them calls them incubating

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.message import Usage
+from toolcaddie.core.message import Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.testing.anthropic_strict import Terms, complaint_about
 from toolcaddie.testing.script import Reply
-from toolcaddie.tool_types import ToolCall
 
 _PIECES = 3
 _BEARER = "Bearer "

@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.message import Usage
+from toolcaddie.core.message import Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.testing.gemini_strict import fault_of, signs
 from toolcaddie.testing.script import Reply
-from toolcaddie.tool_types import ToolCall
 
 _PATH = re.compile(r"/v1beta/models/([^/:]+):(generateContent|streamGenerateContent)")
 _PIECES = 3

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import Wire, wire_named
 from toolcaddie.testing.script import Reply, Script, completion, completion_chunks
-from toolcaddie.tool_types import JsonObject
-from toolcaddie.wires import Wire, wire_named
 
 
 class ScriptedProvider:

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.message import Usage
+from toolcaddie.core.message import Usage
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.testing.chat import CHAT
 from toolcaddie.testing.responses_strict import loaded_by, refusal_of
 from toolcaddie.testing.script import Reply
 from toolcaddie.testing.strict import refusal
-from toolcaddie.tool_types import ToolCall
 
 _PIECES = 3
 """A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""

@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from toolcaddie.message import Usage
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import JsonObject, ToolCall
+from toolcaddie.core.message import Usage
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.util.replacing import replace
 
 _PIECES = 3
 """A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""

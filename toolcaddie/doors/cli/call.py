@@ -9,17 +9,17 @@ from typing import Any
 import click
 import msgspec
 
-from toolcaddie.doors.assemble import assembled
+from toolcaddie.app.assemble import assembled
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.schema import argument_errors
+from toolcaddie.core.tool import JsonObject, ToolResult
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed
 from toolcaddie.doors.cli.options import bot_option, catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.tools import meant
-from toolcaddie.errors import RequestError
-from toolcaddie.schema import argument_errors
-from toolcaddie.settings import Settings
-from toolcaddie.tool_types import JsonObject, ToolResult
 
 
 @click.command(

@@ -11,7 +11,11 @@ from typing import Any
 
 import click
 
-from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.app.assemble import Assembled, assembled
+from toolcaddie.core.errors import ToolcaddieError
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.selection import Selection
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, print_failure
 from toolcaddie.doors.cli.options import run_options, settings_of
@@ -20,9 +24,6 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.run import answer, require_model, run_json, tell_warnings
 from toolcaddie.doors.cli.steps import Steps
 from toolcaddie.doors.cli.why import print_explanation
-from toolcaddie.errors import ToolcaddieError
-from toolcaddie.message import Message
-from toolcaddie.run import RunRequest, Selection
 
 with suppress(ImportError):  # lines can be edited where the platform has it
     import readline  # noqa: F401

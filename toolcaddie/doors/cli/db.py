@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import click
 
-from toolcaddie.doors.assemble import opened
+from toolcaddie.app.assemble import opened
+from toolcaddie.app.settings import age_seconds
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.settings import age_seconds
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.retention import Pruned, Statistics
 

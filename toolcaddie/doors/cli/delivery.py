@@ -11,15 +11,15 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from toolcaddie.app.parts import offline
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.trail import events_of
-from toolcaddie.doors.parts import offline
-from toolcaddie.errors import RequestError
-from toolcaddie.message import Message
 from toolcaddie.ports import EventRecord
-from toolcaddie.run import RunRequest
-from toolcaddie.settings import Settings
 
 Told = Mapping[str, Any]
 """What `--json` prints; of a message and of a recorded run alike, as far as the trail goes."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.visible import visible, visible_json
+from toolcaddie.util.text import visible, visible_json
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:

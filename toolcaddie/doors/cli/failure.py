@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.doors.cli.echo import echo, echo_json
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ConfigError,
     ProviderError,
     ProviderRateLimitError,
@@ -20,6 +19,7 @@ from toolcaddie.errors import (
     ToolcaddieError,
     ToolNotCalledError,
 )
+from toolcaddie.doors.cli.echo import echo, echo_json
 
 FAILED, WRONG_USE = 1, 2
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from toolcaddie.message import Message, Role
-from toolcaddie.tool_types import ToolCall
+from toolcaddie.core.message import Message, Role
+from toolcaddie.core.tool import ToolCall
 
 
 class _Function(msgspec.Struct):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
+from toolcaddie.app.settings import DEFAULT_FILE, starter_toml
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import json_option, note, print_json
-from toolcaddie.errors import ConfigError
-from toolcaddie.settings import DEFAULT_FILE, starter_toml
 
 
 @click.command(name="init", epilog="\b\nExamples:\n  toolcaddie init\n  toolcaddie init --force --json")

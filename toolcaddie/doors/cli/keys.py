@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 
 import click
 
-from toolcaddie.doors.assemble import opened
+from toolcaddie.app.assemble import opened
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.control import Principal
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import check_bot, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.ports import ApiKey, KeyStore
-from toolcaddie.run import Principal
-from toolcaddie.settings import Settings
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from typing import Any, NoReturn
 
 import click
 
+from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.doors.cli.failure import Failure, failure_of, print_failure
-from toolcaddie.errors import ToolcaddieError
 
 
 class LazyGroup(click.Group):

@@ -12,12 +12,12 @@ from click.shell_completion import CompletionItem
 from msgspec import Struct
 from msgspec.structs import replace
 
-from toolcaddie.bots import unknown_bot
+from toolcaddie.app.settings import LOOKS_LIKE_A_KEY, Log, Settings, load_settings, names_variable
+from toolcaddie.control.bots import unknown_bot
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.presets import PRESETS
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.errors import ConfigError
 from toolcaddie.plugins import CATALOGS
-from toolcaddie.presets import PRESETS
-from toolcaddie.settings import LOOKS_LIKE_A_KEY, Log, Settings, load_settings, names_variable
 from toolcaddie.telemetry.logs import configure_logging
 
 F = TypeVar("F", bound=Callable[..., Any])

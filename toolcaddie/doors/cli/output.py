@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolcaddie.doors.cli.echo import echo, echo_json
-from toolcaddie.visible import visible_line
+from toolcaddie.util.text import visible_line
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 

@@ -9,19 +9,19 @@ from typing import Any
 
 import click
 
-from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.app.assemble import Assembled, assembled
+from toolcaddie.app.parts import CLASSIFY_HINT, is_never_asked, key_advice
+from toolcaddie.app.settings import Log, Settings
+from toolcaddie.core.errors import ProviderAuthError, ToolcaddieError
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest, RunResult
+from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Seen, Steps, call_json
-from toolcaddie.doors.parts import CLASSIFY_HINT, is_never_asked, key_advice
-from toolcaddie.errors import ProviderAuthError, ToolcaddieError
-from toolcaddie.message import Message
-from toolcaddie.run import RunRequest, RunResult
-from toolcaddie.settings import Log, Settings
-from toolcaddie.tool_config import ToolConfig
 
 
 @click.command(

@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import click
 
-from toolcaddie.doors.assemble import opened
+from toolcaddie.app.assemble import opened
+from toolcaddie.app.settings import Settings
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import LAST, events_of
 from toolcaddie.ports import EventRecord, RunSummary
-from toolcaddie.settings import Settings
 from toolcaddie.storage.runs import StoredRuns
 
 CallState = Literal["under way", "done", "failed", "unknown"]

@@ -9,15 +9,17 @@ from typing import Any
 
 import click
 
+from toolcaddie.app.parts import is_never_asked, offline
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened, tell_degraded
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.parts import is_never_asked, offline
-from toolcaddie.message import Message
-from toolcaddie.run import Delivery, RunRequest, SelectedTool, Selection
-from toolcaddie.settings import Settings
 
 _REASONS_SHOWN = 3
 _NEAREST = 5

@@ -17,7 +17,10 @@ import click
 import structlog
 import uvicorn
 
-from toolcaddie.doors.assemble import Assembled, assembled
+from toolcaddie.app.assemble import Assembled, assembled
+from toolcaddie.app.pruning import pruned
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import (
@@ -34,9 +37,6 @@ from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.gateway.access import is_loopback
 from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
-from toolcaddie.doors.pruning import pruned
-from toolcaddie.errors import ConfigError
-from toolcaddie.settings import Settings
 
 log = structlog.get_logger(__name__)
 

@@ -12,9 +12,8 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import note, shortened
-from toolcaddie.events import (
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.events import (
     CallFinished,
     LimitReached,
     MetaCalled,
@@ -29,10 +28,13 @@ from toolcaddie.events import (
     ToolsDelivered,
     ToolsSelected,
 )
-from toolcaddie.message import Attempt
-from toolcaddie.run import Classification, Delivery, RunResult, Selection
-from toolcaddie.tool_types import ToolCall
-from toolcaddie.visible import visible_line
+from toolcaddie.core.message import Attempt
+from toolcaddie.core.run import RunResult
+from toolcaddie.core.selection import Classification, Selection
+from toolcaddie.core.tool import ToolCall
+from toolcaddie.doors.cli.echo import echo
+from toolcaddie.doors.cli.output import note, shortened
+from toolcaddie.util.text import visible_line
 
 _ARGUMENTS_SHOWN = 80
 _RESULT_SHOWN = 100

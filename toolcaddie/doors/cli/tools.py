@@ -7,18 +7,18 @@ from typing import Any
 
 import click
 
-from toolcaddie.catalog import Catalog, View
+from toolcaddie.app.parts import catalog_of
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.tool import Tool
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.parts import catalog_of
-from toolcaddie.errors import RequestError
-from toolcaddie.schema import wire_definition
 from toolcaddie.selection.selector import Selector
-from toolcaddie.suggest import close_names
-from toolcaddie.tool_types import Tool
-from toolcaddie.visible import visible_line
+from toolcaddie.util.suggest import close_names
+from toolcaddie.util.text import visible_line
 
 _MOST_FOUND = 50
 _DESCRIPTION_SHOWN = 80

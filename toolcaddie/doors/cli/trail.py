@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from toolcaddie.doors.assemble import opened
+from toolcaddie.app.assemble import opened
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import RunNotFoundError
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import attempt_text
-from toolcaddie.errors import RunNotFoundError
 from toolcaddie.ports import EventLog, EventRecord, RunSummary
-from toolcaddie.settings import Settings
 
 LAST = "last"
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from toolcaddie.doors.asked import OPENAI
-from toolcaddie.doors.assemble import Assembled
-from toolcaddie.doors.parts import key_variable
-from toolcaddie.settings import DEFAULT_DATABASE
+from toolcaddie.app.assemble import Assembled
+from toolcaddie.app.models import OPENAI
+from toolcaddie.app.parts import key_variable
+from toolcaddie.app.settings import DEFAULT_DATABASE
 
 _OPENAI_MODEL = "gpt-5-mini"
 _SAMPLE = "gym"

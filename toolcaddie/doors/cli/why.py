@@ -9,6 +9,11 @@ from typing import Any
 
 import click
 
+from toolcaddie.app.parts import catalog_of, offline
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest
 from toolcaddie.doors.cli import delivery as shown
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
@@ -26,13 +31,8 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, max_tools_option, tell_unasked
 from toolcaddie.doors.cli.tools import meant
 from toolcaddie.doors.cli.trail import events_of
-from toolcaddie.doors.parts import catalog_of, offline
-from toolcaddie.errors import RequestError
-from toolcaddie.message import Message
 from toolcaddie.ports import EventRecord
-from toolcaddie.run import RunRequest
 from toolcaddie.selection.selector import Explanation
-from toolcaddie.settings import Settings
 
 _NOT_LISTED = "not listed"
 

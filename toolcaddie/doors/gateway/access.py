@@ -18,9 +18,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
+from toolcaddie.core.control import Principal
 from toolcaddie.doors.gateway.problems import Problem, problem
 from toolcaddie.ports import KeyStore
-from toolcaddie.run import Principal
 
 _NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")
 

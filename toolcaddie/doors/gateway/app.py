@@ -14,7 +14,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from toolcaddie.bounds import DEFAULT, Bounds
+from toolcaddie.app.settings import Idempotency
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.errors import ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.doors.gateway.access import Access, doubled
 from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.elsewhere import advice
@@ -22,10 +24,8 @@ from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
-from toolcaddie.errors import ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.ports import Documents, EventLog, Forwarder, KeyStore
 from toolcaddie.runtime import Runtime
-from toolcaddie.settings import Idempotency
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

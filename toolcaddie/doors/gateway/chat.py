@@ -13,7 +13,12 @@ import aiohttp
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from toolcaddie.bounds import DEFAULT, LARGE, Bounds
+from toolcaddie.app.settings import Idempotency
+from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import MarksActed, ShutdownError, ToolcaddieError, mark_acted
+from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
+from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
@@ -23,14 +28,10 @@ from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_s
 from toolcaddie.doors.gateway.problems import Problem, problem_of
 from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
-from toolcaddie.errors import MarksActed, ShutdownError, ToolcaddieError, mark_acted
-from toolcaddie.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, EventLog, Forwarder, RawResponse
-from toolcaddie.replacing import replace
-from toolcaddie.run import Principal, RunRequest, RunResult
 from toolcaddie.runtime import Runtime
-from toolcaddie.settings import Idempotency
+from toolcaddie.util.replacing import replace
 
 log = structlog.get_logger(__name__)
 

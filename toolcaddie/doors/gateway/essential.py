@@ -16,9 +16,9 @@ from importlib.resources import files
 from itertools import pairwise
 from typing import Any
 
-from toolcaddie.errors import RequestError
-from toolcaddie.message import Message
-from toolcaddie.tool_types import Tool
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.tool import Tool
 
 PIN_HEADER = "x-toolcaddie-pin"
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from typing import Any
 
-from toolcaddie.bounds import DEFAULT, Bounds
+from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.doors.gateway.bodies import Share
 from toolcaddie.doors.gateway.problems import Problem, error_event, problem
 

@@ -19,12 +19,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from toolcaddie.core.control import Principal
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunResult
 from toolcaddie.engine.reveal import result_message
 from toolcaddie.guards.aside import aside
-from toolcaddie.message import Message
 from toolcaddie.ports import Documents
-from toolcaddie.replacing import replace
-from toolcaddie.run import Principal, RunResult
+from toolcaddie.util.replacing import replace
 
 _KIND = "hidden"
 _TTL = 30 * 86_400.0

@@ -28,15 +28,15 @@ from typing import Any
 import msgspec
 import structlog
 
-from toolcaddie.bounds import LARGE
+from toolcaddie.app.settings import Idempotency
+from toolcaddie.core.bounds import LARGE
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import StorageError, ToolcaddieError, has_acted
 from toolcaddie.doors.gateway.essential import PIN_HEADER
 from toolcaddie.doors.gateway.exchange import Exchange, Send
 from toolcaddie.doors.gateway.problems import Problem, not_again, problem
-from toolcaddie.errors import StorageError, ToolcaddieError, has_acted
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Documents, EventLog
-from toolcaddie.run import Principal
-from toolcaddie.settings import Idempotency
 
 log = structlog.get_logger(__name__)
 

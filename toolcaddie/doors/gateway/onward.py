@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from toolcaddie.errors import ProviderProtocolError
+from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.ports import RawResponse
 
 _SENT_BACK = frozenset(

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     AuditError,
     ConfigError,
     LimitExceededError,
@@ -24,7 +24,7 @@ from toolcaddie.errors import (
     ToolcaddieError,
     has_acted,
 )
-from toolcaddie.replacing import replace
+from toolcaddie.util.replacing import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

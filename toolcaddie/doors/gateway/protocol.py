@@ -18,7 +18,7 @@ from typing import Any, Literal
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from toolcaddie.bounds import Bounds, beyond
+from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.doors.gateway.problems import Problem, problem
 
 resource: Any = importlib.import_module("resource") if importlib.util.find_spec("resource") else None

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.events import ClientCallDelta, ModelAsked, RunEvent, TextDelta
+from toolcaddie.core.run import RunResult
 from toolcaddie.doors.gateway.wire import BETWEEN_ROUNDS, approval_text, finish_reason, usage_of
-from toolcaddie.events import ClientCallDelta, ModelAsked, RunEvent, TextDelta
 from toolcaddie.providers.chat_wire import call_to_wire
-from toolcaddie.run import RunResult
 
 DONE = b"data: [DONE]\n\n"
 

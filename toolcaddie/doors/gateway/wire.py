@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.bounds import DEFAULT, LARGE, Bounds, beyond
+from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds, beyond
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message, Usage
+from toolcaddie.core.run import RunResult
+from toolcaddie.core.schema.counts import check_counts
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall
 from toolcaddie.doors.gateway.essential import NO_TOOLS, KnownTools
-from toolcaddie.errors import RequestError
-from toolcaddie.message import Message, Usage
 from toolcaddie.providers.chat_wire import call_to_wire
-from toolcaddie.run import RunResult
-from toolcaddie.schema.counts import check_counts
-from toolcaddie.tool_types import CLIENT_SOURCE, Tool, ToolCall
 
 _ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 BETWEEN_ROUNDS = "\n\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from toolcaddie.errors import StorageError
+from toolcaddie.core.errors import StorageError
 from toolcaddie.ports import Documents, EventLog
 
 _PATIENCE = 2.0

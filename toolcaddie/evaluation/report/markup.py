@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 
-from toolcaddie.visible import visible
+from toolcaddie.util.text import visible
 
 
 def escape(text: str) -> str:

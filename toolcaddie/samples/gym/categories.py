@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from importlib.resources import files
 
-from toolcaddie.catalog import Category
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.errors import ConfigError
 
 LANGUAGES = ("en", "es", "pt")
 ALL_LANGUAGES = "all"

@@ -16,7 +16,7 @@ from datetime import date, datetime, timedelta
 from importlib.resources import files
 from typing import Any
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.samples.gym.operations import Operation, Param, Show
 
 _VERSION = 1

@@ -10,14 +10,14 @@ from typing import Any
 
 import anyio.to_thread
 
-from toolcaddie.catalog import Category
-from toolcaddie.run import RunContext
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.samples.gym.categories import read_categories
 from toolcaddie.samples.gym.database import Database, Refused
 from toolcaddie.samples.gym.operations import SOURCE, Operation
 from toolcaddie.samples.gym.sample_data import fill
 from toolcaddie.samples.gym.tools import care, house, loyalty, people, sales
-from toolcaddie.tool_types import Tool, ToolResult, failed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

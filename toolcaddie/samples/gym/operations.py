@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from toolcaddie.replacing import replace
-from toolcaddie.tool_types import JsonObject, Tool, ToolAnnotations
+from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations
+from toolcaddie.util.replacing import replace
 
 SOURCE = "gym"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.control import Principal
+from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.tool import Tool
 from toolcaddie.ports import QueryWords
-from toolcaddie.run import Principal
-from toolcaddie.schema import canonical_json
-from toolcaddie.tool_types import Tool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,9 +17,9 @@ from zlib import crc32
 
 import numpy as np
 
-from toolcaddie.errors import ConfigError
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import Embedder, QueryWords
-from toolcaddie.run import Principal
 from toolcaddie.selection.learned.entries import CalledTool, LogEntry
 from toolcaddie.selection.learned.features import Features, Floats, features_of
 from toolcaddie.selection.learned.search import Index, Ints, Meanings, Rarity, Rows, lengths_of

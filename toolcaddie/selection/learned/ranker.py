@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.catalog import Catalog, Mask
+from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.ports import QueryWords, Ranker, RankerFactory
 from toolcaddie.selection.learned.entries import CalledTool, Known
 from toolcaddie.selection.learned.experience import (

@@ -8,15 +8,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolcaddie.events import CallFinished, RunEvent, RunFailed, RunFinished, RunPaused, RunStarted, ToolsSelected
-from toolcaddie.logger import Logger
-from toolcaddie.message import Message, Role
+from toolcaddie.core.control import Principal
+from toolcaddie.core.events import CallFinished, RunEvent, RunFailed, RunFinished, RunPaused, RunStarted, ToolsSelected
+from toolcaddie.core.message import Message, Role
+from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.ports import EventLog, EventRecord, QueryWords, SelectionQuery
-from toolcaddie.run import Principal
 from toolcaddie.selection.learned.entries import CalledTool, LogEntry, called
 from toolcaddie.selection.learned.experience import Experience
 from toolcaddie.selection.query import query_words
-from toolcaddie.tool_types import Tool, ToolCall
+from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
 

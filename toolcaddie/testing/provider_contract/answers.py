@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from toolcaddie.message import ModelDelta, ModelReply, Usage
-from toolcaddie.replacing import replace
+from toolcaddie.core.message import ModelDelta, ModelReply, Usage
 from toolcaddie.testing.faults import dripped, noisy
 from toolcaddie.testing.provider_contract.subject import (
     Checks,
@@ -24,6 +23,7 @@ from toolcaddie.testing.provider_contract.subject import (
 )
 from toolcaddie.testing.script import Reply, call, calls, say
 from toolcaddie.testing.upstream import paced
+from toolcaddie.util.replacing import replace
 
 CHECKS = Checks()
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import ProviderError, ProviderRejectedError, RequestError
-from toolcaddie.message import Message, ModelRequest
+from toolcaddie.core.errors import ProviderError, ProviderRejectedError, RequestError
+from toolcaddie.core.message import Message, ModelRequest
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.ports import Provider
-from toolcaddie.replacing import replace
 from toolcaddie.testing.provider_contract.answers import MEANT, TOOLS
 from toolcaddie.testing.provider_contract.subject import (
     Checks,
@@ -31,7 +31,7 @@ from toolcaddie.testing.provider_contract.subject import (
 )
 from toolcaddie.testing.script import Reply, call, calls, say
 from toolcaddie.testing.upstream import ScriptedUpstream
-from toolcaddie.tool_types import ToolCall
+from toolcaddie.util.replacing import replace
 
 CHECKS = Checks()
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 
-from toolcaddie.errors import ProviderProtocolError
-from toolcaddie.message import Message, ModelReply
+from toolcaddie.core.errors import ProviderProtocolError
+from toolcaddie.core.message import Message, ModelReply
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.ports import Provider
-from toolcaddie.replacing import replace
 from toolcaddie.testing.provider_contract.answers import TOOLS
 from toolcaddie.testing.provider_contract.asking import THINKING
 from toolcaddie.testing.provider_contract.subject import (
@@ -24,7 +24,7 @@ from toolcaddie.testing.provider_contract.subject import (
 )
 from toolcaddie.testing.script import Reply, calls, say
 from toolcaddie.testing.upstream import ScriptedUpstream
-from toolcaddie.tool_types import ToolCall
+from toolcaddie.util.replacing import replace
 
 _MARK = re.compile(r"(?:said|argument|result)-\d+\.")
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from toolcaddie.errors import (
+from toolcaddie.core.errors import (
     ProviderAuthError,
     ProviderError,
     ProviderProtocolError,
@@ -19,9 +19,8 @@ from toolcaddie.errors import (
     ProviderRejectedError,
     ProviderUnavailableError,
 )
-from toolcaddie.message import ModelReply, ModelRequest
+from toolcaddie.core.message import ModelReply, ModelRequest
 from toolcaddie.ports import Provider
-from toolcaddie.replacing import replace
 from toolcaddie.testing.faults import altered, flood, hang_up
 from toolcaddie.testing.provider_contract.answers import TOOLS
 from toolcaddie.testing.provider_contract.subject import (
@@ -43,6 +42,7 @@ from toolcaddie.testing.provider_contract.subject import (
 from toolcaddie.testing.script import calls, say
 from toolcaddie.testing.upstream import cut, empty_choices, endless, garbage, paced, refuse
 from toolcaddie.testing.wire import Wire
+from toolcaddie.util.replacing import replace
 
 CHECKS = Checks()
 

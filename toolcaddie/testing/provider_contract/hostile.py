@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.errors import ProviderError
-from toolcaddie.message import ModelRequest
+from toolcaddie.core.errors import ProviderError
+from toolcaddie.core.message import ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.testing.faults import altered
 from toolcaddie.testing.provider_contract.answers import TOOLS

@@ -12,15 +12,15 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from toolcaddie.errors import ProviderError
-from toolcaddie.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.errors import ProviderError
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import ToolCall
 from toolcaddie.ports import Provider
-from toolcaddie.replacing import replace
 from toolcaddie.testing.faults import altered
 from toolcaddie.testing.script import Reply
 from toolcaddie.testing.upstream import RecordedRequest, ScriptedUpstream
 from toolcaddie.testing.wire import Wire
-from toolcaddie.tool_types import ToolCall
+from toolcaddie.util.replacing import replace
 
 KEY = "sk-contract-0123456789"
 """What the server wants, and no error may show."""

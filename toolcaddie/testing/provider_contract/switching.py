@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolcaddie.message import Message, ModelReply
+from toolcaddie.core.message import Message, ModelReply
 from toolcaddie.ports import Provider
-from toolcaddie.replacing import replace
 from toolcaddie.testing.provider_contract.answers import TOOLS
 from toolcaddie.testing.provider_contract.asking import THINKING, thought
 from toolcaddie.testing.provider_contract.subject import (
@@ -22,6 +21,7 @@ from toolcaddie.testing.provider_contract.subject import (
 )
 from toolcaddie.testing.script import Reply, call, calls, say
 from toolcaddie.testing.upstream import ScriptedUpstream
+from toolcaddie.util.replacing import replace
 
 _FIRST: Sequence[Reply] = (
     thought(calls(("find", {"note": "argument-0"}), ("add", {"note": "argument-1"}), text="I look."), "First I look."),

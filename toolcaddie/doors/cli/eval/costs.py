@@ -8,16 +8,17 @@ from typing import Any
 import click
 import msgspec
 
-from toolcaddie.capabilities import CAPABILITIES
-from toolcaddie.catalog import Catalog
-from toolcaddie.doors.asked import likely_provider
+from toolcaddie.app.models import likely_provider
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.capabilities import CAPABILITIES
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, progress
 from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.billing import PriceRule
 from toolcaddie.evaluation.costs import (
     DEFAULT_RULES,
@@ -31,8 +32,7 @@ from toolcaddie.evaluation.costs import (
     overall,
 )
 from toolcaddie.evaluation.scripts import MOST_GENERATED, TUNING_SEED, TURNS
-from toolcaddie.settings import Settings
-from toolcaddie.suggest import close_names
+from toolcaddie.util.suggest import close_names
 
 SAMPLE, SAMPLE_SIZE = "gym", 137
 """The sample stands among the generated catalogs: its tools were written by hand."""

@@ -7,15 +7,15 @@ import asyncio
 import click
 import msgspec
 
-from toolcaddie.doors.assemble import opened
+from toolcaddie.app.assemble import opened
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import limit_option
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.goals import Goal, Goals, read_goals
-from toolcaddie.settings import Settings
 
 
 @click.command(

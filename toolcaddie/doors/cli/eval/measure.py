@@ -9,7 +9,9 @@ from typing import Any
 
 import click
 
-from toolcaddie.catalog import Catalog
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.eval.chart import print_assessed, print_fitted, print_floor
 from toolcaddie.doors.cli.eval.parts import (
     Configuration,
@@ -27,7 +29,6 @@ from toolcaddie.doors.cli.failure import CommandFailed
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.errors import ConfigError
 from toolcaddie.evaluation.assess import COMPARED, Assessed, Compared, assess, compared
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
 from toolcaddie.evaluation.finder import PresetFinder
@@ -37,7 +38,6 @@ from toolcaddie.evaluation.measure import DEPTH
 from toolcaddie.evaluation.metrics import Estimate
 from toolcaddie.evaluation.recorded import labelled
 from toolcaddie.evaluation.report import html_report
-from toolcaddie.settings import Settings
 
 _DEFAULT_AT = 5
 

@@ -13,23 +13,23 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from toolcaddie.catalog import Catalog, View
-from toolcaddie.doors.asked import asked_of
-from toolcaddie.doors.assemble import opened
+from toolcaddie.app.assemble import opened
+from toolcaddie.app.models import asked_of
+from toolcaddie.app.parts import catalog_of, runtime_of
+from toolcaddie.app.settings import EmbeddingSettings, Settings, effective_preset, load_settings
+from toolcaddie.app.unasked import Unasked
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.errors import CatalogError, ConfigError
+from toolcaddie.core.presets import PRESETS, SIGNALS
+from toolcaddie.core.run import RunRequest
 from toolcaddie.doors.cli.output import note
-from toolcaddie.doors.parts import catalog_of, runtime_of
-from toolcaddie.doors.unasked import Unasked
-from toolcaddie.errors import CatalogError, ConfigError
 from toolcaddie.evaluation.datasets import LabelledRequest, read_tools
 from toolcaddie.evaluation.finder import PresetFinder
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.misses import patched
 from toolcaddie.evaluation.recorded import Log, read_log
 from toolcaddie.ports import Documents
-from toolcaddie.presets import PRESETS, SIGNALS
-from toolcaddie.run import RunRequest
 from toolcaddie.runtime import Runtime
-from toolcaddie.settings import EmbeddingSettings, Settings, effective_preset, load_settings
 
 DEFAULT_EMBEDDER = "minilm"
 

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 
-from toolcaddie.capabilities import CAPABILITIES, Capabilities
-from toolcaddie.catalog import Catalog
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.presets import PRESETS, Preset
+from toolcaddie.core.reserved import RESERVED_NAMES
+from toolcaddie.core.selection import Budget
 from toolcaddie.evaluation.billing import PriceRule
 from toolcaddie.evaluation.costs import BY_RULE, Answers, Conversation, CostReport, Stage, charge, play, report
 from toolcaddie.evaluation.scripts import generated_catalog, generated_scripts
-from toolcaddie.presets import PRESETS, Preset
-from toolcaddie.replacing import replace
-from toolcaddie.reserved import RESERVED_NAMES
-from toolcaddie.run import Budget
 from toolcaddie.runtime import Runtime
 from toolcaddie.telemetry.logs import configure_logging
+from toolcaddie.util.replacing import replace
 
 _CHUNK = 50
 """Scripts of one piece of work: each builds a runtime, which is an index over the catalog."""

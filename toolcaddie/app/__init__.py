@@ -1,0 +1,1 @@
+"""From settings to running parts."""

@@ -1,0 +1,49 @@
+"""Old runs are removed while a server runs, beside its requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from toolcaddie.app.settings import StorageSettings, age_seconds
+from toolcaddie.core.errors import StorageError
+from toolcaddie.storage.database import Database
+
+log = structlog.get_logger(__name__)
+
+BY_SERVE = "toolcaddie serve"
+"""Who pruned, in the record of a pruning."""
+
+_EVERY = 3_600.0
+_PAUSE = 0.05
+"""Between two batches, so that requests have the database most of the time."""
+
+
+@asynccontextmanager
+async def pruned(database: Database, settings: StorageSettings) -> AsyncIterator[None]:
+    """Within the block runs older than `settings.keep` are removed: at once, and every hour from then on."""
+    older_than = age_seconds(settings.keep)
+    if older_than is None:
+        yield
+        return
+    pruning = asyncio.create_task(_prune_hourly(database, older_than))
+    try:
+        yield
+    finally:
+        pruning.cancel()
+        await asyncio.wait({pruning})
+
+
+async def _prune_hourly(database: Database, older_than: float) -> None:
+    while True:
+        try:
+            removed = await database.retention.prune(older_than, by=BY_SERVE, pause=_PAUSE)
+        except StorageError as error:
+            log.warning("not_pruned", error=str(error))
+        else:
+            if removed.runs:
+                log.info("pruned", runs=removed.runs, rows=removed.events, documents=removed.documents)
+        await asyncio.sleep(_EVERY)

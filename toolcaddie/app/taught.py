@@ -1,0 +1,66 @@
+"""What a memory begins with where learning is on: the operator's own log and the recorded runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from toolcaddie.app.settings import Settings
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
+from toolcaddie.evaluation.logs import entries_of
+from toolcaddie.ports import EventLog
+from toolcaddie.runtime import Runtime
+from toolcaddie.selection.learned import LogEntry, entries_of_trail
+from toolcaddie.storage.database import Database
+
+
+def logged_requests(settings: Settings) -> Sequence[LabelledRequest]:
+    """Returns the requests of the file `learning.log`; none where learning is off or no file is named.
+
+    Raises `ConfigError` naming the key.
+    """
+    chosen = settings.learning
+    if not chosen.enabled or chosen.log is None:
+        return ()
+    try:
+        return read_requests(Path(chosen.log))
+    except ConfigError as error:
+        raise ConfigError(f"learning.log: {error}") from error
+
+
+async def past_entries(
+    runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest], trail: EventLog | None = None
+) -> list[LogEntry]:
+    """Returns what these requests and the recorded runs of the trail teach. Raises `StorageError`."""
+    entries = list(entries_of(requests, runtime.source.snapshot()))
+    if trail is not None and settings.learning.from_trail:
+        entries += await entries_of_trail(trail, most_runs=settings.learning.from_trail)
+    return entries
+
+
+def teach(runtime: Runtime, settings: Settings) -> None:
+    """Let the runtime of a command that opens no database otherwise learn from the past, and wait for it.
+
+    Raises `ConfigError`, `StorageError`.
+    """
+    asyncio.run(_teach(runtime, settings, logged_requests(settings)))
+
+
+async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest]) -> None:
+    if not settings.learning.from_trail or not _exists(settings.database_url):
+        await runtime.learn(await past_entries(runtime, settings, requests))
+        return
+    async with Database(settings.database_url) as database:
+        await runtime.learn(await past_entries(runtime, settings, requests, database.events))
+
+
+def _exists(url: str) -> bool:
+    """Whether there is a database: a command that only looks makes no file."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return True
+    return parsed.database not in (None, "", ":memory:") and Path(str(parsed.database)).exists()

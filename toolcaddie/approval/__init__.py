@@ -1,1 +1,0 @@
-"""Who answers when policy asks: each file one `ports.Approver`."""

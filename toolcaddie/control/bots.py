@@ -1,0 +1,152 @@
+"""Bots and roles as an operator configures them: what each may use, and which names in their settings mean nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ConfigError, RequestError
+from toolcaddie.core.reserved import RESERVED_NAMES
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
+from toolcaddie.util.suggest import close_names
+
+log = Logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bot:
+    """What one bot of several may use."""
+
+    disabled_tools: tuple[str, ...] = ()
+    categories: tuple[str, ...] | None = None
+    """Enabled categories; None: all. Tools of others are not loaded, listed, searched or run."""
+    expandable_categories: tuple[str, ...] | None = None
+    """Categories that its model may ask for with `request_more_tools`; None: all it may see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """What the model may do for callers of one role."""
+
+    expandable_categories: tuple[str, ...] | None = None
+    """Categories that the model may ask for with `request_more_tools`; None: all the caller may see."""
+
+
+class Bots:
+    """The configured bots and roles, and the categories enabled for everybody.
+
+    Where there are bots, every request is made by one of them: the bot it names, or `default`. Raises `ConfigError` for a
+    default that is no bot.
+    """
+
+    def __init__(
+        self,
+        bots: Mapping[str, Bot] | None = None,
+        roles: Mapping[str, Role] | None = None,
+        *,
+        default: str | None = None,
+        categories: Sequence[str] | None = None,
+        expandable: Sequence[str] | None = None,
+    ) -> None:
+        self._bots = dict(bots or {})
+        self._roles = dict(roles or {})
+        if default is not None and default not in self._bots:
+            raise ConfigError(f"default_bot: there is no bot {default!r}{_suggestion(default, self._bots)}")
+        self._default = default
+        self._categories = categories
+        self._expandable = expandable
+        self._noticed: Catalog | None = None
+
+    def identified(self, principal: Principal) -> Principal:
+        """The principal with its bot. Raises `RequestError` for an unknown bot, and for no bot where there is no default."""
+        if not self._bots or principal.bot in self._bots:
+            return principal
+        if principal.bot is not None:
+            raise RequestError(unknown_bot(principal.bot, self._bots), param="bot", code="unknown_bot")
+        if self._default is None:
+            raise RequestError(
+                "the request names no bot; name one (a key made with --bot, --bot on the command line, `Principal(bot=...)` "
+                "in Python), or set default_bot",
+                param="bot",
+                code="unknown_bot",
+            )
+        return replace(principal, bot=self._default)
+
+    def of(self, principal: Principal) -> Bot | None:
+        return None if principal.bot is None else self._bots.get(principal.bot)
+
+    def disabled_tools(self, principal: Principal) -> frozenset[str]:
+        bot = self.of(principal)
+        return frozenset(bot.disabled_tools if bot else ())
+
+    def categories(self, principal: Principal) -> frozenset[str] | None:
+        """The categories enabled for everybody and for this bot; None: all."""
+        bot = self.of(principal)
+        return _common(self._categories, bot.categories if bot else None)
+
+    def expandable(self, principal: Principal, preset: Sequence[str] | None) -> frozenset[str] | None:
+        """The categories that preset, bot and role all let a model ask for; None: all that the caller may see."""
+        if not self._bots and not self._roles:
+            return None if preset is None else frozenset(preset)
+        bot = self.of(principal)
+        role = None if principal.role is None else self._roles.get(principal.role)
+        return _common(preset, bot.expandable_categories if bot else None, role.expandable_categories if role else None)
+
+    def check(self, catalog: Catalog) -> None:
+        """Raises `ConfigError` for every configured name that neither a tool nor a category has.
+
+        An empty catalog proves nothing: a gateway may serve its clients' tools alone.
+        """
+        self._noticed = catalog
+        if len(catalog) and (unknown := list(self._unknown_names(catalog))):
+            raise ConfigError("\n".join(unknown))
+
+    def notice(self, catalog: Catalog) -> None:
+        """Warns of such names where the sources have changed since: requests that are served meanwhile must not fail."""
+        if catalog is self._noticed:
+            return
+        self._noticed = catalog
+        for unknown in self._unknown_names(catalog):
+            log.warning("setting_names_nothing", problem=unknown)
+
+    def _unknown_names(self, catalog: Catalog) -> Iterator[str]:
+        yield from _unknown_categories("catalog.categories", self._categories, catalog)
+        yield from _unknown_categories("selection.expandable_categories", self._expandable, catalog)
+        for name, bot in self._bots.items():
+            yield from unknown_tools(f"bots.{name}.disabled_tools", bot.disabled_tools, catalog)
+            yield from _unknown_categories(f"bots.{name}.categories", bot.categories, catalog)
+            yield from _unknown_categories(f"bots.{name}.expandable_categories", bot.expandable_categories, catalog)
+        for name, role in self._roles.items():
+            yield from _unknown_categories(f"roles.{name}.expandable_categories", role.expandable_categories, catalog)
+
+
+def unknown_bot(name: str, bots: Iterable[str]) -> str:
+    return f"there is no bot {name[:64]!r}{_suggestion(name, bots)}"
+
+
+def unknown_tools(key: str, names: Iterable[str], catalog: Catalog) -> Iterator[str]:
+    """A sentence for each name that no tool has. Reserved names are known: what ships under them may be switched off."""
+    for name in names:
+        if catalog.position(name) is None and name not in RESERVED_NAMES:
+            yield f"{key}: there is no tool {name[:64]!r}{_suggestion(name, (tool.name for tool in catalog))}"
+
+
+def _unknown_categories(key: str, names: Iterable[str] | None, catalog: Catalog) -> Iterator[str]:
+    for name in names or ():
+        if catalog.category(name) is None:
+            known = (category.name for category in catalog.categories)
+            yield f"{key}: there is no category {name[:64]!r}{_suggestion(name, known)}"
+
+
+def _suggestion(name: str, names: Iterable[str]) -> str:
+    close = close_names(name, names)
+    return f"; did you mean {', '.join(map(repr, close))}?" if close else ""
+
+
+def _common(*limits: Sequence[str] | None) -> frozenset[str] | None:
+    """What all of the limits allow; None: there is no limit."""
+    given = [frozenset(limit) for limit in limits if limit is not None]
+    return frozenset.intersection(*given) if given else None

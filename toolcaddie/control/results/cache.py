@@ -1,0 +1,244 @@
+"""Results of earlier calls instead of another run of the tool. Policy has been asked by now, and a hit takes a turn as well."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from toolcaddie.core.errors import ConfigError, StorageError
+from toolcaddie.core.schema import canonical_json, digest
+from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.ports import CacheLevel, CacheStore, CallNext, Invocation
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
+
+_log = Logger(__name__)
+
+DEFAULT_TTL = 300.0
+"""Seconds, for tools that do not say themselves how long their results are good."""
+
+OTHERS = "(others)"
+"""Where the calls of further tools are counted: sources may come with new names for as long as the process lives."""
+
+_COUNTED_TOOLS = 1_000
+
+CacheKey = Callable[[str, Mapping[str, Any]], str]
+"""From a tool's name and its arguments to the text by which equal calls are known."""
+
+_Happening = Literal["hits", "misses", "joined", "stored"]
+
+_DECODER = msgspec.json.Decoder(ToolResult)
+
+
+def default_key(tool_name: str, params: Mapping[str, Any]) -> str:
+    """`name:{...}`, the arguments as canonical JSON: nested values count, the order of keys does not."""
+    return f"{tool_name}:{canonical_json(params).decode()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCacheStatistics:
+    """Calls of one tool that could be answered from the cache."""
+
+    hits: int = 0
+    misses: int = 0
+    """The tool ran."""
+    joined: int = 0
+    """Waited for an equal call under way and took its result."""
+    stored: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CacheStatistics(ToolCacheStatistics):
+    """Calls of all tools since the cache was made, and how full its store is."""
+
+    tools: Mapping[str, ToolCacheStatistics] = field(default_factory=dict)
+    level: CacheLevel = CacheLevel()
+
+
+class Cache:
+    """Answers a call from the result of an equal one.
+
+    ```python
+    Cache(store)                               # tools with a cache_ttl of their own
+    Cache(store, everything=True, ttl=60)      # and tools that only read, unless of the open world or polled
+    Cache(store, everything=True, unmarked=True)   # and tools that do not say whether they only read
+    Cache(store, key=lambda name, params: f"{name}:{params['id']}")
+    ```
+    Calls are equal when tenant, definition of the tool, injected arguments and `key(name, arguments)` are. A tool that is
+    not for everybody is kept apart by bot and role too, and one that looks at who asks (`personal`), or whose author did not
+    call it cacheable, by the person asking: nobody has said that its results are the same for all. What another `key` leaves
+    out is never one of these.
+
+    What is kept only through `everything` ends with the next run of a tool of the same source and tenant that does not only
+    read: what was read before a write may be wrong behind it. A `cache_ttl` is its author's word and holds to its end.
+
+    Only successful results without an effect are kept. Equal calls at the same time run the tool once. If that run fails,
+    the others get the same failure rather than all running after it, and the next call runs anew; if it is cancelled, one of
+    the others runs. Whatever was not run for its call says so in `ToolResult.cached`.
+
+    Stands inside `Truncate`, because a cut result names a handle that only one caller may use, and around whatever else
+    changes or repeats a call.
+    """
+
+    def __init__(
+        self,
+        store: CacheStore,
+        *,
+        everything: bool = False,
+        unmarked: bool = False,
+        ttl: float = DEFAULT_TTL,
+        key: CacheKey = default_key,
+    ) -> None:
+        if not ttl > 0:
+            raise ConfigError(f"the cache's ttl must be more than 0 seconds, not {ttl}")
+        self._store = store
+        self._everything = everything
+        self._unmarked = unmarked
+        self._ttl = ttl
+        self._key = key
+        # By loop as well: `run_sync` makes one for every run, and a future belongs to one.
+        self._flights: dict[tuple[int, str], _Flight] = {}
+        self._counts: dict[str, Counter[str]] = {}
+
+    @property
+    def statistics(self) -> CacheStatistics:
+        tools = {name: ToolCacheStatistics(**counts) for name, counts in self._counts.items()}
+        total: Counter[str] = sum(self._counts.values(), Counter())
+        return CacheStatistics(**total, tools=tools, level=self._store.level)
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        ttl = self._ttl_of(invocation.tool)
+        key = None if ttl is None else await self._key_of(invocation)
+        if ttl is None or key is None:
+            return await self._run(invocation, call_next)
+        flight_key = (id(asyncio.get_running_loop()), key)
+        while (flight := self._flights.get(flight_key)) is not None:
+            # Shielded: a waiter that is cancelled must not take the result from the others.
+            outcome = await asyncio.shield(flight)
+            if isinstance(outcome, Exception):
+                raise outcome
+            if outcome is not None:
+                self._count(invocation, "joined")
+                return replace(outcome, cached=True, tries=1)
+        flight = self._flights[flight_key] = asyncio.get_running_loop().create_future()
+        outcome = None
+        try:
+            outcome = await self._found(key, invocation)
+            if outcome is None:
+                outcome = await self._run(invocation, call_next)
+                if self._writes(invocation.tool):  # by its own run as well, what was kept has ended
+                    key = await self._key_of(invocation) or key
+                await self._keep(key, outcome, ttl, invocation)
+            return outcome
+        except Exception as error:
+            outcome = error
+            raise
+        finally:
+            # Still None: cancelled on the way. Whoever of the waiters comes first starts again.
+            del self._flights[flight_key]
+            flight.set_result(outcome)
+
+    def _ttl_of(self, tool: Tool) -> float | None:
+        """Seconds its results are kept; None: not at all."""
+        if tool.cache_ttl is not None:
+            return tool.cache_ttl if tool.cache_ttl > 0 else None
+        reads = bool(tool.annotations.read_only) and not (tool.annotations.open_world or tool.polling)
+        kept = reads or (self._unmarked and is_unmarked(tool))
+        return self._ttl if self._everything and kept else None
+
+    def _writes(self, tool: Tool) -> bool:
+        """A tool whose author calls its results good for a while has said that it only reads."""
+        return self._everything and not tool.annotations.read_only and tool.cache_ttl is None
+
+    async def _run(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        if not self._writes(invocation.tool):
+            return await call_next(invocation)
+        try:
+            return await call_next(invocation)
+        finally:  # also of a call that failed: it may have acted before
+            await self._end_kept(invocation)
+
+    async def _end_kept(self, invocation: Invocation) -> None:
+        try:
+            await self._store.put(_era_key(invocation), secrets.token_bytes(8), ttl=2 * self._ttl)
+        except StorageError as error:
+            _log.warning("cache cannot be written", tool=invocation.tool.name, error=str(error))
+
+    async def _era(self, invocation: Invocation) -> str:
+        """What marks the time between two writes; what was kept in another one is not found."""
+        try:
+            return (await self._store.get(_era_key(invocation)) or b"").hex()
+        except StorageError:
+            return secrets.token_hex(8)  # not known: nothing that was kept is trusted
+
+    async def _key_of(self, invocation: Invocation) -> str | None:
+        """None: the call cannot be told from others, so it runs."""
+        tool, context = invocation.tool, invocation.context
+        who = context.principal
+        scope: list[str | None] = [who.tenant]
+        if tool.cache_ttl is None or tool.personal:
+            scope += [who.bot, who.role, who.id]
+            scope += [] if tool.cache_ttl is not None else [await self._era(invocation)]
+        elif tool.scope != "all" or tool.roles or context.injected:
+            scope += [who.bot, who.role]
+        try:
+            call = self._key(tool.name, invocation.arguments)
+        except Exception:  # noqa: BLE001 - the operator's own function; a key is not worth a run
+            _log.warning("cache key failed", tool=tool.name, run_id=context.run_id, exc_info=True)
+            return None
+        try:
+            return digest([scope, tool, context.injected, call])
+        except (TypeError, ValueError, RecursionError):  # an injected object that has no JSON form
+            return None
+
+    async def _found(self, key: str, invocation: Invocation) -> ToolResult | None:
+        try:
+            value = await self._store.get(key)
+            found = None if value is None else _DECODER.decode(value)
+        except (StorageError, msgspec.MsgspecError) as error:
+            _log.warning("cache cannot be read", tool=invocation.tool.name, error=str(error))
+            found = None
+        self._count(invocation, "misses" if found is None else "hits")
+        if _log.is_enabled_for(logging.DEBUG):  # nobody may have asked for a line a call
+            _log.debug("cache miss" if found is None else "cache hit", tool=invocation.tool.name, key=key)
+        return None if found is None else replace(found, cached=True, tries=1)
+
+    async def _keep(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
+        if result.is_error or result.effect is not None:
+            return
+        try:
+            stored = await self._store.put(key, msgspec.json.encode(result), ttl=ttl)
+        except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair, an object of the tool's own
+            _log.warning("result cannot be cached", tool=invocation.tool.name, error=str(error))
+        except StorageError as error:
+            _log.warning("cache cannot be written", tool=invocation.tool.name, error=str(error))
+        else:
+            if stored:
+                self._count(invocation, "stored")
+
+    def _count(self, invocation: Invocation, what: _Happening) -> None:
+        name = invocation.tool.name
+        if name not in self._counts and len(self._counts) >= _COUNTED_TOOLS:
+            name = OTHERS
+        self._counts.setdefault(name, Counter())[what] += 1
+
+
+def is_unmarked(tool: Tool) -> bool:
+    """Whether a tool does not say if it only reads, and nothing else speaks against keeping its results."""
+    marks = tool.annotations
+    return marks.read_only is None and not (tool.may_destroy or marks.open_world or tool.polling)
+
+
+def _era_key(invocation: Invocation) -> str:
+    return digest(["era", invocation.context.principal.tenant, invocation.tool.source])
+
+
+_Flight = asyncio.Future[ToolResult | Exception | None]
+"""A call under way that others wait for: its result, what it raised, or None: it was cancelled."""

@@ -1,0 +1,83 @@
+"""Answers held against what their tool promised, because a model believes whatever it is given."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from toolcaddie.control.results.held import HELD_BYTES
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.schema import argument_errors, takes_long
+from toolcaddie.core.tool import Tool, ToolResult, failed
+from toolcaddie.guards.aside import aside
+from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.util.log import Logger
+
+_log = Logger(__name__)
+
+
+class ResultCheck:
+    """Turns a successful result that is not what the tool promised into a failed one that names the field.
+
+    It has at most `max_bytes` of UTF-8: of a longer one the model could not read the end. With an output schema: `structured`
+    has to fit it, or, where there is none, the content read as JSON. Without one: the content has to be text that can be
+    written as UTF-8; which text is the tool's affair, none at all included.
+
+    Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
+    """
+
+    def __init__(self, bounds: Bounds = DEFAULT, *, max_bytes: int = HELD_BYTES) -> None:
+        self._bounds = bounds
+        self._max_bytes = max_bytes
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        result = await call_next(invocation)
+        if result.is_error:
+            return result
+        tool, content = invocation.tool, result.content
+        size = len(content) if isinstance(content, str) else 0
+        # What a result holds beside its text may be of any size, and measuring it takes as long as checking it.
+        heavy = tool.output_schema is not None and (
+            result.structured is not None or takes_long(tool.output_schema, size)
+        )
+        check = partial(_wrong_with, result, tool, self._bounds, self._max_bytes)
+        wrong = await aside(check) if heavy else check()
+        if not wrong:
+            return result
+        _log.warning("result refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
+        return failed(
+            f"{invocation.tool.name} answered, but not what it promises, so the answer is left out: {'; '.join(wrong)}"
+            f"{_aftermath(invocation.tool)}"
+        )
+
+
+def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) -> list[str]:
+    """A sentence for each thing that is wrong; empty: nothing."""
+    content: Any = result.content  # what a source puts there is not for its type to say
+    if not isinstance(content, str):
+        return [f"its content is a {type(content).__name__}, not text"]
+    try:
+        encoded = content.encode()
+    except UnicodeEncodeError as error:
+        return [f"its text is not valid Unicode at character {error.start}"]
+    if len(encoded) > max_bytes:
+        return [f"it has {len(encoded):,} bytes, and results have at most {max_bytes:,}"]
+    if tool.output_schema is None:
+        return []
+    value = result.structured
+    if value is None:
+        try:
+            value = msgspec.json.decode(encoded)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return [f"its output schema asks for JSON and its text is none ({error})"]
+    # The check speaks of arguments where it means the whole value.
+    return [
+        f"result: {line.removeprefix('arguments: ')}" if line.startswith("arguments: ") else line
+        for line in argument_errors(tool.output_schema, value, bounds=bounds)
+    ]
+
+
+def _aftermath(tool: Tool) -> str:
+    return "" if tool.annotations.read_only else ". It did run, so look before you call it again"

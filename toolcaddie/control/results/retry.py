@@ -1,0 +1,85 @@
+"""Another try for a call that failed, where trying again cannot do harm."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.tool import ToolResult
+from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
+
+_log = Logger(__name__)
+
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+"""Seconds before the second try and at most; doubled from try to try."""
+
+JITTER = 0.3
+"""Share of a wait that is added at random, so that calls that failed together do not come back together."""
+
+_MAY_PASS = frozenset({"failed", "timeout"})
+"""The other kinds say what will be so the next time too."""
+
+
+class Retry:
+    """Repeats a failed call up to `max_retries` times more, and says in the end how often it was tried.
+
+    Only where a second run does no harm: the tool is read-only or idempotent, or the call carries the idempotency key that
+    the tool takes. No try begins later than `within` seconds after the first, if that is set; a run's own end cancels the
+    wait like everything else.
+
+    `sleep`, `chance` (0 to 1) and `clock` are what waiting is made of. Stands around `ResultCheck` and `Timeout`: an answer
+    that breaks its promise is a failure like another, and every try has its own time.
+    """
+
+    def __init__(
+        self,
+        max_retries: int = 3,
+        *,
+        within: float | None = None,
+        sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+        chance: Callable[[], float] = random.random,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if max_retries < 0:
+            raise ConfigError(f"max_retries must be 0 or more, not {max_retries}")
+        self._max_retries = max_retries
+        self._within = within
+        self._sleep = sleep
+        self._chance = chance
+        self._clock = clock
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        begun = self._clock()
+        result = await call_next(invocation)
+        if result.error not in _MAY_PASS or not is_safe_to_repeat(invocation):
+            return result
+        tries = 1
+        while result.error in _MAY_PASS and tries <= self._max_retries:
+            wait = self._wait_after(tries)
+            if self._within is not None and self._clock() + wait - begun > self._within:
+                break
+            _log.info("tool is tried again", tool=invocation.tool.name, tries=tries, wait=wait, error=result.error)
+            await self._sleep(wait)
+            result = await call_next(invocation)
+            tries += 1
+        if tries == 1:
+            return result
+        note = f"\n[tried {tries} times]" if result.is_error else ""
+        return replace(result, content=f"{result.content}{note}", tries=tries)
+
+    def _wait_after(self, tries: int) -> float:
+        # Bounded before it is raised: thousands of tries are somebody's to configure.
+        return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(tries - 1, 16)) * (1 + JITTER * self._chance()))
+
+
+def is_safe_to_repeat(invocation: Invocation) -> bool:
+    """Whether a second run of this very call changes nothing that the first has not."""
+    tool = invocation.tool
+    if tool.annotations.read_only or tool.annotations.idempotent:
+        return True
+    return tool.idempotency_key is not None and invocation.arguments.get(tool.idempotency_key) not in (None, "")

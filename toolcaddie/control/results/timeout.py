@@ -1,0 +1,71 @@
+"""The end of a call that takes too long."""
+
+from __future__ import annotations
+
+import asyncio
+
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.tool import ToolResult, failed
+from toolcaddie.guards.processes import commands_ended
+from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
+
+_log = Logger(__name__)
+
+GRACE_SECONDS = 1.0
+"""For a cancelled call to clean up after itself; then it is left behind."""
+
+
+class Timeout:
+    """Cancels a call after `invocation.seconds` and answers for it, with kind 'timeout'.
+
+    `most`, if given, is an upper bound for every tool, also for those with a longer timeout of their own.
+
+    The call runs in a task of its own, because a tool may swallow its cancellation (a retry loop around a bare `except`
+    does): such a call is left behind after a second, and the run goes on. Commands that it runs through `guards.processes`
+    end with it in any case, with all they have started, be it over in time, given up, or in a thread nobody can cancel.
+
+    Stands innermost: every try of a call has its own time.
+    """
+
+    def __init__(self, *, most: float | None = None, grace: float = GRACE_SECONDS) -> None:
+        if most is not None and not most > 0:
+            raise ConfigError(f"the longest timeout must be more than 0 seconds, not {most}")
+        self._most = most
+        self._grace = grace
+        # The loop holds its tasks weakly; one left behind must not be collected while it runs.
+        self._left_behind: set[asyncio.Task[ToolResult]] = set()
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        if self._most is not None and invocation.seconds > self._most:
+            invocation = replace(invocation, seconds=self._most)
+        with commands_ended():
+            return await self._in_time(invocation, call_next)
+
+    async def _in_time(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
+        task = asyncio.ensure_future(call_next(invocation))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=invocation.seconds)
+        except asyncio.CancelledError:
+            await self._stop(task, invocation)
+            raise
+        if done:
+            return task.result()
+        await self._stop(task, invocation)
+        name, seconds = invocation.tool.name, invocation.seconds
+        return failed(f"{name} gave no answer within {seconds:g} s and was given up{_aftermath(invocation)}", "timeout")
+
+    async def _stop(self, task: asyncio.Task[ToolResult], invocation: Invocation) -> None:
+        task.cancel()
+        _, running = await asyncio.wait({task}, timeout=self._grace)
+        if running:
+            _log.warning("tool ignores its cancellation", tool=invocation.tool.name, run_id=invocation.context.run_id)
+            self._left_behind.add(task)
+            task.add_done_callback(self._left_behind.discard)
+
+
+def _aftermath(invocation: Invocation) -> str:
+    if invocation.tool.annotations.read_only:
+        return ""
+    return "; whether it took effect is not known, so look before you call it again"

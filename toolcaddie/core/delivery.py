@@ -1,0 +1,85 @@
+"""How chosen tools reach the model, and what the ways of sending them would cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from toolcaddie.core.tool import JsonObject
+
+
+class DeliveredTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool the conversation was sent, in the form it was sent in."""
+
+    name: str
+    slim: bool = False
+
+
+Strategy = Literal["direct", "masked", "native", "compact"]
+"""How tools reach a model. direct: the array itself; masked: a stable superset, of which some may be called; native: the array,
+and later additions behind the cached prefix by the provider's own means; compact: meta tools that stand for all."""
+
+AddedBy = Literal["array", "text", "reference"]
+"""Where later tools are put: at the end of the array, into the conversation as text (called through `execute_tool`), or
+into the conversation by the provider's own means."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryOption:
+    """One way to send the tools, as the planner priced it."""
+
+    name: str
+    """What it is, in a few words."""
+    strategy: Strategy
+    tools: int
+    tokens: int
+    """Of all definitions the model sees in the next request."""
+    rebilled: int = 0
+    """Tokens of the conversation so far that are no longer read from the cache."""
+    expected: float = 0.0
+    """What the tools cost until the conversation ends, in tokens of fresh input."""
+    dollars: float | None = None
+    """The same in US dollars, where the price is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedBill:
+    """What the next request's input is expected to be billed as, in tokens."""
+
+    read: int = 0
+    written: int = 0
+    plain: int = 0
+    dollars: float | None = None
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """How the selection reaches the model: the tool array in the order sent."""
+
+    strategy: Strategy
+    definitions: tuple[JsonObject, ...]
+    meta: tuple[str, ...]
+    """Names of the meta tools in `definitions`."""
+    tools: tuple[DeliveredTool, ...]
+    """The catalog tools of the array, in order; not those that are deferred."""
+    prefix_digest: str
+    tokens: int
+    tokens_all: int
+    reused: bool = False
+    """The array begins with all that this conversation was sent before, so the provider's cached prefix holds."""
+    note: str = ""
+    """What the planner chose and why, in a sentence."""
+    deferred: frozenset[str] = frozenset()
+    """Names in `definitions` that the model does not see there, only where a message reveals them."""
+    allowed: tuple[str, ...] | None = None
+    """Of `definitions`, what may be called; None: all."""
+    added: tuple[str, ...] = ()
+    """Tools that a message has to make known before the next answer."""
+    added_by: AddedBy = "array"
+    """How it does that."""
+    later_by: AddedBy = "array"
+    """How tools are made known that join from here on, until prices are looked at again."""
+    options: tuple[DeliveryOption, ...] = ()
+    """What was weighed, the chosen one first."""
+    bill: ExpectedBill | None = None

@@ -1,0 +1,183 @@
+"""One fact each: what a run did, as values. Sinks receive them in the order they happened."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
+from toolcaddie.core.run import RunResult, RunState
+from toolcaddie.core.selection import Classification, Selection
+from toolcaddie.core.tool import JsonObject, ToolCall, ToolResult
+
+
+class RunStarted(Struct, frozen=True, kw_only=True):
+    run_id: str
+    principal: Principal
+    preset: str
+    model: str
+    message: str
+    """The words the run is to answer."""
+    catalog_version: str
+    catalog_size: int
+    history: tuple[Message, ...] = ()
+    """The messages before these words that selection looks at."""
+
+
+class RequestClassified(Struct, frozen=True, kw_only=True):
+    """A first stage was asked, spared, or failed. Its tokens are in the usage of the run."""
+
+    run_id: str
+    classification: Classification
+
+
+class ToolsSelected(Struct, frozen=True, kw_only=True):
+    run_id: str
+    selection: Selection
+
+
+class ToolsDelivered(Struct, frozen=True, kw_only=True):
+    """The tool array of a round; sent only when it differs from the round before."""
+
+    run_id: str
+    round: int
+    delivery: Delivery
+
+
+class ModelAsked(Struct, frozen=True, kw_only=True):
+    run_id: str
+    round: int
+    provider: str
+    model: str
+    tools: int
+
+
+class TextDelta(Struct, frozen=True, kw_only=True):
+    """A piece of the answer, live. Not kept by the trail. `raw`: the provider's chunk."""
+
+    run_id: str
+    text: str
+    raw: JsonObject | None = None
+
+
+class ClientCallDelta(Struct, frozen=True, kw_only=True):
+    """A piece of a call to one of the caller's tools, live; `delta.index` counts the caller's calls only."""
+
+    run_id: str
+    delta: CallDelta
+
+
+class ModelAnswered(Struct, frozen=True, kw_only=True):
+    """`attempts`: every request made for this answer, where there were several; `provider`: who gave it, if another did."""
+
+    run_id: str
+    round: int
+    text: str
+    calls: tuple[ToolCall, ...]
+    finish_reason: str
+    usage: Usage
+    model: str
+    seconds: float
+    provider: str = ""
+    attempts: tuple[Attempt, ...] = ()
+
+
+class MetaCalled(Struct, frozen=True, kw_only=True):
+    """A meta tool was answered inside the loop. The one event it leaves."""
+
+    run_id: str
+    call: ToolCall
+    result: ToolResult
+    added: tuple[str, ...] = ()
+
+
+class CallDecided(Struct, frozen=True, kw_only=True):
+    run_id: str
+    call: ToolCall
+    decision: Decision
+    dropped: tuple[str, ...] = ()
+    """Arguments that the model sent and only the application may inject."""
+
+
+class CallIntended(Struct, frozen=True, kw_only=True):
+    """Written durably before a tool that is not idempotent runs."""
+
+    run_id: str
+    call: ToolCall
+
+
+class CallFinished(Struct, frozen=True, kw_only=True):
+    run_id: str
+    call: ToolCall
+    result: ToolResult
+    source: str
+    seconds: float
+    turn: int
+
+
+class CallUnknown(Struct, frozen=True, kw_only=True):
+    """A call was intended and its run broke off before there was an outcome: nobody knows whether it took effect."""
+
+    run_id: str
+    call: ToolCall
+    reason: str
+
+
+class LimitReached(Struct, frozen=True, kw_only=True):
+    run_id: str
+    limit: str
+    detail: str
+
+
+class RunPaused(Struct, frozen=True, kw_only=True):
+    """The run waits for a person; `state` is what `resume` continues from."""
+
+    run_id: str
+    state: RunState
+
+
+class RunResumed(Struct, frozen=True, kw_only=True):
+    """A run that was put away is carried on."""
+
+    run_id: str
+    principal: Principal
+    answered: tuple[str, ...] = ()
+    """Ids of the calls that were decided, or given a result."""
+
+
+class RunFinished(Struct, frozen=True, kw_only=True):
+    run_id: str
+    result: RunResult
+
+
+class RunFailed(Struct, frozen=True, kw_only=True):
+    run_id: str
+    error: str
+    kind: str
+    """The exception's class name."""
+    attempts: tuple[Attempt, ...] = ()
+    """Every request behind the error, where it was one of a provider."""
+    state: RunState | None = None
+
+
+RunEvent = (
+    RunStarted
+    | RequestClassified
+    | ToolsSelected
+    | ToolsDelivered
+    | ModelAsked
+    | TextDelta
+    | ClientCallDelta
+    | ModelAnswered
+    | MetaCalled
+    | CallDecided
+    | CallIntended
+    | CallFinished
+    | CallUnknown
+    | LimitReached
+    | RunPaused
+    | RunResumed
+    | RunFinished
+    | RunFailed
+)

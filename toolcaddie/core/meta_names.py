@@ -1,0 +1,19 @@
+"""Names and page sizes of the meta tools."""
+
+from __future__ import annotations
+
+REQUEST_MORE_TOOLS = "request_more_tools"
+EXECUTE_TOOL = "execute_tool"
+LIST_TOOLS = "list_tools"
+SEARCH_TOOLS = "search_tools"
+GET_TOOL_SCHEMA = "get_tool_schema"
+RESPOND = "respond"
+READ_RESULT = "read_result"
+
+META_SOURCE = "meta"
+META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND})
+
+PAGE_SIZE = 50
+"""Tools of one page, unless the preset says otherwise."""
+READ_LIMIT = 20_000
+"""Characters of a held result that one call of `read_result` gives at most: below 100 KB whatever they are."""

@@ -1,0 +1,204 @@
+"""What a caller asks for, the state of a run between two steps, and how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.delivery import AddedBy, DeliveredTool
+from toolcaddie.core.message import Message, Usage
+from toolcaddie.core.selection import Selection
+from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Independent counters, each with an end of its own; None: off."""
+
+    rounds: int | None = 5
+    """Model calls with tools; after the last, one more without tools."""
+    turns: int | None = 75
+    """Executed real tools; one more is refused and the run fails."""
+    idle_rounds: int | None = 75
+    """Model calls that asked for meta tools, unknown names or refused calls alone, so that no tool ran; then the run fails."""
+    idle_rounds_in_row: int | None = 25
+    """The same without a tool that ran in between."""
+    forced_attempts: int = 3
+    """Model calls until the first tool call, when use is forced."""
+    seconds: float | None = 300.0
+    tokens: int | None = None
+    """Of all model calls together, as the provider counts; at the limit the run fails before the next call."""
+    tool_seconds: float = 30.0
+    """For tools without a timeout of their own."""
+    tool_seconds_most: float | None = None
+    """An upper bound for tools with one."""
+    tool_retries: int = 0
+    """How often a tool that failed is run again, where that is safe."""
+    result_bytes: int = 100_000
+    """A longer result is cut, and says so."""
+    repeats_warn: int | None = 3
+    repeats_stop: int | None = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What a caller asks for.
+
+    `messages` ends with what is to be answered. `client_tools` are run by the caller: their calls end the run and come
+    back in `RunResult.client_calls`. `params` goes to the provider as it is.
+    """
+
+    messages: Sequence[Message]
+    principal: Principal = Principal()
+    model: str | None = None
+    preset: str | None = None
+    client_tools: Sequence[Tool] = ()
+    use_catalog: bool = True
+    """False: only the client's tools."""
+    tool_choice: Any = None
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    conversation: str | None = None
+    """The caller's own name for this conversation, for deliveries that stay the same from turn to turn."""
+    cache_key: str = ""
+    """What a provider may route the requests of this conversation by; empty: the conversation's name."""
+    remember: bool = True
+    """False: the caller keeps the conversation itself: what was delivered by `Runtime.remember`, and the results of its own
+    tools come with a new request, not by `Runtime.resume`."""
+    delivered: Sequence[DeliveredTool] = ()
+    """What the conversation was sent before, where the caller keeps it."""
+    categories: Sequence[str] | None = None
+    """Take these categories instead of matching the message."""
+    disabled_tools: Sequence[str] = ()
+    essential: Mapping[str, str] = field(default_factory=dict)
+    """Tools the caller cannot do without, each with the reason that `why` shows: always sent, outside `max_tools` and inside the
+    provider's cap. The caller's own among them can still be called in the last round."""
+    tags: Sequence[str] | None = None
+    """Only tools that carry one of these (`collab_safe`) are there at all; None: whatever they carry. What the prompt says of
+    tools is the caller's, and has no part in this."""
+    injected: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
+    run_id: str | None = None
+    lease: int | None = None
+    """Begin only while this process holds that lease: something was claimed for the run under it. None: any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunContext:
+    """What stays the same while a run goes on. A tool's own copy says besides how much is left of the run."""
+
+    run_id: str
+    principal: Principal
+    view: View
+    model: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    tool_choice: Any = None
+    essential: Sequence[str] = ()
+    injected: Mapping[str, Any] = field(default_factory=dict)
+    cache_key: str = ""
+    variables: dict[str, Any] = field(default_factory=dict)
+    """A scratch pad for the tools of this one run; gone with it."""
+    calls_left: int | None = None
+    """Tool calls that the run may still make after this one; None: any number."""
+    began: float = field(default_factory=time.monotonic, compare=False)
+    """When the run began on the monotonic clock; of a run carried on, as if it had gone on without the pause."""
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds that the run has taken so far."""
+        return time.monotonic() - self.began
+
+
+class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A call of the turn under way and how far it came."""
+
+    call: ToolCall
+    result: ToolResult | None = None
+    waiting: Literal["", "approval", "client"] = ""
+    """What the call still needs before there is a result."""
+    decision: Decision | None = None
+
+
+RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
+
+
+class RunState(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run stands between turns. Plain data: encode with msgspec, store, decode, carry on."""
+
+    run_id: str
+    status: RunStatus = "running"
+    messages: tuple[Message, ...] = ()
+    first_new: int = 0
+    """Index in `messages` of the first one this run added."""
+    delivered: tuple[DeliveredTool, ...] = ()
+    meta: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
+    """Tools that messages have made known behind the array."""
+    referenced: tuple[str, ...] = ()
+    """Of these, the ones made known by the provider's own means."""
+    allowed: tuple[str, ...] | None = None
+    """Of what was delivered, what may be called, where the provider masks; None: all."""
+    later_by: AddedBy = "array"
+    """How tools that join are made known."""
+    categories: tuple[str, ...] = ()
+    """Those a first stage named, for the turn that follows."""
+    pending: tuple[PendingCall, ...] = ()
+    """The turn under way; empty between turns."""
+    rounds: int = 0
+    idle_rounds: int = 0
+    """Of these, the ones whose calls ran no tool."""
+    idle_in_row: int = 0
+    """Of these, the last ones without a tool that ran in between."""
+    turns: int = 0
+    forced: int = 0
+    seconds: float = 0.0
+    usage: Usage = Usage()
+    last_usage: Usage = Usage()
+    repeats: tuple[tuple[str, int], ...] = ()
+    """Digest of (tool, arguments, result) of the last round -> rounds in a row."""
+    called: tuple[str, ...] = ()
+    """Real tools run so far, in order."""
+    closing: bool = False
+    """The next model call is the last and goes without tools."""
+    text: str = ""
+    finish_reason: str = ""
+    model: str = ""
+    provider: str = ""
+    """Who answered last, where that was not the one who was asked."""
+    catalog_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a run ended. `status` 'pending': somebody must approve, then `resume(run_id)`."""
+
+    run_id: str
+    status: RunStatus
+    text: str
+    state: RunState
+    selection: Selection | None = None
+    client_calls: tuple[ToolCall, ...] = ()
+    raw: JsonObject | None = None
+    """The provider's last body, for doors that pass unknown fields on."""
+    provider: str = ""
+
+    @property
+    def usage(self) -> Usage:
+        return self.state.usage
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the run added to the conversation."""
+        return self.state.messages[self.state.first_new :]
+
+    @property
+    def tool_calls(self) -> tuple[str, ...]:
+        """Names of the real tools that ran, in order."""
+        return self.state.called

@@ -1,0 +1,22 @@
+"""JSON Schema of tools: checked once at load, compiled once, never fetched from anywhere; slimmed, measured, sent."""
+
+from __future__ import annotations
+
+from toolcaddie.core.schema.check import argument_errors, check_schema, compile_schema, takes_long
+from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN, canonical_json, digest, estimate_tokens
+from toolcaddie.core.schema.slim import slim_schema
+from toolcaddie.core.schema.wire import definition_tokens, wire_definition
+
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "argument_errors",
+    "canonical_json",
+    "check_schema",
+    "compile_schema",
+    "definition_tokens",
+    "digest",
+    "estimate_tokens",
+    "slim_schema",
+    "takes_long",
+    "wire_definition",
+]

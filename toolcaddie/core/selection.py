@@ -1,0 +1,90 @@
+"""How many tools a request may carry, the tools chosen for it and those left out, with their reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from toolcaddie.core.message import Usage
+from toolcaddie.core.tool import Tool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How much a request may carry."""
+
+    max_tools: int | None = 24
+    """Selected tools; core and meta tools are outside it. None: no limit."""
+    provider_cap: int | None = 128
+    """Everything sent. None: the provider takes any number."""
+    max_tokens: int | None = None
+    """Tokens of everything sent, by `schema.estimate_tokens` of the definitions. None: no limit."""
+    policy: Literal["proportional", "fair", "ranked"] = "fair"
+    redistribute: bool = False
+    """With `proportional`: a second pass gives unused slots to categories that have more."""
+    reserve_tools: int = 16
+    """Places of the cap kept for later additions where `request_more_tools` is offered."""
+    reserve_tokens: float = 0.25
+    """Share of `max_tokens` kept for the same."""
+
+
+class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A chosen tool, why, and whether its schema had to be slimmed to fit."""
+
+    tool: Tool
+    score: float = 0.0
+    reasons: tuple[str, ...] = ()
+    slim: bool = False
+    core: bool = False
+
+
+DropStage = Literal["hidden", "floor", "no_match", "max_tools", "quota", "provider_cap", "max_tokens"]
+
+
+class DroppedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool left out, and the stage and number that lost."""
+
+    name: str
+    stage: DropStage
+    detail: str = ""
+    score: float = 0.0
+
+
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools chosen for a request, core first, and the ones left out."""
+
+    tools: tuple[SelectedTool, ...] = ()
+    dropped: tuple[DroppedTool, ...] = ()
+    categories: tuple[str, ...] = ()
+    """Categories that gave tools: matched, then related, or the defaults."""
+    matched: tuple[str, ...] = ()
+    """Of these, the ones a keyword hit or a caller named."""
+    no_match: bool = False
+    """Nothing fitted the request; what is here are defaults or core tools."""
+    starved: tuple[str, ...] = ()
+    """Matched categories that got no tool because the budget ran out."""
+    catalog_size: int = 0
+    """Visible tools."""
+    tokens_all: int = 0
+    tokens_selected: int = 0
+    seconds: float = 0.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(chosen.tool.name for chosen in self.tools)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Classification:
+    """What a first stage said a conversation is about."""
+
+    categories: tuple[str, ...] = ()
+    """Visible ones, the most important first. Empty: no tool is needed, or, where it failed, nothing is known."""
+    how: Literal["asked", "kept", "failed"] = "asked"
+    """`kept`: the message goes on with what the turn before was about, and nobody was asked."""
+    detail: str = ""
+    model: str = ""
+    usage: Usage = Usage()
+    seconds: float = 0.0

@@ -1,8 +1,0 @@
-"""Python functions as tools: `@tool` says what a function is, `FunctionSource` holds and runs them."""
-
-from __future__ import annotations
-
-from toolcaddie.functions.options import tool
-from toolcaddie.functions.source import FunctionSource
-
-__all__ = ["FunctionSource", "tool"]

@@ -1,0 +1,1 @@
+"""What newcomers may hand over, checked by name."""

@@ -1,0 +1,167 @@
+"""The parts a runtime or a picker is made of, as somebody new may write them, and what to write instead.
+
+A name, a single thing in place of a list, a plain function: what can be meant is accepted. The rest is a `ConfigError` that
+names the argument, raised when the runtime is made and not in its first request.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.errors import CatalogError, ConfigError
+from toolcaddie.core.presets import Preset, preset
+from toolcaddie.core.tool import Tool
+from toolcaddie.inputs.requests import tool_of
+from toolcaddie.plugins import EMBEDDERS, load, load_catalog
+from toolcaddie.ports import Embedder, RemoteEmbedder, ToolSource
+from toolcaddie.sources.functions import FunctionSource
+from toolcaddie.sources.functions.signature import define
+
+Sources = ToolSource | Callable[..., Any] | str | Sequence[ToolSource | Callable[..., Any] | str]
+
+_FUNCTIONS = "functions"
+_PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "policy": (("version", "visible", "decide"), "see ports.Policy"),
+    "approver": (("approve",), "see ports.Approver"),
+    "trail": (("emit",), "such as Trail(database.events), see ports.EventSink"),
+    "documents": (("get", "get_many", "put", "put_many", "delete"), "such as database.documents, see ports.Documents"),
+    "classifier": (("__call__",), "an async function of messages and view, see ports.Classifier"),
+    "experience": (("add", "extend", "past"), "Experience() of toolcaddie.selection.learned"),
+    "cache": (("get", "put", "level"), "see ports.CacheStore"),
+    "clock": (("__call__",), "a function that gives seconds, such as time.time"),
+}
+_LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "fallbacks": ((), "see docs/providers.md"),
+    "middleware": (("__call__",), "see ports.Middleware"),
+    "sinks": (("emit",), "see ports.EventSink"),
+}
+_MAPPINGS = ("rankers", "bots")
+
+
+def sources_from(given: Any) -> list[ToolSource]:
+    """Returns the sources: those given, catalogs by name, and one for all the plain functions. Raises `ConfigError`."""
+    if isinstance(given, str | Mapping | Tool | type) or callable(given) or _is_source(given) or not _is_list(given):
+        given = [given]
+    functions: list[Callable[..., Any]] = []
+    sources: list[ToolSource] = []
+    for place, item in enumerate(given):
+        if isinstance(item, str):
+            sources.append(load_catalog(item, wrap_functions=FunctionSource))
+        elif _is_source(item):
+            sources.append(item)
+        elif isinstance(item, Mapping | Tool):
+            raise ConfigError(
+                f"sources[{place}] is a definition, and nothing here could run it: give the function itself; or run the tool "
+                "yourself and give its definition with each request, run(..., client_tools=[...]); to select only, "
+                "Picker.of([...])"
+            )
+        elif item is None or isinstance(item, int | float | bytes | list | tuple | set):
+            raise ConfigError(f"sources[{place}] is no source: give a function, a ToolSource or a catalog's name")
+        else:
+            functions.append(item)  # a function, a module, or an object with methods
+    return [*sources, FunctionSource(_FUNCTIONS, functions)] if functions else sources
+
+
+def tools_from(given: Any) -> tuple[list[Tool], list[Category]]:
+    """Returns the tools to select from, and the categories that came with them. `given` is a source, or a list of `Tool`s,
+    definitions in OpenAI's format and functions. Raises `CatalogError` naming the place."""
+    if isinstance(given, str):
+        given = load_catalog(given, wrap_functions=FunctionSource)
+    if _is_source(given):
+        return list(given.tools()), list(given.categories())
+    if isinstance(given, Mapping | Tool) or callable(given):
+        given = [given]
+    if not isinstance(given, Iterable):
+        raise CatalogError(
+            f"tools must be a list of functions, Tools or definitions, not {type(given).__name__}; or a ToolSource"
+        )
+    return [_tool(item, place) for place, item in enumerate(given)], []
+
+
+def embedder_from(given: Any) -> Embedder | RemoteEmbedder | None:
+    """Returns the embedder: the one given, or the one of that name. Raises `ConfigError`."""
+    if given is None:
+        return None
+    named = given
+    if isinstance(given, str):
+        make = load(EMBEDDERS, given)
+        try:
+            inspect.signature(make).bind()
+        except TypeError as error:
+            raise ConfigError(f"the embedder {given!r} has settings of its own; make it yourself: {error}") from error
+        named = make()
+    if isinstance(named, type):
+        raise ConfigError(f"embedder: {named.__name__} is a class; give an instance, {named.__name__}()")
+    if not hasattr(named, "name") or not (hasattr(named, "embed") or hasattr(named, "fetch")):
+        raise ConfigError(
+            f"embedder: {_called(given)} is no embedder: it has a name, dimensions and embed(texts); or give the name of one, "
+            "such as 'minilm'"
+        )
+    embedder: Embedder | RemoteEmbedder = named
+    return embedder
+
+
+def preset_from(given: Any) -> Preset:
+    """Returns the preset, or the one of that name. Raises `ConfigError`."""
+    if isinstance(given, Preset):
+        return given
+    if not isinstance(given, str):
+        raise ConfigError(f"preset must be a name or a Preset, not {_called(given)}; write preset='keyword'")
+    return preset(given)
+
+
+def check_parts(**parts: Any) -> None:
+    """Raises `ConfigError` for the first of a runtime's arguments that cannot be what its name says."""
+    for name, value in parts.items():
+        if name in _PARTS and value is not None:
+            _check(name, value, *_PARTS[name])
+        elif name in _LISTS:
+            if not _is_list(value):
+                shown = f"[{value!r}]" if isinstance(value, str) else "[...]"
+                raise ConfigError(f"{name} must be a list: write {shown}")
+            for place, item in enumerate(value):
+                _check(f"{name}[{place}]", item, *_LISTS[name])
+        elif name in _MAPPINGS and value is not None and not isinstance(value, Mapping):
+            raise ConfigError(f"{name} must be a dict by name, not {_called(value)}")
+    for name, bot in (parts.get("bots") or {}).items():
+        if not hasattr(bot, "disabled_tools"):
+            raise ConfigError(f"bots[{name!r}] must be a Bot, not {_called(bot)}; write Bot(disabled_tools=(...))")
+    if not isinstance(model := parts.get("model", ""), str):
+        raise ConfigError(f"model must be a name, not {_called(model)}; write model='gpt-5-mini'")
+    patience = parts.get("patience", 0.0)
+    if isinstance(patience, bool) or not isinstance(patience, int | float) or patience < 0:
+        raise ConfigError(f"patience is {patience!r}; give seconds, 0 or more")
+
+
+def _check(name: str, value: Any, needed: Collection[str], hint: str) -> None:
+    if isinstance(value, type):
+        raise ConfigError(f"{name}: {value.__name__} is a class; give an instance, {value.__name__}(...)")
+    missing = [each for each in needed if not hasattr(value, each)]
+    if missing:
+        lacks = "is not callable" if missing == ["__call__"] else f"lacks {', '.join(missing)}"
+        raise ConfigError(f"{name} cannot be {_called(value)}: it {lacks}; give {hint}")
+
+
+def _tool(given: Any, place: int) -> Tool:
+    if isinstance(given, Tool):
+        return given
+    if isinstance(given, Mapping) or not callable(given):
+        return tool_of(given, at=place)
+    if isinstance(given, type):
+        raise CatalogError(f"tools[{place}]: {given.__name__} is a class; give its methods, or definitions")
+    return define(given, source=_FUNCTIONS).tool
+
+
+def _is_source(given: Any) -> bool:
+    return not isinstance(given, type) and isinstance(given, ToolSource)
+
+
+def _is_list(given: Any) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+
+
+def _called(value: Any) -> str:
+    return repr(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"

@@ -1,0 +1,259 @@
+"""What callers hand over in Python, read into our own words: messages, definitions, and the options of a run.
+
+What can be meant is accepted. Everything else is a `RequestError` that names the argument and shows the right form, before
+anything is looked up or asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, get_args
+
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import CatalogError, RequestError
+from toolcaddie.core.message import Message, Role
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
+from toolcaddie.util.replacing import replace
+from toolcaddie.util.suggest import close_names
+
+Asked = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
+"""A message, a conversation that ends with it (`Message`s or OpenAI's dicts), or a whole request."""
+
+_ROLES: tuple[str, ...] = get_args(Role)
+_OPTIONS = tuple(item.name for item in fields(RunRequest))
+_INSTEAD: Mapping[str, str] = {
+    "tools": "functions belong to the runtime, Runtime(sources=[...]); definitions of tools that you run yourself are "
+    "client_tools=[...]",
+    "functions": "functions belong to the runtime, Runtime(sources=[...])",
+    "stream": "use runtime.stream(...)",
+    "system": "a system prompt is a message: messages=[{'role': 'system', 'content': ...}, ...]",
+    "prompt": "the text is the first argument: run('...')",
+    "user": "who asks is principal=Principal(id='...')",
+    "user_id": "who asks is principal=Principal(id='...')",
+    "bot": "the bot is part of who asks: principal=Principal(bot='...')",
+    "provider": "the provider belongs to the runtime, Runtime(provider=...)",
+    "conversation_id": "it is conversation='...'",
+    "session": "it is conversation='...'",
+}
+_PARAMS = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "seed",
+        "stop",
+        "response_format",
+        "reasoning_effort",
+    }
+)
+_TEXT, _TEXT_OR_NONE, _FLAG = (str,), (str, type(None)), (bool,)
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "principal": ((Principal,), "principal=Principal(id='maria')"),
+    "model": (_TEXT_OR_NONE, "model='gpt-5-mini'"),
+    "preset": (_TEXT_OR_NONE, "the name of one, preset='keyword'; a Preset of your own goes to Runtime(preset=...)"),
+    "use_catalog": (_FLAG, "use_catalog=False"),
+    "params": ((dict, Mapping), "params={'temperature': 0.2}"),
+    "headers": ((dict, Mapping), "headers={'x-team': 'desk'}"),
+    "conversation": (_TEXT_OR_NONE, "conversation='desk-7'"),
+    "cache_key": (_TEXT, "cache_key='desk-7'"),
+    "remember": (_FLAG, "remember=False"),
+    "essential": ((dict, Mapping), "essential={'lookup_policy': 'why it must be there'}"),
+    "injected": ((dict, Mapping), "injected={'_chatId': '7'}"),
+    "run_id": (_TEXT_OR_NONE, "run_id='run_7'"),
+}
+_LISTS: Mapping[str, str] = {
+    "client_tools": "a list of definitions",
+    "delivered": "delivered=result.state.delivered",
+    "disabled_tools": "disabled_tools=['send_invoice']",
+    "categories": "categories=['members']",
+    "tags": "tags=['collab_safe']",
+}
+_MAY_BE_NONE = frozenset({"categories", "tags"})
+_CHECKED = (*_KINDS, *_LISTS)
+_checked_values = attrgetter(*_CHECKED)
+
+
+def request_from(asked: Asked, options: Mapping[str, Any]) -> RunRequest:
+    """Returns the request that a text, a message, a conversation or a `RunRequest` is, with `options` over its fields.
+
+    A text or a message with `messages` among the options is the last of that conversation.
+    Raises `RequestError` naming the argument.
+    """
+    _refuse_unknown(options)
+    if isinstance(asked, RunRequest):
+        request = replace(asked, **options) if options else asked
+    elif asked is None:
+        if "messages" not in options:
+            raise RequestError("there is nothing to answer; give a text or messages=[...]", param="messages")
+        request = RunRequest(**options)
+    else:
+        own = messages_from(asked, param="request")
+        before = messages_from(options["messages"]) if "messages" in options else ()
+        rest = {name: value for name, value in options.items() if name != "messages"}
+        request = RunRequest(messages=(*before, *own), **rest)
+    return _in_our_words(request)
+
+
+def messages_from(given: Any, *, param: str = "messages") -> tuple[Message, ...]:
+    """Returns the messages that a text, a message or a sequence of messages is. Raises `RequestError` naming the place."""
+    if isinstance(given, str):
+        return (Message(role="user", content=given),)
+    if isinstance(given, Message):
+        return (given,)
+    if isinstance(given, Mapping):
+        if "role" not in given:
+            hint = f"; write {param}=body['messages']" if "messages" in given else ""
+            raise RequestError(f"{param}: a dict without a role is no message{hint}", param=param)
+        return (message_from(given, param),)
+    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        raise RequestError(
+            f"{param} must be a text or a list of messages, not {_article(given)}; write "
+            "[{'role': 'user', 'content': '...'}]",
+            param=param,
+        )
+    return tuple(
+        item if isinstance(item, Message) else message_from(item, f"{param}[{place}]")
+        for place, item in enumerate(given)
+    )
+
+
+def message_from(wire: Any, where: str) -> Message:
+    """Returns the message a dict of chat completions is; what we do not know of it goes out again unchanged."""
+    if not isinstance(wire, Mapping):
+        raise RequestError(
+            f"{where} must be a Message or a dict with role and content, not {_article(wire)}", param=where
+        )
+    rest = dict(wire)
+    role, content = rest.pop("role", None), rest.pop("content", None)
+    if role not in _ROLES:
+        raise RequestError(f"{where}: role must be one of {', '.join(_ROLES)}, not {role!r}", param=where)
+    if isinstance(content, list | tuple) and all(isinstance(part, Mapping) for part in content):
+        content = tuple(content)
+    elif content is not None and not isinstance(content, str):
+        raise RequestError(
+            f"{where}: content must be a text or a list of parts such as {{'type': 'text', 'text': '...'}}, "
+            f"not {_article(content)}",
+            param=where,
+        )
+    calls, answered = rest.pop("tool_calls", None) or (), rest.pop("tool_call_id", None)
+    if not isinstance(calls, list | tuple):
+        raise RequestError(f"{where}: tool_calls must be a list, not {_article(calls)}", param=where)
+    return Message(
+        role=role,
+        content=content,
+        tool_calls=tuple(_call(call, f"{where}.tool_calls[{place}]") for place, call in enumerate(calls)),
+        tool_call_id=answered,
+        extra=rest or None,
+    )
+
+
+def _call(wire: Any, where: str) -> ToolCall:
+    if isinstance(wire, ToolCall):
+        return wire
+    function = wire.get("function") if isinstance(wire, Mapping) else None
+    if isinstance(wire, Mapping) and wire.get("type", "function") != "function":
+        kind = str(wire["type"])
+        inside = wire.get(kind)
+        name = inside.get("name", kind) if isinstance(inside, Mapping) else kind
+        extra = {key: value for key, value in wire.items() if key != "id"}
+        return ToolCall(id=str(wire.get("id") or ""), name=str(name), extra=extra)
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise RequestError(f"{where} must be a call with a function that has a name", param=where)
+    arguments = function.get("arguments") or "{}"
+    if not isinstance(arguments, str):
+        raise RequestError(f"{where}: arguments must be JSON as a text, not {_article(arguments)}", param=where)
+    return ToolCall(id=str(wire.get("id") or ""), name=function["name"], arguments=arguments)
+
+
+def tool_of(definition: Any, *, at: int = 0, param: str = "tools") -> Tool:
+    """Returns the tool of a wire definition, which is kept to be sent unchanged. `at` is its place, for the error's sake."""
+    function = definition.get("function", definition) if isinstance(definition, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise CatalogError(
+            f"{param}[{at}]: a definition is an object with a function that has a name, not {_article(definition)}"
+            if function is None
+            else f"{param}[{at}]: a definition is an object with a function that has a name"
+        )
+    schema = function.get("parameters")
+    return Tool(
+        name=function["name"],
+        description=str(function.get("description") or ""),
+        input_schema=schema if isinstance(schema, Mapping) else {"type": "object", "properties": {}},
+        source=CLIENT_SOURCE,
+        definition=definition,
+    )
+
+
+# ---------------------------------------------------------------- options
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in _OPTIONS:
+            continue
+        if name in _PARAMS:
+            raise RequestError(f"{name} goes to the model: params={{{name!r}: ...}}", param=name)
+        close = close_names(name, _OPTIONS, limit=1)
+        meant = _INSTEAD.get(name) or (f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_OPTIONS)}")
+        raise RequestError(f"there is no option {name!r}; {meant}", param=name)
+
+
+def _in_our_words(request: RunRequest) -> RunRequest:
+    """Returns the request with messages and tools as values of ours. Most are already, and stay the same object."""
+    kinds = tuple(map(type, _checked_values(request)))
+    if wrong := _wrong_option(kinds):
+        raise RequestError(wrong[1], param=wrong[0])
+    changed: dict[str, Any] = {}
+    if not _all_are(request.messages, Message):
+        changed["messages"] = messages_from(request.messages)
+    if not _all_are(request.client_tools, Tool):
+        changed["client_tools"] = tuple(_client_tool(tool, place) for place, tool in enumerate(request.client_tools))
+    return replace(request, **changed) if changed else request
+
+
+@lru_cache(maxsize=256)
+def _wrong_option(kinds: tuple[type, ...]) -> tuple[str, str] | None:
+    """The first option whose value is of the wrong type, and the sentence for it; None: all are right. Applications give the
+    same types again and again, so each combination is looked at once. Shape: a type for each of `_CHECKED`."""
+    for name, kind in zip(_CHECKED, kinds, strict=True):
+        if name in _KINDS:
+            allowed, form = _KINDS[name]
+            if not issubclass(kind, allowed):
+                return name, f"{name} cannot be {_article(kind)}; write {form}"
+        elif not (kind is type(None) and name in _MAY_BE_NONE) and (
+            issubclass(kind, str | Mapping) or not issubclass(kind, Collection)
+        ):
+            return name, f"{name} must be a list, not {_article(kind)}; write {_LISTS[name]}"
+    return None
+
+
+def _all_are(values: Any, kind: type) -> bool:
+    return isinstance(values, list | tuple) and set(map(type, values)) <= {kind}
+
+
+def _client_tool(given: Any, at: int) -> Tool:
+    if isinstance(given, Tool):
+        return replace(given, source=CLIENT_SOURCE) if given.source == "local" else given
+    if callable(given):
+        raise RequestError(
+            f"client_tools[{at}] is a function; functions are run here, give them to Runtime(sources=[...])",
+            param="client_tools",
+        )
+    try:
+        return tool_of(given, at=at, param="client_tools")
+    except CatalogError as error:
+        raise RequestError(str(error), param="client_tools") from error
+
+
+def _article(value: Any) -> str:
+    """What something is, or an instance of that class, for the end of a sentence."""
+    kind = value if isinstance(value, type) else type(value)
+    if kind is type(None):
+        return "None"
+    name = kind.__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"

@@ -1,1 +1,0 @@
-"""Who may see and call what: implementations of `ports.Policy`."""

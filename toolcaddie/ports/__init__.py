@@ -1,0 +1,61 @@
+"""Every socket a plugin may fill. Rooms meet here and nowhere else: they implement, the runtime hands in."""
+
+from __future__ import annotations
+
+from toolcaddie.ports.control import Approver, Policy
+from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
+from toolcaddie.ports.selection import (
+    DeliveryPlan,
+    Planner,
+    QueryWords,
+    Ranker,
+    RankerFactory,
+    SelectionQuery,
+    Selector,
+)
+from toolcaddie.ports.storage import (
+    ApiKey,
+    CacheLevel,
+    CacheStore,
+    Documents,
+    EventLog,
+    EventRecord,
+    EventSink,
+    KeyStore,
+    Leases,
+    RunSummary,
+)
+from toolcaddie.ports.tools import CallNext, HeldPages, Invocation, Middleware, ToolSource
+
+__all__ = [
+    "ApiKey",
+    "Approver",
+    "CacheLevel",
+    "CacheStore",
+    "CallNext",
+    "Classifier",
+    "DeliveryPlan",
+    "Documents",
+    "Embedder",
+    "EventLog",
+    "EventRecord",
+    "EventSink",
+    "Forwarder",
+    "HeldPages",
+    "Invocation",
+    "KeyStore",
+    "Leases",
+    "Middleware",
+    "Planner",
+    "Policy",
+    "Provider",
+    "QueryWords",
+    "Ranker",
+    "RankerFactory",
+    "RawResponse",
+    "RemoteEmbedder",
+    "RunSummary",
+    "SelectionQuery",
+    "Selector",
+    "ToolSource",
+]

@@ -1,0 +1,57 @@
+"""Sockets around tools: what gives them, and what stands around a call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.control import Principal
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult
+
+
+@runtime_checkable
+class ToolSource(Protocol):
+    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would.
+
+    A source that ships with the product has an attribute `claims` besides: the reserved names that are its own.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def revision(self) -> int: ...
+    def tools(self) -> Sequence[Tool]: ...
+    def categories(self) -> Sequence[Category]: ...
+    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
+        """Run it. Arguments are checked already. A tool this source holds no longer answers with kind 'revoked'."""
+        ...
+
+
+class HeldPages(Protocol):
+    """Where results that were cut can be read on."""
+
+    async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invocation:
+    """One call on its way to its source, past every gate."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+    context: RunContext
+    seconds: float
+    """The timeout that holds for it."""
+
+
+CallNext = Callable[[Invocation], Awaitable[ToolResult]]
+
+
+class Middleware(Protocol):
+    """Around a call. The first of a list is the outermost."""
+
+    async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult: ...

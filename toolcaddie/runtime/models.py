@@ -1,0 +1,153 @@
+"""The model side of a runtime: providers by name, and the wrappers around the one that is asked.
+
+provider_named("anthropic:claude-sonnet-5-5")      # the key from ANTHROPIC_API_KEY
+provider_named("ollama:qwen3:8b", base_url="http://gpu-box:11434/v1")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.tool_config import FallbackProvider
+from toolcaddie.plugins import PROVIDERS, load
+from toolcaddie.ports import Provider
+from toolcaddie.providers.fallback import Fallback
+from toolcaddie.providers.forced import Forced
+from toolcaddie.providers.named import split_model
+from toolcaddie.providers.observed import Observed
+from toolcaddie.providers.retry import Retry
+from toolcaddie.providers.wrapping import Entry
+from toolcaddie.util.suggest import close_names
+
+KEYS: Mapping[str, str] = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "gemini": "GEMINI_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-responses": "OPENAI_API_KEY",
+}
+"""The variable of a provider's key. Providers that are not listed look for their own."""
+
+DEFAULT_MODELS: Mapping[str, str] = {
+    "anthropic": "claude-sonnet-5-5",
+    "deepseek": "deepseek-chat",
+    "gemini": "gemini-3.8-flash",
+    "openai": "gpt-5-mini",
+    "openai-responses": "gpt-5-mini",
+}
+"""Who is asked of a provider that a fallback names without a model. The others serve whatever was put on them."""
+
+_PRACTICE = "practice"
+
+
+def provider_names() -> list[str]:
+    """The providers that are installed, ours and other packages'."""
+    return sorted({point.name for point in entry_points(group=PROVIDERS)})
+
+
+def provider_named(
+    text: str,
+    *,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    bounds: Bounds = DEFAULT,
+) -> Entry:
+    """The provider and model that `provider:model` names; its key from `api_key` or its own variable. A key goes to the address
+    it was given for: where a `base_url` is named, only `api_key` goes there.
+
+    Raises `ConfigError` where no such provider is installed, or it lacks a key or an address.
+    """
+    names = provider_names()
+    name, model = split_model(text, names)
+    if name is None:
+        if text in names:
+            name, model = text, ""
+        else:
+            head, _, rest = text.partition(":")
+            close = close_names(head, names, limit=1) if rest else []
+            form = f"did you mean '{close[0]}:{rest}'?" if close else "write provider:model, such as openai:gpt-5-mini."
+            raise ConfigError(f"{text!r} names no provider; {form} There are {', '.join(names)}")
+    environ = os.environ if environ is None else environ
+    key = api_key or (environ.get(KEYS[name]) or None if name in KEYS and base_url is None else None)
+    if name in KEYS and key is None and base_url is None:
+        raise ConfigError(f"the provider {name!r} needs a key; put it into the environment variable {KEYS[name]}")
+    more = {} if bounds == DEFAULT else {"bounds": bounds}  # so that it is asked only of who must know it
+    provider: Provider = load(PROVIDERS, name)(base_url=base_url, api_key=key, model=model or None, **more)
+    return Entry(provider=provider, model=model)
+
+
+def entry_of(wanted: FallbackProvider) -> Entry:
+    """The fallback that a `ToolConfig` names. Raises `ConfigError`, also where neither names a model."""
+    named = provider_named(f"{wanted.provider}:{wanted.model}", api_key=wanted.api_key, base_url=wanted.base_url)
+    own = str(getattr(named.provider, "default_model", ""))
+    model = wanted.model or own or DEFAULT_MODELS.get(wanted.provider, "")
+    if not model and wanted.provider != _PRACTICE:
+        raise ConfigError(
+            f'toolConfig.fallbackProvider: {wanted.provider!r} has no default model; name one, "model": "...". '
+            f"There are defaults of {', '.join(DEFAULT_MODELS)}"
+        )
+    return Entry(provider=named.provider, model=model, params=wanted.params)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSide:
+    """Who is asked: a provider, who steps in where it fails, and how often either is tried."""
+
+    provider: Provider
+    attempts: int = 1
+    """Requests to one provider until it answers; 1: an error is final."""
+    fallbacks: tuple[Entry, ...] = ()
+    """Asked in order where those before them fail, or cannot call tools."""
+    forced_fallback: Entry | None = None
+    """Asked where the provider answers and calls no tool although it must."""
+    capabilities: Sequence[Capabilities]
+    observed: Observed
+
+    def __post_init__(self) -> None:
+        if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
+            raise ConfigError(f"attempts must be a whole number from 1, not {self.attempts!r}")
+        strangers = [row for row in self.capabilities if not isinstance(row, Capabilities)]
+        if strangers:
+            kind = type(strangers[0]).__name__
+            raise ConfigError(f"capabilities must be rows, not {kind}; make one by capabilities_from({{...}})")
+
+    def plain(self) -> Provider:
+        """The provider under its retries and fallbacks."""
+        first = self._retried(self.provider)
+        if not self.fallbacks:
+            return first
+        rest = [_with_provider(entry, self._retried(entry.provider)) for entry in self.fallbacks]
+        return Fallback([Entry(provider=first), *rest], capabilities=self.capabilities)
+
+    def forcing(self, preset: Preset) -> Provider:
+        """The same, where a tool must be called."""
+        fallback = self.forced_fallback
+        return Forced(
+            self.plain(),
+            fallback=None if fallback is None else _with_provider(fallback, self._retried(fallback.provider)),
+            attempts=preset.limits.forced_attempts,
+            on_not_called=preset.on_not_called,
+            capabilities=self.capabilities,
+            observed=self.observed,
+        )
+
+    async def close(self) -> None:
+        others = [
+            entry.provider for entry in (*self.fallbacks, *([self.forced_fallback] if self.forced_fallback else ()))
+        ]
+        for provider in (self.provider, *others):
+            await provider.close()
+
+    def _retried(self, provider: Provider) -> Provider:
+        return provider if self.attempts == 1 else Retry(provider, attempts=self.attempts)
+
+
+def _with_provider(entry: Entry, provider: Provider) -> Entry:
+    return Entry(provider=provider, model=entry.model, params=entry.params, attempts=entry.attempts)

@@ -1,0 +1,130 @@
+"""The wire of the practice model: a request in, a reply out, whole or in pieces."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.schema import canonical_json, estimate_tokens
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.guards.aside import aside
+from toolcaddie.ports import Provider
+from toolcaddie.samples.practice.answer import signed
+from toolcaddie.samples.practice.more import Call, Say, Step
+from toolcaddie.samples.practice.plan import forced_step, next_step, only_words
+from toolcaddie.samples.practice.scene import read_scene
+
+MODEL = "practice"
+
+_MANY, _MUCH = 50, 10_000
+"""Messages, and characters of them all, that are read on the spot."""
+
+_PIECE = 24
+"""Characters of a streamed piece: short, so that callers see what real streams do to them."""
+
+
+class PracticeModel:
+    """A `Provider` that follows rules. `today` tells the day, where no system prompt does."""
+
+    name = MODEL
+
+    def __init__(self, *, model: str = MODEL, today: Callable[[], date] = date.today) -> None:
+        self._model = model
+        self._today = today
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return await aside(self._reply, request) if _is_long(request) else self._reply(request)
+
+    def _reply(self, request: ModelRequest) -> ModelReply:
+        step = _decide(request, self._today())
+        message = _message(request, step)
+        usage = Usage(input_tokens=_input_tokens(request), output_tokens=_tokens(message))
+        finish = "tool_calls" if message.tool_calls else "stop"
+        return ModelReply(message=message, finish_reason=finish, usage=usage, model=request.model or self._model)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        reply = await self.complete(request)
+        for piece in _pieces(reply.message.text):
+            yield ModelDelta(text=piece)
+        for index, call in enumerate(reply.message.tool_calls):
+            yield ModelDelta(calls=(CallDelta(index=index, id=call.id, name=call.name),))
+            for piece in _pieces(call.arguments):
+                yield ModelDelta(calls=(CallDelta(index=index, arguments=piece),))
+        yield reply
+
+    async def models(self) -> Sequence[JsonObject]:
+        return [{"id": self._model, "object": "model", "created": 0, "owned_by": "toolcaddie"}]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def from_settings(
+    *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
+) -> Provider:
+    """The entry point of the plugin `practice`. It reaches nobody, so address and key are not used."""
+    return PracticeModel(model=model or MODEL)
+
+
+def _is_long(request: ModelRequest) -> bool:
+    """Whether reading it takes long enough for every other request to notice."""
+    messages = request.messages
+    return len(messages) > _MANY or sum(len(message.text) for message in messages) > _MUCH
+
+
+def _decide(request: ModelRequest, today: date) -> Step:
+    mode, names = _choice(request.tool_choice)
+    scene = read_scene(request, today=today, only=names)
+    if mode == "none" or not request.tools:
+        return only_words(scene)
+    if mode == "required":
+        return forced_step(scene, next(iter(names)) if names and len(names) == 1 else None)
+    return next_step(scene)
+
+
+def _choice(choice: Any) -> tuple[str, frozenset[str] | None]:
+    """The mode of a tool choice, and the names it leaves (None: all), from OpenAI's forms of it."""
+    if not isinstance(choice, Mapping):
+        return str(choice or "auto"), None
+    allowed = choice.get("allowed_tools")
+    if isinstance(allowed, Mapping):
+        return str(allowed.get("mode", "auto")), frozenset(_named(tool) for tool in allowed.get("tools") or ())
+    name = _named(choice)
+    return ("required", frozenset({name})) if name else (str(choice.get("type", "auto")), None)
+
+
+def _named(tool: Any) -> str:
+    function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
+    return str(function.get("name", "")) if isinstance(function, Mapping) else ""
+
+
+def _message(request: ModelRequest, step: Step) -> Message:
+    if isinstance(step, Say):
+        return Message(role="assistant", content=signed(step.text))
+    calls = tuple(_wire_call(request, index, call) for index, call in enumerate(step))
+    return Message(role="assistant", content=None, tool_calls=calls)
+
+
+def _wire_call(request: ModelRequest, index: int, call: Call) -> ToolCall:
+    arguments = msgspec.json.encode(call.arguments).decode()
+    # The place in the conversation makes the id its own: the same call may be right again in a later turn.
+    place = f"{len(request.messages)}/{index}/{call.name}/{arguments}"
+    return ToolCall(id=f"call_{hashlib.sha256(place.encode()).hexdigest()[:24]}", name=call.name, arguments=arguments)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
+
+
+def _input_tokens(request: ModelRequest) -> int:
+    return sum(map(_tokens, request.messages)) + sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
+
+
+def _tokens(message: Message) -> int:
+    called = sum(estimate_tokens(call.name) + estimate_tokens(call.arguments) for call in message.tool_calls)
+    return called + estimate_tokens(message.text)

@@ -1,0 +1,154 @@
+"""Tools of which only the definition is known: what a `.jsonl` file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.catalog import Category, check_tool
+from toolcaddie.core.errors import CatalogError
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations, ToolResult, failed
+from toolcaddie.ports import ToolSource
+
+_SHOWN_ERRORS = 20
+_TRUNCATED = "Input data was truncated"
+"""What msgspec says of half a document."""
+
+
+class DefinitionSource:
+    """Tools of which only the definition is known. They can be selected and shown; a call says that it cannot run."""
+
+    revision = 0
+
+    def __init__(self, name: str, tools: Sequence[Tool], *, origin: str) -> None:
+        self.name = name
+        self._tools = tuple(tools)
+        self._origin = origin
+
+    def tools(self) -> Sequence[Tool]:
+        return self._tools
+
+    def categories(self) -> Sequence[Category]:
+        return ()
+
+    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
+        return failed(
+            f"The tool {tool.name} cannot run here: {self._origin} holds its definition only, there is no code behind it."
+        )
+
+
+def read_jsonl(path: Path) -> ToolSource:
+    """The tools of a file with one definition a line. Raises `CatalogError` naming file and lines.
+
+    Every line is looked at before anything is refused, so that a person can mend them all at once.
+    """
+    tools: list[Tool] = []
+    lines: dict[str, int] = {}
+    wrong: list[str] = []
+    for number, line in _lines(path):
+        where = f"{path}:{number}"
+        try:
+            tool = _tool(line, source=path.name)
+            check_tool(tool)
+        except (msgspec.DecodeError, UnicodeError, RecursionError, CatalogError) as error:
+            wrong.append(f"{where}: {_said(error)}")
+            continue
+        if lines.setdefault(tool.name, number) != number:
+            wrong.append(f"{where}: tool {tool.name!r} is on line {lines[tool.name]} already; rename or remove one")
+            continue
+        tools.append(tool)
+    if wrong:
+        more = f"\n... and {len(wrong) - _SHOWN_ERRORS} more" if len(wrong) > _SHOWN_ERRORS else ""
+        raise CatalogError("\n".join(wrong[:_SHOWN_ERRORS]) + more)
+    if not tools:
+        raise CatalogError(f"{path} holds no tools; write one JSON object a line with name, description and parameters")
+    return DefinitionSource(path.name, tools, origin=str(path))
+
+
+def _said(error: Exception) -> str:
+    if str(error) == _TRUNCATED:
+        return "the JSON is incomplete; write the whole object on this one line"
+    return str(error)
+
+
+class _Line(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of a .jsonl catalog in our own form."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] | None = None
+    category: str | None = None
+    hints: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    core: bool = False
+    read_only: bool | None = None
+    destructive: bool | None = None
+
+
+class _WireLine(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", tag="function"):
+    """A line in OpenAI's form; what that has no word for may stand beside `function`."""
+
+    function: dict[str, Any]
+    category: str | None = None
+    read_only: bool | None = None
+    destructive: bool | None = None
+
+
+class _WireFunction(msgspec.Struct):
+    """What we read of OpenAI's `function`; the rest of it is sent on as it is."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] | None = None
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise CatalogError(
+            f"catalog {path} cannot be read: {error.strerror}; give the path of a .jsonl file"
+        ) from error
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
+        if line.strip():
+            yield number, line
+
+
+def _tool(line: bytes, *, source: str) -> Tool:
+    value = msgspec.json.decode(line)
+    if isinstance(value, dict) and "function" in value:
+        return _wire_tool(value, source)
+    read = msgspec.convert(value, _Line)
+    return Tool(
+        name=read.name,
+        description=read.description,
+        input_schema=_schema(read.parameters),
+        category=read.category,
+        hints=read.hints,
+        tags=read.tags,
+        core=read.core,
+        source=source,
+        annotations=ToolAnnotations(read_only=read.read_only, destructive=read.destructive),
+    )
+
+
+def _wire_tool(value: dict[str, Any], source: str) -> Tool:
+    line = msgspec.convert(value, _WireLine)
+    read = msgspec.convert(line.function, _WireFunction)
+    return Tool(
+        name=read.name,
+        description=read.description,
+        input_schema=_schema(read.parameters),
+        category=line.category,
+        source=source,
+        annotations=ToolAnnotations(read_only=line.read_only, destructive=line.destructive),
+        definition={"type": "function", "function": line.function},
+    )
+
+
+def _schema(parameters: dict[str, Any] | None) -> JsonObject:
+    return {"type": "object", "properties": {}} if parameters is None else parameters

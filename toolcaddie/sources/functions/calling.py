@@ -1,0 +1,189 @@
+"""Calling a function with what a model wrote: convert, hand in the rest, run, and turn whatever comes out into a result."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+import structlog
+from pydantic import ValidationError
+
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import ErrorKind, ToolResult, failed
+from toolcaddie.sources.functions.results import to_result
+from toolcaddie.sources.functions.signature import Definition, Parameter
+from toolcaddie.sources.functions.threads import Threads, TooManyHangingError
+from toolcaddie.util.log import Logger
+
+_log = Logger(__name__)
+
+_SHOWN_ERRORS = 3
+_SHOWN_MESSAGE = 2_000
+_LOGGED_TRACEBACK = 20_000
+
+Outcome = ToolResult | Awaitable[Any]
+
+
+async def call(
+    definition: Definition, threads: Threads[Outcome], arguments: Mapping[str, Any], context: RunContext
+) -> ToolResult:
+    """Run the function. Whatever goes wrong in it is a failed result; only an interrupt or a cancellation is raised."""
+    name = definition.tool.name
+    try:
+        args, kwargs = _placed(definition, _converted(definition, arguments, context), context)
+        return await _run(definition, threads, lambda: definition.function(*args, **kwargs))
+    except asyncio.CancelledError:
+        if _is_cancelled():
+            raise
+        return failed(f"{name} was cancelled from inside: something it waited for was given up")
+    except _RefusedError as refused:
+        return failed(f"{name}: {refused}", refused.kind)
+    except TooManyHangingError as error:
+        return failed(f"{name} is not started: {error}")
+    except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
+        return failed(f"{name} tried to end the process with exit code {error.code!r}")
+    except Exception as error:  # noqa: BLE001 - the outermost frame of somebody's code
+        _log.warning(
+            "tool raised", tool=name, place=definition.place, run_id=context.run_id, exception=_traceback_of(error)
+        )
+        return failed(_described(error))
+
+
+class _RefusedError(Exception):
+    """The function is not called, and why."""
+
+    def __init__(self, message: str, kind: ErrorKind) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def _converted(definition: Definition, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
+    """The model's values as Python values, by parameter name; what is injected may be missing."""
+    injected = context.injected
+    missing = [p.name for p in definition.parameters if p.role == "injected" and p.required and p.name not in injected]
+    if missing:
+        raise _RefusedError(f"the application has to inject {', '.join(missing)} and did not", "failed")
+    given = {name: value for name, value in arguments.items() if name not in injected}
+    lacking = [
+        p.wire
+        for p in definition.parameters
+        if p.role == "argument" and p.required and p.wire not in {**given, **injected}
+    ]
+    if lacking:
+        raise _RefusedError("; ".join(f"{name}: this argument is required" for name in lacking), "invalid_arguments")
+    try:
+        # Through JSON, because only there pydantic's strict mode takes a date, an enum or a set for what it is.
+        return _validated(definition, given)
+    except ValidationError as error:
+        raise _RefusedError(_complaints(error), "invalid_arguments") from error
+    except (msgspec.EncodeError, UnicodeEncodeError, RecursionError) as error:
+        raise _RefusedError(f"the arguments are not JSON: {error}", "invalid_arguments") from error
+
+
+def _validated(definition: Definition, given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return definition.arguments.validate_json(msgspec.json.encode(given), strict=True)
+    except ValidationError as error:
+        if not _is_about_whole_floats(error):
+            raise
+        # To JSON Schema 5.0 is an integer, so the call was right; to pydantic it is not.
+        return definition.arguments.validate_json(msgspec.json.encode(_whole(given)), strict=True)
+
+
+def _is_about_whole_floats(error: ValidationError) -> bool:
+    return any(
+        item["type"] == "int_type" and isinstance(item["input"], float) and item["input"].is_integer()
+        for item in error.errors(include_url=False, include_context=False)
+    )
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {name: _whole(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_whole(item) for item in value]
+    return value
+
+
+def _complaints(error: ValidationError) -> str:
+    """A sentence for each of the first errors, naming the field; never the value, which may be megabytes."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = [f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg'][:300]}" for item in found[:_SHOWN_ERRORS]]
+    if len(found) > _SHOWN_ERRORS:
+        lines.append(f"and {len(found) - _SHOWN_ERRORS} more")
+    return "; ".join(lines)
+
+
+def _placed(
+    definition: Definition, converted: Mapping[str, Any], context: RunContext
+) -> tuple[list[Any], dict[str, Any]]:
+    """Every value in its parameter. What is injected wins over what the model sent."""
+    injected = context.injected
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for parameter in definition.parameters:
+        if parameter.role not in ("argument", "injected"):
+            value = _handed_in(parameter, definition, context)
+        elif parameter.wire in injected:
+            value = injected[parameter.wire]
+        else:
+            value = converted.get(parameter.name, parameter.default)
+        if parameter.positional:
+            args.append(value)
+        elif value is not inspect.Parameter.empty:
+            kwargs[parameter.name] = value
+    if definition.takes_more:
+        taken = {name for parameter in definition.parameters for name in (parameter.name, parameter.wire)}
+        kwargs.update((name, value) for name, value in injected.items() if name not in taken)
+    return args, kwargs
+
+
+def _handed_in(parameter: Parameter, definition: Definition, context: RunContext) -> Any:
+    match parameter.role:
+        case "context":
+            return context
+        case "logging":
+            return logging.getLogger(f"toolcaddie.tools.{definition.tool.name}")
+        case _:
+            return structlog.get_logger(f"toolcaddie.tools.{definition.tool.name}").bind(
+                tool=definition.tool.name, run_id=context.run_id
+            )
+
+
+async def _run(definition: Definition, threads: Threads[Outcome], function: Callable[[], Any]) -> ToolResult:
+    if definition.is_async:
+        return to_result(await function(), wrap=definition.wrap)
+    # The result is written as JSON in the thread too: a big one must not hold up the loop.
+    outcome = await threads.run(lambda: _finished(function(), wrap=definition.wrap))
+    return outcome if isinstance(outcome, ToolResult) else to_result(await outcome, wrap=definition.wrap)
+
+
+def _finished(value: Any, *, wrap: bool) -> Outcome:
+    return value if inspect.isawaitable(value) else to_result(value, wrap=wrap)
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _described(error: Exception) -> str:
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - its own __str__ is broken too
+        text = "(its message cannot be shown)"
+    text = text if len(text) <= _SHOWN_MESSAGE else text[:_SHOWN_MESSAGE] + "…"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _traceback_of(error: Exception) -> str:
+    """As text and bounded: a renderer that colours a message of a megabyte holds up the loop for minutes."""
+    text = "".join(traceback.format_exception(error))
+    return text if len(text) <= _LOGGED_TRACEBACK else text[:_LOGGED_TRACEBACK] + "… (cut)"

@@ -1,0 +1,110 @@
+"""`@tool`: what the author of a function says of it as a tool. It marks and checks words; nothing is built here, so a
+module full of tools imports as fast as one without."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypedDict, TypeVar, Unpack, cast, overload
+
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.sources.functions.place import place_of
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MARK = "__toolcaddie__"
+
+
+class ToolOptions(TypedDict, total=False):
+    """Everything `@tool` takes; the fields of `Tool`, and `output_schema`."""
+
+    name: str
+    """The function's own name if not given."""
+    description: str
+    """The docstring up to its sections if not given."""
+    title: str
+    category: str
+    hints: Sequence[str]
+    core: bool
+    read_only: bool
+    destructive: bool
+    """False if not given: our own code is taken for a write that destroys nothing until it says otherwise."""
+    idempotent: bool
+    open_world: bool
+    concurrent: bool
+    polling: bool
+    idempotency_key: str
+    scope: str
+    roles: Sequence[str]
+    tags: Sequence[str]
+    timeout: float
+    cache_ttl: float
+    output_schema: bool | JsonObject
+    """True: made from the return annotation (anything but an object is wrapped as `{"result": ...}`)."""
+
+
+@overload
+def tool(function: F, /, **options: Unpack[ToolOptions]) -> F: ...
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+def tool(function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
+    """Mark a function, method or other callable as a tool.
+
+    ```python
+    @tool
+    def freeze(member: str) -> str: ...
+
+    @tool(category="members", hints=["pause"], read_only=False, timeout=5)
+    async def freeze(member: str, days: int = 30) -> str: ...
+
+    tool(library.lookup, name="lookup", read_only=True)  # a callable somebody else wrote
+    ```
+    Returns the function itself. What cannot be marked (a bound method), or is marked already, comes back wrapped.
+    Raises `ConfigError` for an option that does not exist or contradicts another one.
+    """
+    if function is None:
+        return functools.partial(_mark, options=options)
+    return _mark(function, options)
+
+
+def options_of(function: Any) -> ToolOptions | None:
+    """What `@tool` was told about a callable, or about the function inside a partial; None: it is not marked."""
+    options = getattr(function, _MARK, None)
+    if options is None and isinstance(function, functools.partial):
+        return options_of(function.func)
+    return cast("ToolOptions | None", options)
+
+
+def _mark(function: Any, options: ToolOptions) -> Any:
+    _check(function, options)
+    bearer = function.__func__ if isinstance(function, classmethod | staticmethod) else function
+    if _MARK in getattr(bearer, "__dict__", {}):  # marked again: a second tool of it, different in what is said now
+        return _mark(functools.partial(function), cast("ToolOptions", {**getattr(bearer, _MARK), **options}))
+    try:
+        setattr(bearer, _MARK, options)
+    except AttributeError:  # bound methods, builtins and slotted objects take no attributes
+        return _mark(functools.partial(function), options)
+    return function
+
+
+def _check(function: Any, options: ToolOptions) -> None:
+    where = place_of(function)
+    if isinstance(function, type):
+        raise ConfigError(f"{where} is a class; mark its methods with @tool and hand FunctionSource an instance of it")
+    for name in options:
+        if name not in ToolOptions.__annotations__:
+            close = difflib.get_close_matches(name, ToolOptions.__annotations__, n=1)
+            advice = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(ToolOptions.__annotations__)}"
+            raise ConfigError(f"{where}: @tool has no option {name!r}; {advice}")
+    for name in ("hints", "roles", "tags"):
+        words = options.get(name)
+        if isinstance(words, str) or not all(isinstance(word, str) for word in cast("Sequence[Any]", words or ())):
+            raise ConfigError(f"{where}: {name} must be a list of strings, not {words!r}")
+    if options.get("read_only") and options.get("destructive"):
+        raise ConfigError(f"{where}: a tool cannot be read_only and destructive; drop one of the two")
+    if options.get("timeout", 1.0) <= 0:
+        raise ConfigError(f"{where}: timeout must be more than 0 seconds, not {options['timeout']!r}")
+    if options.get("cache_ttl", 0.0) < 0:
+        raise ConfigError(f"{where}: cache_ttl must be 0 seconds or more, not {options['cache_ttl']!r}")

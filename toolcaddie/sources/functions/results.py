@@ -1,0 +1,63 @@
+"""What a function returned, as the result a model reads."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import msgspec
+from pydantic_core import PydanticSerializationError, to_jsonable_python
+
+from toolcaddie.core.tool import ToolResult, failed
+from toolcaddie.util.replacing import replace
+
+NO_OUTPUT = "Done. There is no output."
+
+
+def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
+    """Text as it is, everything else as JSON text with the value beside it.
+
+    `wrap`: the tool promised an object and returns something else, so `structured` is `{"result": value}`. A value that
+    cannot be written as JSON gives a failed result that says what it is.
+    """
+    if isinstance(value, ToolResult):
+        return _checked(value, content=value.content)
+    if value is None and not wrap:
+        return ToolResult(content=NO_OUTPUT)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _text_of(bytes(value))
+    if isinstance(value, Iterator | AsyncIterator):
+        return failed(f"the tool returned a {type(value).__name__}, which can be read only once; it must return a list")
+    try:
+        plain = to_jsonable_python(value)
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        return failed(f"the tool returned a {type(value).__name__} that cannot be written as JSON: {error}")
+    structured = {"result": plain} if wrap else None if isinstance(plain, str) else plain
+    if isinstance(plain, str):
+        return ToolResult(content=plain, structured=structured)
+    try:
+        return ToolResult(content=msgspec.json.encode(plain).decode(), structured=structured)
+    except UnicodeEncodeError:  # half of a surrogate pair in some string: escaped it is text again
+        return ToolResult(content=json.dumps(plain))
+
+
+def _checked(result: ToolResult, *, content: Any) -> ToolResult:
+    if not isinstance(content, str):
+        return failed(f"the tool returned a ToolResult whose content is a {type(content).__name__}; it must be text")
+    # Effects count only from the engine's own meta tools: a function must not end a run or reveal tools.
+    if result.structured is None:
+        return replace(result, effect=None)
+    try:
+        return replace(result, effect=None, structured=to_jsonable_python(result.structured))
+    except (PydanticSerializationError, ValueError, RecursionError) as error:
+        return failed(f"the tool's structured result cannot be written as JSON: {error}")
+
+
+def _text_of(value: bytes) -> ToolResult:
+    try:
+        return ToolResult(content=value.decode())
+    except UnicodeDecodeError as error:
+        text = value.decode(errors="replace")
+        note = f"[{len(value)} bytes that are not valid UTF-8 from byte {error.start} on; the bad ones were replaced]"
+        return ToolResult(content=f"{text}\n{note}")

@@ -1,0 +1,323 @@
+"""From a callable to a tool: what its signature and docstring say, as a schema and as a way to convert arguments.
+
+Only what the model may fill in is in the schema. The rest is handed in when the function is called:
+
+- names beginning with `_` come from the values the caller injects (`_chatId`), as does everything `**kwargs` takes;
+- a parameter annotated `RunContext` gets the context of the run;
+- one annotated as a `logging.Logger` or a structlog logger, or bare and called `logger`, gets one that names the tool;
+- keyword arguments that a `functools.partial` fixed stay fixed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+import types
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NotRequired, cast
+
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.errors import PydanticUserError
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticSerializationError, SchemaError, to_jsonable_python
+from typing_extensions import TypedDict
+
+from toolcaddie.core.catalog import check_tool
+from toolcaddie.core.errors import CatalogError
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations
+from toolcaddie.sources.functions.docstrings import read_docstring
+from toolcaddie.sources.functions.options import ToolOptions, options_of
+from toolcaddie.sources.functions.place import code_of, place_of, underlying
+from toolcaddie.util.replacing import replace
+
+Role = Literal["argument", "injected", "context", "logging", "structlog"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of a function and where its value comes from."""
+
+    name: str
+    wire: str
+    """Its name in the schema: the alias, if it has one."""
+    role: Role
+    annotation: Any
+    required: bool
+    default: Any
+    """Python's own default; `inspect.Parameter.empty`: there is none."""
+    positional: bool
+    """It takes no keyword."""
+    description: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """A function as a tool, with all that is needed to call it."""
+
+    tool: Tool
+    function: Callable[..., Any]
+    parameters: tuple[Parameter, ...]
+    arguments: TypeAdapter[dict[str, Any]]
+    """From the model's JSON to Python values, by parameter name."""
+    takes_more: bool
+    """It has `**kwargs`."""
+    is_async: bool
+    wrap: bool
+    """Its output schema wraps the value as `{"result": ...}`."""
+    place: str
+
+
+def define(function: Callable[..., Any], *, source: str) -> Definition:
+    """Read a callable. Raises `CatalogError` naming the function, its file and line, and what is wrong."""
+    place = place_of(function)
+    options = options_of(function) or ToolOptions()
+    name = options.get("name") or _name_of(function)
+    summary, described = read_docstring(code_of(function))
+    signature, hints = _signature_of(function, place)
+    parameters = tuple(_parameters(signature, hints, described, fixed=underlying(function)[1], place=place))
+    arguments, input_schema = _arguments(name, parameters, place)
+    output_schema, wrap = _output_schema(options, hints.get("return", Any), place)
+    personal = any(parameter.role == "context" for parameter in parameters)
+    tool = replace(_tool(name, source, options, summary, input_schema, output_schema), personal=personal)
+    try:
+        check_tool(tool)
+    except CatalogError as error:
+        raise CatalogError(f"{place}: {error}") from error
+    if tool.idempotency_key is not None and tool.idempotency_key not in tool.input_schema["properties"]:
+        raise CatalogError(
+            f"{place}: idempotency_key {tool.idempotency_key!r} is not one of its parameters; name the one that carries it"
+        )
+    return Definition(
+        tool=tool,
+        function=function,
+        parameters=parameters,
+        arguments=arguments,
+        takes_more=any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values()),
+        is_async=inspect.iscoroutinefunction(code_of(function)),
+        wrap=wrap,
+        place=place,
+    )
+
+
+def _tool(
+    name: str, source: str, options: ToolOptions, summary: str, schema: JsonObject, output: JsonObject | None
+) -> Tool:
+    read_only, destructive = options.get("read_only"), options.get("destructive")
+    return Tool(
+        name=name,
+        description=options.get("description", summary),
+        input_schema=schema,
+        output_schema=output,
+        category=options.get("category"),
+        hints=tuple(options.get("hints", ())),
+        source=source,
+        annotations=ToolAnnotations(
+            title=options.get("title"),
+            read_only=read_only,
+            # Our own code is a write that destroys nothing until it says otherwise; a stranger's tool is not so trusted.
+            destructive=False if destructive is None else destructive,
+            idempotent=options.get("idempotent"),
+            open_world=options.get("open_world"),
+        ),
+        core=options.get("core", False),
+        concurrent=options.get("concurrent", False),
+        polling=options.get("polling", False),
+        idempotency_key=options.get("idempotency_key"),
+        scope=options.get("scope", "all"),
+        roles=tuple(options.get("roles", ())),
+        tags=tuple(options.get("tags", ())),
+        timeout=options.get("timeout"),
+        cache_ttl=options.get("cache_ttl"),
+    )
+
+
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    inner, _ = underlying(function)
+    name = getattr(inner, "__name__", None)
+    return name if isinstance(name, str) else _WORD_START.sub("_", type(inner).__name__).lower()
+
+
+def _signature_of(function: Callable[..., Any], place: str) -> tuple[inspect.Signature, dict[str, Any]]:
+    code = code_of(function)
+    if inspect.isgeneratorfunction(code) or inspect.isasyncgenfunction(code):
+        raise CatalogError(f"{place} is a generator; a tool gives one result, so return a list")
+    try:
+        return inspect.signature(function), typing.get_type_hints(code, include_extras=True)
+    except NameError as error:
+        raise CatalogError(
+            f"{place}: the annotation {error.name!r} cannot be found; import or define it at the top of the module, "
+            "not under TYPE_CHECKING and not inside a function"
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise CatalogError(
+            f"{place}: its signature cannot be read ({error}); wrap it in a function of your own"
+        ) from error
+
+
+def _parameters(
+    signature: inspect.Signature,
+    hints: dict[str, Any],
+    described: dict[str, str],
+    *,
+    fixed: frozenset[str],
+    place: str,
+) -> Iterator[Parameter]:
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            raise CatalogError(
+                f"{place}: *{parameter.name} has no names a model could fill in; take one list parameter instead"
+            )
+        if parameter.kind is parameter.VAR_KEYWORD or parameter.name in fixed:
+            continue
+        annotation = hints.get(parameter.name, Any)
+        fields = [parameter.default] if isinstance(parameter.default, FieldInfo) else []
+        if fields:  # `x: int = Field(5, ge=1)`: pydantic supplies the default, so Python's must not be used
+            annotation = Annotated[annotation, parameter.default]
+        fields += [item for item in _extras(annotation) if isinstance(item, FieldInfo)]
+        default = parameter.empty if fields and parameter.default is fields[0] else parameter.default
+        yield Parameter(
+            name=parameter.name,
+            wire=next((field.alias for field in fields if field.alias), parameter.name),
+            role=_role(parameter.name, annotation),
+            annotation=annotation,
+            required=default is parameter.empty and all(field.is_required() for field in fields),
+            default=default,
+            positional=parameter.kind is parameter.POSITIONAL_ONLY,
+            description=_annotated_description(annotation) or described.get(parameter.name),
+        )
+
+
+def _extras(annotation: Any) -> tuple[Any, ...]:
+    return annotation.__metadata__ if typing.get_origin(annotation) is Annotated else ()
+
+
+def _annotated_description(annotation: Any) -> str | None:
+    """`Annotated[str, "what it is"]` and `Annotated[str, Doc("what it is")]`; `Field` speaks for itself."""
+    for item in _extras(annotation):
+        text = item if isinstance(item, str) else getattr(item, "documentation", None)
+        if isinstance(text, str):
+            return text
+    return None
+
+
+def _role(name: str, annotation: Any) -> Role:
+    for kind in _alternatives(annotation):
+        if kind is RunContext:
+            return "context"
+        if isinstance(kind, type) and issubclass(kind, logging.Logger):
+            return "logging"
+        if getattr(kind, "__module__", "").split(".")[0] == "structlog":
+            return "structlog"
+    if name == "logger" and annotation is Any:
+        return "structlog"
+    return "injected" if name.startswith("_") else "argument"
+
+
+def _alternatives(annotation: Any) -> tuple[Any, ...]:
+    if typing.get_origin(annotation) is Annotated:
+        annotation = annotation.__origin__
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        return typing.get_args(annotation)
+    return (annotation,)
+
+
+_UNUSABLE = (PydanticUserError, SchemaError, TypeError, NameError)
+"""What pydantic raises for a type that it knows no schema for."""
+
+
+def _arguments(
+    name: str, parameters: tuple[Parameter, ...], place: str
+) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
+    shown = [parameter for parameter in parameters if parameter.role == "argument"]
+    try:
+        adapter = _adapter(name, shown)
+        return adapter, _input_schema(adapter, shown)
+    except _UNUSABLE as error:
+        raise CatalogError(f"{place}: {_culprit(shown)}{_reason(error)}") from error
+
+
+def _adapter(name: str, parameters: Sequence[Parameter]) -> TypeAdapter[dict[str, Any]]:
+    # A TypedDict, not a model: any name is allowed in it ("schema", "copy"), and what was not given stays away, so that
+    # Python's own default counts, whatever object it is. Nothing is required in it: the application may inject an argument.
+    made = cast("Any", TypedDict)(name, {p.name: NotRequired[p.annotation] for p in parameters})
+    made.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    return TypeAdapter(made)
+
+
+def _input_schema(adapter: TypeAdapter[dict[str, Any]], parameters: Sequence[Parameter]) -> dict[str, Any]:
+    made = _json_schema(adapter)
+    properties = made.get("properties", {})
+    for parameter in parameters:
+        _describe(properties[parameter.wire], parameter)
+    schema: dict[str, Any] = {"type": "object", "properties": properties}
+    if required := [parameter.wire for parameter in parameters if parameter.required]:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    return schema | ({"$defs": made["$defs"]} if made.get("$defs") else {})
+
+
+def _culprit(parameters: Sequence[Parameter]) -> str:
+    for parameter in parameters:
+        try:
+            _json_schema(_adapter("Alone", [parameter]))
+        except _UNUSABLE:
+            return f"parameter {parameter.name!r}: "
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    first = str(error).split("\n", 1)[0]
+    return f"no JSON Schema can be made of its type ({first}); use a type that JSON can carry"
+
+
+class _Schema(GenerateJsonSchema):
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False  # "Member" above "member" tells a model nothing, and costs tokens in every request
+
+
+def _json_schema(
+    adapter: TypeAdapter[Any], mode: Literal["validation", "serialization"] = "validation"
+) -> dict[str, Any]:
+    made = adapter.json_schema(schema_generator=_Schema, mode=mode)
+    made.pop("title", None)
+    for name, body in made.get("$defs", {}).items():
+        if body.get("title") == name:
+            del body["title"]
+    return made
+
+
+def _describe(schema: dict[str, Any], parameter: Parameter) -> None:
+    if parameter.description:
+        schema.setdefault("description", parameter.description)
+    if parameter.default is inspect.Parameter.empty or parameter.default is None:
+        return
+    try:
+        schema.setdefault("default", to_jsonable_python(parameter.default))
+    except (PydanticSerializationError, ValueError):
+        return  # a default JSON cannot show (a sentinel): the model leaves the argument out, and Python fills it in
+
+
+def _output_schema(options: ToolOptions, annotation: Any, place: str) -> tuple[JsonObject | None, bool]:
+    wanted = options.get("output_schema", False)
+    if wanted is False:
+        return None, False
+    if wanted is not True:
+        return wanted, False
+    try:
+        made = _json_schema(TypeAdapter(annotation), mode="serialization")
+    except _UNUSABLE as error:
+        raise CatalogError(f"{place}: the return annotation: {_reason(error)}") from error
+    definitions = made.get("$defs", {})
+    root = definitions.get(str(made.get("$ref", "")).removeprefix("#/$defs/"), made)
+    if root.get("type") == "object":
+        return made, False
+    definitions = {"$defs": made.pop("$defs")} if definitions else {}
+    return {"type": "object", "properties": {"result": made}, "required": ["result"]} | definitions, True

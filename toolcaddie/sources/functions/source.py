@@ -1,0 +1,164 @@
+"""A tool source over Python functions, which may come and go while runs are under way."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType
+from typing import Any
+
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.errors import CatalogError, DuplicateToolError
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolResult, failed
+from toolcaddie.sources.functions.calling import Outcome, call
+from toolcaddie.sources.functions.options import options_of
+from toolcaddie.sources.functions.place import place_of
+from toolcaddie.sources.functions.signature import Definition, define
+from toolcaddie.sources.functions.threads import Threads
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    definition: Definition
+    threads: Threads[Outcome] = field(default_factory=Threads)
+
+
+class FunctionSource:
+    """Holds functions and runs them.
+
+    ```python
+    FunctionSource("gym", [freeze, unfreeze], categories=[Category(name="members", keywords=("freeze",))])
+    FunctionSource("desk", [FrontDesk(database)])  # an object: its methods marked @tool, or all public ones if none is
+    FunctionSource("mine", my_module)  # a module: its functions marked @tool; one thing needs no list
+    ```
+    Raises `CatalogError` (function, file and line named) for what cannot be a tool, and `DuplicateToolError`.
+
+    `add`, `replace` and `remove` may be called from any thread at any time; each is done whole or not at all.
+
+    `claims`: reserved names that are this source's own, because it ships with the product.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        functions: Any = (),
+        categories: Iterable[Category] = (),
+        *,
+        claims: Iterable[str] = (),
+    ) -> None:
+        self._name = name
+        self.claims = frozenset(claims)
+        self._categories = tuple(categories)
+        self._changing = threading.Lock()
+        # Replaced, never changed: whoever reads it sees one state, without a lock.
+        self._entries: dict[str, _Entry] = {}
+        self._tools: tuple[Tool, ...] = ()
+        self._revision = 0
+        for function in functions if isinstance(functions, Iterable) else [functions]:
+            self.add(function)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def revision(self) -> int:
+        return self._revision
+
+    def tools(self) -> Sequence[Tool]:
+        return self._tools
+
+    def categories(self) -> Sequence[Category]:
+        return self._categories
+
+    def add(self, function: Any) -> tuple[Tool, ...]:
+        """Take a function, an object with methods or a module. Returns the tools that came of it, in order.
+
+        Raises `DuplicateToolError` if a name is taken; then nothing is added.
+        """
+        made = [_Entry(definition=define(one, source=self._name)) for one in _callables(function)]
+        with self._changing:
+            entries = dict(self._entries)
+            for entry in made:
+                taken = entries.setdefault(entry.definition.tool.name, entry)
+                if taken is not entry:
+                    raise DuplicateToolError(
+                        f"source {self._name!r} has a tool {entry.definition.tool.name!r} already: "
+                        f"{taken.definition.place} and {entry.definition.place}; give one of them another name"
+                    )
+            self._become(entries)
+        return tuple(entry.definition.tool for entry in made)
+
+    def replace(self, function: Callable[..., Any]) -> Tool:
+        """Put this function in the place of the one with its name. Raises `CatalogError` if there is none."""
+        entry = _Entry(definition=define(function, source=self._name))
+        tool = entry.definition.tool
+        with self._changing:
+            if tool.name not in self._entries:
+                raise CatalogError(f"source {self._name!r} has no tool {tool.name!r} to replace; add it")
+            self._become({**self._entries, tool.name: entry})
+        return tool
+
+    def remove(self, name: str) -> None:
+        """Withdraw a tool; calls of it are answered with 'revoked' from now on. Raises `CatalogError` if there is none."""
+        with self._changing:
+            if name not in self._entries:
+                raise CatalogError(f"source {self._name!r} has no tool {name!r} to remove")
+            self._become({held: entry for held, entry in self._entries.items() if held != name})
+
+    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
+        """Run the function that has this name now."""
+        entry = self._entries.get(tool.name)
+        if entry is None:
+            return failed(f"the tool {tool.name!r} has been withdrawn; do without it", "revoked")
+        return await call(entry.definition, entry.threads, arguments, context)
+
+    def _become(self, entries: dict[str, _Entry]) -> None:
+        self._entries = entries
+        self._tools = tuple(entry.definition.tool for entry in entries.values())
+        self._revision += 1  # last: who sees the new number finds the new tools
+
+
+def _callables(given: Any) -> Iterator[Callable[..., Any]]:
+    """The functions in what a caller handed over."""
+    if isinstance(given, ModuleType):
+        marked = [value for value in vars(given).values() if options_of(value) is not None and callable(value)]
+        if not marked:
+            raise CatalogError(f"module {given.__name__!r} has no function marked @tool")
+        yield from {id(value): value for value in marked}.values()  # one function may have two names in its module
+    elif isinstance(given, type):
+        raise CatalogError(f"{place_of(given)} is a class; hand over an instance of it, {given.__name__}(...)")
+    elif inspect.isroutine(given) or options_of(given) is not None:
+        yield given
+    else:
+        yield from _methods(given)
+
+
+def _methods(given: Any) -> Iterator[Callable[..., Any]]:
+    methods = [
+        (name, getattr(given, name))
+        for name in dict.fromkeys(name for kind in reversed(type(given).__mro__) for name in vars(kind))
+        if _is_method(inspect.getattr_static(given, name))
+    ]
+    marked = [method for _, method in methods if options_of(method) is not None]
+    if marked:
+        yield from marked
+    elif callable(given):
+        yield given
+    else:
+        public = [method for name, method in methods if not name.startswith("_")]
+        if not public:
+            raise CatalogError(
+                f"{given!r:.80} is a {type(given).__name__}: neither callable nor an object with methods"
+            )
+        yield from public
+
+
+def _is_method(attribute: Any) -> bool:
+    """Written in Python as a method, or marked @tool; looked at without touching any property."""
+    if isinstance(attribute, staticmethod | classmethod):
+        attribute = attribute.__func__
+    return isinstance(attribute, FunctionType) or (callable(attribute) and options_of(attribute) is not None)
