@@ -15,7 +15,7 @@ from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, Meta
 from toolcaddie.core.message import Message
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.presets import PRESETS
-from toolcaddie.meta import request_more_tools_schema
+from toolcaddie.meta.request_more_tools import request_more_tools_schema
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.telemetry import StructlogSink

@@ -29,7 +29,8 @@ from toolcaddie.evaluation.scripts import (
     generated_scripts,
 )
 from toolcaddie.evaluation.simulated import Clock, ScriptedModel, Sent
-from toolcaddie.meta import offered_meta_tools
+from toolcaddie.meta.registry import offered_definitions
+from toolcaddie.ports import MetaOffer
 
 SONNET = "anthropic:claude-sonnet-5-5"
 
@@ -155,8 +156,8 @@ def called(reply: ModelReply) -> list[tuple[str, Any]]:
     return [(call.name, json.loads(call.arguments)) for call in reply.message.tool_calls]
 
 
-MORE, SEARCH, SCHEMA, EXECUTE = offered_meta_tools(
-    (REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL), ()
+MORE, SEARCH, SCHEMA, EXECUTE = offered_definitions(
+    (REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL), MetaOffer()
 ).values()
 
 

@@ -28,8 +28,8 @@ from toolcaddie.core.run import RunRequest
 from toolcaddie.core.schema import definition_tokens
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.core.tool_config import ToolConfig
-from toolcaddie.meta import offered_meta_tools
-from toolcaddie.ports import CallNext, Invocation
+from toolcaddie.meta.registry import offered_definitions
+from toolcaddie.ports import CallNext, Invocation, MetaOffer
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.forced import Forced
 from toolcaddie.providers.gemini import Gemini
@@ -108,7 +108,7 @@ def test_a_quarter_of_the_tokens_and_16_places_are_kept_for_what_comes_later() -
 
 def _meta_tokens(preset: Any) -> int:
     """What its meta tools take of the tokens."""
-    return definition_tokens(offered_meta_tools(preset.meta, ("notes",)).values())
+    return definition_tokens(offered_definitions(preset.meta, MetaOffer(categories=("notes",))).values())
 
 
 def test_32_of_those_left_out_are_listed() -> None:

@@ -27,7 +27,7 @@ from toolcaddie.core.events import CallFinished, CallIntended, MetaCalled
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolCall
-from toolcaddie.meta import request_more_tools_schema
+from toolcaddie.meta.request_more_tools import request_more_tools_schema
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, calls, say
 
 pytestmark = pytest.mark.anyio

@@ -21,14 +21,22 @@ from toolcaddie.control.visibility import may_use
 from toolcaddie.core.bounds import DEFAULT, Bounds, beyond
 from toolcaddie.core.catalog import View
 from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, RunEvent
-from toolcaddie.core.meta_names import EXECUTE_TOOL
 from toolcaddie.core.run import Limits, PendingCall, RunContext
 from toolcaddie.core.schema import argument_errors, canonical_json, takes_long
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
-from toolcaddie.engine.meta import is_meta, unknown_tool
 from toolcaddie.guards.aside import aside
-from toolcaddie.meta import execute_tool
-from toolcaddie.ports import Approver, CallNext, Invocation, Middleware, Policy, ToolSource
+from toolcaddie.meta.lookup import unknown_tool
+from toolcaddie.meta.registry import OURS, MetaTools, is_meta
+from toolcaddie.ports import (
+    Approver,
+    CallNext,
+    CallWrapper,
+    Invocation,
+    MetaOffer,
+    Middleware,
+    Policy,
+    ToolSource,
+)
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
@@ -36,7 +44,6 @@ log = Logger(__name__)
 
 Emit = Callable[[RunEvent], Awaitable[None]]
 
-_EXECUTE = execute_tool()
 _SHOWN_NAMES = 10
 _MAX_SCHEMA_SHOWN = 6_000
 
@@ -61,8 +68,10 @@ class Executor:
         approver: Approver | None = None,
         middleware: Sequence[Middleware] = (),
         bounds: Bounds = DEFAULT,
+        meta_tools: MetaTools = OURS,
     ) -> None:
         self._bounds = bounds
+        self._wrappers = wrappers_of(meta_tools)
         self._policy = policy
         self._approver = approver
         self._invoke = _around(self._call_source, middleware, source)
@@ -75,8 +84,10 @@ class Executor:
         `meta`: the meta tools that were offered. A call that waits for the caller is the unwrapped one: the caller knows
         its tools by their own names.
         """
-        opened = partial(unwrap, pending.call, context.view, meta, bounds=self._bounds)
-        call = await aside(opened) if takes_long(_EXECUTE.input_schema, len(pending.call.arguments)) else opened()
+        opened = partial(unwrap, pending.call, self._wrappers, context.view, meta, bounds=self._bounds)
+        wrapper = self._wrappers.get(pending.call.name)
+        long = wrapper is not None and takes_long(wrapper.definition.input_schema, len(pending.call.arguments))
+        call = await aside(opened) if long else opened()
         if isinstance(call, ToolResult):
             return replace(pending, result=call)
         tool = context.view.get(call.name)
@@ -153,20 +164,41 @@ def _around(
     return call
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapper:
+    """A meta tool that stands for another call, and its definition."""
+
+    tool: CallWrapper
+    definition: Tool
+
+
+def wrappers_of(tools: MetaTools) -> Mapping[str, Wrapper]:
+    return {
+        name: Wrapper(tool=tool, definition=tool.definition(MetaOffer()))
+        for name, tool in tools.items()
+        if isinstance(tool, CallWrapper)
+    }
+
+
 def unwrap(
-    call: ToolCall, view: View, meta: Collection[str] = (), *, bounds: Bounds = DEFAULT
+    call: ToolCall,
+    wrappers: Mapping[str, Wrapper],
+    view: View,
+    meta: Collection[str] = (),
+    *,
+    bounds: Bounds = DEFAULT,
 ) -> ToolCall | ToolResult:
-    """The call inside an `execute_tool`, once; other calls as they are; a result says what is wrong with the wrapping."""
-    if call.name != EXECUTE_TOOL or not is_meta(call.name, view, meta):
+    """The call inside a wrapper, once; other calls as they are; a result says what is wrong with the wrapping."""
+    wrapper = wrappers.get(call.name)
+    if wrapper is None or not is_meta(call.name, view, meta):
         return call
-    checked = checked_arguments(call, _EXECUTE, bounds=bounds)
+    checked = checked_arguments(call, wrapper.definition, bounds=bounds)
     if isinstance(checked, ToolResult):
         return checked
-    arguments = checked.values
-    inner = arguments["tool_name"]
-    if is_meta(inner, view, meta):
-        return failed(f"{inner} cannot be run through {EXECUTE_TOOL}; call it directly.", "unknown_tool")
-    return replace(call, name=inner, arguments=canonical_json(arguments.get("arguments", {})).decode())
+    inner = wrapper.tool.unwrapped(call, checked.values)
+    if is_meta(inner.name, view, meta):
+        return failed(f"{inner.name} cannot be run through {call.name}; call it directly.", "unknown_tool")
+    return inner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from toolcaddie.core.events import (
     ToolsDelivered,
 )
 from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest
-from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_LIMIT, READ_RESULT
+from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_RESULT
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState
 from toolcaddie.core.schema import canonical_json, definition_tokens, wire_definition
@@ -39,11 +39,22 @@ from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
 from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
-from toolcaddie.engine.meta import MetaScene, answer, looked_for
 from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
-from toolcaddie.meta import read_result
-from toolcaddie.ports import DeliveryPlan, HeldPages, Planner, Provider, SelectionQuery, Selector
+from toolcaddie.meta.registry import OURS, MetaTools
+from toolcaddie.ports import (
+    CallWrapper,
+    DeliveryPlan,
+    HeldPages,
+    MetaOffer,
+    MetaScene,
+    MetaTool,
+    Planner,
+    Prepare,
+    Provider,
+    SelectionQuery,
+    Selector,
+)
 from toolcaddie.util.replacing import replace
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
@@ -61,12 +72,12 @@ Checkpoint = Callable[[RunState], Awaitable[None]]
 """Told how a run stands after each turn, and what is known of a turn that broke off."""
 
 
-Prepare = Callable[[View, SelectionQuery], Awaitable[None]]
-"""Awaited before a meta tool looks for something: a selector does no I/O, so what it needs of others is fetched here."""
+READER = OURS[READ_RESULT].definition(MetaOffer())
+"""`read_result` as it joins the array."""
 
 
 async def _nothing_to_prepare(view: View, query: SelectionQuery) -> None:
-    """Where the selector needs nobody."""
+    """For selectors that need nothing fetched."""
 
 
 async def _not_kept(state: RunState) -> None:
@@ -84,17 +95,18 @@ class Engine:
     preset: Preset
     capabilities: Capabilities
     meta: dict[str, Tool] = field(default_factory=dict)
-    """The meta tools offered, by name, in the order sent."""
+    """The definitions of the meta tools offered, by name, in the order sent."""
+    meta_tools: MetaTools = field(default_factory=lambda: OURS)
+    """Every meta tool there is, by name."""
     prepare: Prepare = _nothing_to_prepare
     expandable: frozenset[str] | None = None
     """The categories that a model may ask for; None: all that the caller may see."""
     held: HeldPages | None = None
     """Where cut results are read on; None: nowhere."""
-    reader: Tool = field(default_factory=read_result)
     bounds: Bounds = DEFAULT
 
     def meta_tool(self, name: str) -> Tool:
-        return self.reader if name == READ_RESULT else self.meta[name]
+        return READER if name == READ_RESULT else self.meta[name]
 
     async def run(
         self,
@@ -416,7 +428,8 @@ class _Run:
         """That a tool must be called, until one was. Looking for tools is not using one; `execute_tool` runs one."""
         if not self.preset.force or state.called or not delivery.tools:
             return None
-        ignored = frozenset(name for name in delivery.meta if name != EXECUTE_TOOL)
+        tools = self.engine.meta_tools
+        ignored = frozenset(name for name in delivery.meta if not isinstance(tools[name], CallWrapper))
         return Force(candidates=self.likeliest(state, delivery), ignored=ignored)
 
     def likeliest(self, state: RunState, delivery: Delivery) -> tuple[str, ...]:
@@ -519,9 +532,12 @@ class _Run:
         outcomes = list(state.pending)
         for index, pending in enumerate(outcomes):
             call = pending.call
-            if pending.result is not None or call.name == EXECUTE_TOOL or call.name not in state.meta:
+            if pending.result is not None or call.name not in state.meta:
                 continue
-            result = self.shown(await self.answered(call, state), state)
+            tool = self.engine.meta_tools[call.name]
+            if isinstance(tool, CallWrapper):
+                continue
+            result = self.shown(await self.answered(tool, call, state), state)
             state = with_effect(state, result)
             added = result.effect.names if isinstance(result.effect, Reveal) else ()
             self.asked_for = added or self.asked_for
@@ -529,21 +545,11 @@ class _Run:
             outcomes[index] = replace(pending, result=result)
         return state, outcomes
 
-    async def answered(self, call: ToolCall, state: RunState) -> ToolResult:
+    async def answered(self, tool: MetaTool, call: ToolCall, state: RunState) -> ToolResult:
         checked = checked_arguments(call, self.engine.meta_tool(call.name))
         if isinstance(checked, ToolResult):
             return checked
-        arguments = checked.values
-        if call.name == READ_RESULT:
-            return await self.read_on(arguments)
-        if text := looked_for(call.name, arguments):
-            await self.engine.prepare(self.context.view, SelectionQuery(text=text))
-        return answer(call.name, arguments, self.scene(state))
-
-    async def read_on(self, arguments: Mapping[str, Any]) -> ToolResult:
-        assert self.engine.held is not None, "read_result joins only where results are held"
-        offset, limit = int(arguments.get("offset", 0)), int(arguments.get("limit", READ_LIMIT))
-        return await self.engine.held.page(str(arguments["handle"]), offset, limit, self.context.principal)
+        return await tool.answer(checked.values, self.scene(state))
 
     def shown(self, result: ToolResult, state: RunState) -> ToolResult:
         """The result with the schemas of what it reveals, where these are shown as text."""
@@ -559,7 +565,10 @@ class _Run:
             budget = replace(budget, max_tools=most)
         return MetaScene(
             view=self.context.view,
+            principal=self.context.principal,
             selector=self.engine.selector,
+            prepare=self.engine.prepare,
+            held=self.engine.held,
             budget=budget,
             delivered=callable_now(state),
             known=state.known,
@@ -570,7 +579,7 @@ class _Run:
             sparing=sparing,
             page_size=self.preset.page_size,
             expandable=self.engine.expandable,
-            exact_categories=self.preset.expand_by == "categories",
+            expand_by=self.preset.expand_by,
         )
 
     def over_turns(self, taken: int, admitted: dict[int, Admitted]) -> list[int]:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from toolcaddie.plugins.found import CATALOGS, EMBEDDERS, GROUPS, PROVIDERS, RANKERS, SINKS, Plugin, discover, load
+from toolcaddie.plugins.found import (
+    CATALOGS,
+    EMBEDDERS,
+    GROUPS,
+    META_TOOLS,
+    PROVIDERS,
+    RANKERS,
+    SINKS,
+    Plugin,
+    discover,
+    load,
+)
 from toolcaddie.plugins.specs import WrapFunctions, load_catalog
 from toolcaddie.sources.definitions import DefinitionSource
 
@@ -10,6 +21,7 @@ __all__ = [
     "CATALOGS",
     "EMBEDDERS",
     "GROUPS",
+    "META_TOOLS",
     "PROVIDERS",
     "RANKERS",
     "SINKS",

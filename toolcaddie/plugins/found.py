@@ -16,8 +16,9 @@ RANKERS = "toolcaddie.rankers"
 PROVIDERS = "toolcaddie.providers"
 EMBEDDERS = "toolcaddie.embedders"
 SINKS = "toolcaddie.sinks"
+META_TOOLS = "toolcaddie.meta_tools"
 
-GROUPS = (CATALOGS, RANKERS, EMBEDDERS, PROVIDERS, SINKS)
+GROUPS = (CATALOGS, RANKERS, EMBEDDERS, PROVIDERS, SINKS, META_TOOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

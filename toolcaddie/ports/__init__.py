@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolcaddie.ports.control import Approver, Policy
+from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
 from toolcaddie.ports.selection import (
     DeliveryPlan,
@@ -33,6 +34,7 @@ __all__ = [
     "CacheLevel",
     "CacheStore",
     "CallNext",
+    "CallWrapper",
     "Classifier",
     "DeliveryPlan",
     "Documents",
@@ -45,9 +47,13 @@ __all__ = [
     "Invocation",
     "KeyStore",
     "Leases",
+    "MetaOffer",
+    "MetaScene",
+    "MetaTool",
     "Middleware",
     "Planner",
     "Policy",
+    "Prepare",
     "Provider",
     "QueryWords",
     "Ranker",

@@ -67,13 +67,14 @@ from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.executor import Admitted, Emit, Executor
 from toolcaddie.engine.first_stage import classified
 from toolcaddie.engine.live import Live
-from toolcaddie.engine.loop import Engine
+from toolcaddie.engine.loop import READER, Engine
 from toolcaddie.engine.reveal import known_from, referenced_in, telling
 from toolcaddie.guards.aside import aside
 from toolcaddie.guards.net import PROOFS
 from toolcaddie.inputs.parts import Sources, check_parts, embedder_from, preset_from, sources_from
 from toolcaddie.inputs.requests import Asked, request_from
-from toolcaddie.meta import offered_meta_tools
+from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools, offered_definitions
+from toolcaddie.plugins import META_TOOLS, load
 from toolcaddie.ports import (
     Approver,
     CacheStore,
@@ -82,6 +83,7 @@ from toolcaddie.ports import (
     Documents,
     Embedder,
     EventSink,
+    MetaOffer,
     Middleware,
     Policy,
     Provider,
@@ -157,6 +159,8 @@ class Runtime:
     `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
     from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
 
+    `meta_tools` join those that ship; a preset offers them by name (`Preset.meta`).
+
     `bounds` says how much of a model's answers and calls is accepted.
     """
 
@@ -188,6 +192,7 @@ class Runtime:
         attempts: int = 1,
         tool_config: ToolConfig | Mapping[str, Any] | None = None,
         cache: CacheStore | None = None,
+        meta_tools: Sequence[AnyMetaTool] = (),
         bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -216,6 +221,7 @@ class Runtime:
         self.model = model or asked.model
         self.tool_config = _config(tool_config)
         self.preset = preset_from(preset)
+        self._meta_tools = _meta_tools(self.preset, meta_tools)
         wanted = self.tool_config.fallback_provider if self.tool_config else None
         self._model_side = ModelSide(
             provider=self.provider,
@@ -772,7 +778,7 @@ class Runtime:
                 delivered=before.delivered if before else (),
                 meta=(
                     *engine.meta.values(),
-                    *((engine.reader,) if before and before.reads and view.get(READ_RESULT) is None else ()),
+                    *((READER,) if before and before.reads and view.get(READ_RESULT) is None else ()),
                 ),
                 budget=assembly.preset.budget,
                 capabilities=engine.capabilities,
@@ -873,6 +879,7 @@ class Runtime:
             capabilities=capabilities,
             prepare=partial(self._embed, chosen),
             held=self._held,
+            meta_tools=self._meta_tools,
             bounds=self._bounds,
         )
         return _Assembly(preset=chosen, selector=selector, engine=engine, executor=self._executor, meta={})
@@ -918,6 +925,7 @@ class Runtime:
                 Timeout(most=limits.tool_seconds_most),
             ),
             bounds=self._bounds,
+            meta_tools=self._meta_tools,
         )
 
     def _cached(self, chosen: Preset) -> Sequence[Middleware]:
@@ -1083,9 +1091,8 @@ class _Assembly:
         if key not in self.meta:
             nothing = expandable is not None and not categories
             names = (name for name in self.preset.meta if not (nothing and name == REQUEST_MORE_TOOLS))
-            offered = offered_meta_tools(
-                names, categories, expand_by=self.preset.expand_by, page_size=self.preset.page_size
-            )
+            offer = MetaOffer(categories=categories, expand_by=self.preset.expand_by, page_size=self.preset.page_size)
+            offered = offered_definitions(names, offer, self.engine.meta_tools)
             engine = replace(self.engine, meta=offered, expandable=expandable)
             bare = replace(engine, meta={})
             self.meta[key] = _Offering(engine=engine, bare=bare, tokens=definition_tokens(offered.values()))
@@ -1122,6 +1129,13 @@ def _texts(query: SelectionQuery, settings: SelectionSettings) -> list[str]:
     """What of a query is embedded."""
     words = query_words(query, window=settings.window, window_user=settings.window_user)
     return [text for text, _ in (*words.messages, *words.replies) if text.strip()]
+
+
+def _meta_tools(chosen: Preset, others: Sequence[AnyMetaTool]) -> MetaTools:
+    """The meta tools that ship, those given, and the installed ones that the preset names."""
+    shipped = joined_meta_tools(others)
+    installed = [load(META_TOOLS, name)() for name in chosen.meta if name not in shipped]
+    return joined_meta_tools((*others, *installed))
 
 
 def _entry(wanted: Provider | str | Entry) -> Entry:

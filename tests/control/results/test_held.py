@@ -16,8 +16,8 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.core.meta_names import META_TOOLS, READ_LIMIT, READ_RESULT
 from toolcaddie.core.schema import argument_errors
 from toolcaddie.core.tool import ToolResult
-from toolcaddie.meta import read_result
-from toolcaddie.ports import CacheLevel, CacheStore, Invocation
+from toolcaddie.meta.read_result import ReadResult
+from toolcaddie.ports import CacheLevel, CacheStore, Invocation, MetaOffer
 from toolcaddie.storage.cache import DocumentCache, MemoryCache
 from toolcaddie.storage.database import Database
 
@@ -164,7 +164,7 @@ async def test_a_store_that_takes_nothing_costs_the_handle_and_not_the_result(do
 
 
 def test_the_tool_that_reads_on_is_defined_and_offered_by_nobody_yet() -> None:
-    made = read_result()
+    made = ReadResult().definition(MetaOffer())
     assert (made.name, made.annotations.read_only) == (READ_RESULT, True)
     assert Catalog.of([made]).tools == (made,)
     assert argument_errors(made.input_schema, {"handle": "a", "offset": 7, "limit": READ_LIMIT}) == []

@@ -1,0 +1,5 @@
+"""Meta tools, one file each: definition and behaviour together.
+
+To add one, write a file with a class like `respond.Respond`, and give it to `Runtime(meta_tools=[...])` or name it in the
+entry points of `toolcaddie.meta_tools`; a preset then offers it by its name.
+"""

@@ -1,0 +1,63 @@
+"""The meta tools by name: ours, and those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.meta_names import META_TOOLS
+from toolcaddie.core.tool import Tool
+from toolcaddie.meta.execute_tool import ExecuteTool
+from toolcaddie.meta.get_tool_schema import GetToolSchema
+from toolcaddie.meta.list_tools import ListTools
+from toolcaddie.meta.read_result import ReadResult
+from toolcaddie.meta.request_more_tools import RequestMoreTools
+from toolcaddie.meta.respond import Respond
+from toolcaddie.meta.search_tools import SearchTools
+from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaTool
+from toolcaddie.util.suggest import close_names
+
+AnyMetaTool = MetaTool | CallWrapper
+MetaTools = Mapping[str, AnyMetaTool]
+
+OURS: MetaTools = {
+    tool.name: tool
+    for tool in (
+        RequestMoreTools(),
+        ExecuteTool(),
+        ListTools(),
+        SearchTools(),
+        GetToolSchema(),
+        Respond(),
+        ReadResult(),
+    )
+}
+
+
+def joined_meta_tools(others: Iterable[AnyMetaTool] = ()) -> MetaTools:
+    """Ours and others'. Raises `ConfigError` where another one takes a name of ours."""
+    joined = dict(OURS)
+    for tool in others:
+        if tool.name in joined:
+            raise ConfigError(f"there is a meta tool {tool.name!r} already; give the new one another name")
+        joined[tool.name] = tool
+    return joined
+
+
+def offered_definitions(names: Iterable[str], offer: MetaOffer, tools: MetaTools = OURS) -> dict[str, Tool]:
+    """The definitions of these meta tools, in their order. Raises `ConfigError` for a name that none has."""
+    return {name: _named(name, tools).definition(offer) for name in names}
+
+
+def is_meta(name: str, view: View, offered: Iterable[str]) -> bool:
+    """Whether a name means a meta tool: it was offered as one, or nothing else has it. A caller's own tool comes first."""
+    return name in offered or (name in META_TOOLS and view.get(name) is None)
+
+
+def _named(name: str, tools: MetaTools) -> AnyMetaTool:
+    if name not in tools:
+        close = close_names(name, tools)
+        meant = f"did you mean {close[0]!r}? " if close else ""
+        raise ConfigError(f"preset.meta: there is no meta tool {name!r}; {meant}there are {', '.join(tools)}")
+    return tools[name]

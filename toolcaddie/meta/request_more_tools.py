@@ -1,0 +1,185 @@
+"""`request_more_tools`: more tools join the request, by words and categories or, in the exact form, by categories alone.
+
+The exact form makes the same selection on the whole catalog again, and new names are appended. Ours looks for the best of
+what was not delivered yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.selection import SelectedTool, Selection
+from toolcaddie.core.tool import Reveal, Tool, ToolResult, failed
+from toolcaddie.meta.definition import meta_definition
+from toolcaddie.meta.lookup import prepared_for
+from toolcaddie.ports.meta import MetaOffer, MetaScene
+from toolcaddie.ports.selection import SelectionQuery
+from toolcaddie.util.replacing import replace
+
+_MIN_LISTED, _MAX_LISTED = 2, 40
+_MAX_SHOWN = 50
+"""Categories that an answer lists."""
+_NEAR = 0.8
+
+
+class RequestMoreTools:
+    name = REQUEST_MORE_TOOLS
+
+    def definition(self, offer: MetaOffer) -> Tool:
+        return (_by_category if offer.expand_by == "categories" else _by_query)(offer.categories)
+
+    async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        askable = [name for name in scene.view.category_names() if scene.expandable is None or name in scene.expandable]
+        categories = [name for name in arguments.get("categories", ()) if isinstance(name, str)]
+        valid = [name for name in categories if name in askable]
+        refused = [name for name in categories if name not in askable]
+        text = str(arguments.get("query", "")).strip() or None
+        await prepared_for(scene.view, scene.prepare, text or " ".join(categories))
+        if scene.expand_by == "categories":
+            reveal = _same_selection(valid, scene)
+        elif valid or text:
+            reveal = _best_of_the_rest(text, valid, scene)
+        else:
+            reveal = Reveal(names=())
+        if refused and scene.expandable is not None:
+            return _partly_refused(reveal, refused, askable)
+        return _revealed(reveal, refused, askable)
+
+
+def request_more_tools_schema(categories: Iterable[str]) -> dict[str, Any]:
+    """The function schema of `request_more_tools` in its exact form, for these categories, listed sorted."""
+    return wire_definition(_by_category(categories))
+
+
+def _by_category(categories: Iterable[str]) -> Tool:
+    """The exact form: `categories` required, `reason` optional, the choices listed in the description."""
+    listed = ", ".join(sorted(set(categories)))
+    return meta_definition(
+        REQUEST_MORE_TOOLS,
+        "Request more tools",
+        "Load the tools of further categories when the ones you have do not fit the task. "
+        f"Available categories: {listed}.",
+        {
+            "categories": _strings("Categories to load, from the list above."),
+            "reason": {"type": "string", "description": "Why they are needed."},
+        },
+        required=["categories"],
+    )
+
+
+def _by_query(categories: Iterable[str]) -> Tool:
+    """Our own form; categories are listed only when there are 2 to 40 of them."""
+    names = sorted(set(categories))
+    listed = f" Categories: {', '.join(names)}." if _MIN_LISTED <= len(names) <= _MAX_LISTED else ""
+    return meta_definition(
+        REQUEST_MORE_TOOLS,
+        "Request more tools",
+        "More tools exist than you were given. Call this when none of yours fits the task: say what you need in `query`, "
+        f"or name `categories`. The tools found can be called from the next step on.{listed}",
+        {
+            "query": {"type": "string", "description": "What the tool should do, in a few words."},
+            "categories": _strings("Categories to load tools from."),
+            "reason": {"type": "string", "description": "Why they are needed."},
+        },
+        anyOf=[{"required": ["query"]}, {"required": ["categories"]}],
+    )
+
+
+def _strings(description: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, "description": description}
+
+
+def _same_selection(categories: Sequence[str], scene: MetaScene) -> Reveal:
+    """The same selection on the whole catalog; what is not active yet is appended, under the cap."""
+    if not categories:
+        return Reveal(names=())
+    selection = scene.selector.select(scene.view, SelectionQuery(categories=categories), scene.budget)
+    active = {tool.name for tool in scene.delivered}
+    new = [chosen for chosen in selection.tools if chosen.tool.name not in active]
+    if scene.budget.provider_cap is not None:
+        new = new[: max(0, scene.budget.provider_cap - scene.fixed_meta - len(active))]
+    return _reveal(new)
+
+
+def _best_of_the_rest(text: str | None, categories: Sequence[str], scene: MetaScene) -> Reveal:
+    """The best of what was not delivered; if nothing more fits, the whole array is selected again."""
+    query = SelectionQuery(
+        text=text or " ".join(categories),
+        categories=categories or None,
+        exclude=frozenset(tool.name for tool in scene.delivered) | frozenset(scene.known),
+        fixed_count=scene.fixed_meta + len(scene.delivered),
+        fixed_tokens=scene.fixed_tokens,
+    )
+    view = _askable_view(scene)
+    selection = scene.selector.select(view, query, scene.budget)
+    new = _new_tools(selection, query.exclude)
+    if new and scene.sparing:
+        least = _NEAR * max(chosen.score for chosen in new)
+        new = [chosen for chosen in new if chosen.score >= least]
+    if new or not any(drop.stage in ("provider_cap", "max_tokens") for drop in selection.dropped):
+        return _reveal(new)
+    fresh = SelectionQuery(
+        text=query.text,
+        categories=query.categories,
+        pinned=scene.pinned,
+        fixed_count=scene.fixed_meta,
+        fixed_tokens=scene.meta_tokens,
+        expandable=True,
+    )
+    return _reveal(_new_tools(scene.selector.select(view, fresh, scene.budget), frozenset()), replace=True)
+
+
+def _askable_view(scene: MetaScene) -> View:
+    """The tools that a request for more may bring, and those that are there anyway."""
+    if scene.expandable is None:
+        return scene.view
+    catalog, there = scene.view.catalog, {*(tool.name for tool in scene.delivered), *scene.known, *scene.pinned}
+    return scene.view.narrowed(
+        np.array(
+            [
+                tool.category in scene.expandable or tool.name in there or catalog.is_core(tool)
+                for tool in catalog.tools
+            ],
+            dtype=np.bool_,
+        )
+    )
+
+
+def _new_tools(selection: Selection, exclude: frozenset[str]) -> list[SelectedTool]:
+    """Defaults are no answer to a request for something in particular."""
+    if selection.no_match:
+        return []
+    return [chosen for chosen in selection.tools if chosen.tool.name not in exclude]
+
+
+def _reveal(chosen: Sequence[SelectedTool], *, replace: bool = False) -> Reveal:
+    return Reveal(
+        names=tuple(item.tool.name for item in chosen),
+        slim=tuple(item.tool.name for item in chosen if item.slim),
+        replace=replace and bool(chosen),
+    )
+
+
+def _revealed(reveal: Reveal, unknown: Sequence[str], askable: Sequence[str]) -> ToolResult:
+    if reveal.names:
+        text = f"Loaded {len(reveal.names)} tools: {', '.join(reveal.names)}. You can call them now."
+    else:
+        text = "No new tools added: all that fits is loaded already, or nothing fits."
+    if unknown:
+        shown = ", ".join(repr(name[:64]) for name in unknown[:10])
+        text += f" Unknown categories: {shown}. Known: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'none'}."
+    return ToolResult(content=text, effect=reveal if reveal.names else None)
+
+
+def _partly_refused(reveal: Reveal, refused: Sequence[str], askable: Sequence[str]) -> ToolResult:
+    """A request for categories that the model may not ask for: the answer lists those it may."""
+    result = _revealed(reveal, (), askable)
+    shown = ", ".join(repr(name[:64]) for name in refused[:10])
+    text = f"You cannot ask for {shown} here. You can ask for: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'nothing'}."
+    return replace(result, content=f"{result.content} {text}") if reveal.names else failed(text, "denied")

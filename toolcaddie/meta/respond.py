@@ -1,0 +1,27 @@
+"""`respond`: the final answer as a call. It ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolcaddie.core.meta_names import RESPOND
+from toolcaddie.core.tool import Finish, Tool, ToolResult
+from toolcaddie.meta.definition import meta_definition
+from toolcaddie.ports.meta import MetaOffer, MetaScene
+
+
+class Respond:
+    name = RESPOND
+
+    def definition(self, offer: MetaOffer) -> Tool:
+        return meta_definition(
+            RESPOND,
+            "Respond",
+            "Give the user your final answer. This ends the task.",
+            {"message": {"type": "string", "description": "The answer."}},
+            required=["message"],
+        )
+
+    async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
+        return ToolResult(content="Delivered.", effect=Finish(text=arguments["message"]))
