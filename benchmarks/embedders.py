@@ -22,7 +22,7 @@ from toolcaddie.embedders.local import Runtime, minilm
 from toolcaddie.embedders.prepared import Prepared
 from toolcaddie.ports import Embedder
 from toolcaddie.selection.embedding import tool_texts
-from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.memory import MemoryStore
 
 GOALS_MS: dict[Runtime, float] = {"numpy": 15.0, "onnx": 4.0}
 TOOLS = 1_000
@@ -83,7 +83,7 @@ def _measured(runtime: Runtime, tools: int, texts: Sequence[str], exact: np.ndar
     embedder.embed(texts[:3])
     timed = [_timed(embedder, text) for text in texts]
     wall, cpu = sorted(wall for wall, _ in timed), sorted(cpu for _, cpu in timed)
-    documents = MemoryDocuments()
+    documents = MemoryStore()
     return Row(
         runtime=runtime,
         load_s=load_s,

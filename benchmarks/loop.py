@@ -218,7 +218,7 @@ async def _runtime(provider: ScriptedProvider, *, sinks: bool, read_only: bool) 
                 model="bench",
                 trail=Trail(database.events),
                 sinks=(PrometheusSink(CollectorRegistry()), StructlogSink()),
-                documents=database.documents,
+                documents=database.store,
             )
             yield runtime
             await runtime.close()

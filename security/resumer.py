@@ -17,6 +17,7 @@ from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunError
 from toolcaddie.core.run import RunContext
+from toolcaddie.core.storage import RunQuery
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.testing import ScriptedProvider
@@ -43,7 +44,7 @@ def runtime_over(database: Database, script: Any, **options: Any) -> Runtime:
         provider=ScriptedProvider(script),
         sources=[tools.write_entry, tools.count_entries],
         trail=Trail(database.events),
-        documents=database.documents,
+        documents=database.store,
         **options,
     )
 
@@ -63,7 +64,7 @@ async def main(url: str) -> None:
 
 async def _resume_all(database: Database, runtime: Runtime) -> None:
     while True:
-        runs = [run.run_id for run in await database.events.runs(limit=1_000) if run.status != "completed"]
+        runs = [run.run_id for run in await database.events.runs(RunQuery(limit=1_000)) if run.status != "completed"]
         random.shuffle(runs)
         for run_id in runs:
             await _resume(database, runtime, run_id)
@@ -72,7 +73,7 @@ async def _resume_all(database: Database, runtime: Runtime) -> None:
 
 async def _resume(database: Database, runtime: Runtime, run_id: str) -> None:
     try:
-        stored = await StoredRuns(database.documents).find(run_id, None)
+        stored = await StoredRuns(database.store).find(run_id, None)
         approvals = {item.call.id: True for item in stored.state.pending if item.waiting}
         await runtime.resume(run_id, approvals=approvals)
     except (RequestError, RunError) as error:  # another one was faster, or the run is not there any more

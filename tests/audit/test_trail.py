@@ -37,8 +37,8 @@ from toolcaddie.core.events import (
 from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
 from toolcaddie.core.run import PendingCall, RunResult, RunState
 from toolcaddie.core.selection import Classification, DroppedTool, SelectedTool, Selection
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
-from toolcaddie.ports import EventRecord
 from toolcaddie.storage.database import Database
 from toolcaddie.util.replacing import replace
 

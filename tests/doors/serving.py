@@ -83,12 +83,12 @@ async def gateway(
             provider=provider,
             sources=sources,
             trail=Trail(database.events),
-            documents=database.documents,
+            documents=database.store,
             **runtime,
         )
         parts = Parts(
             runtime=made,
-            documents=database.documents,
+            documents=database.store,
             event_log=database.events,
             keys=database.keys,
             registry=CollectorRegistry(),

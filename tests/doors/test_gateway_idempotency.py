@@ -286,7 +286,7 @@ async def test_a_key_that_cannot_be_one_is_refused_by_name(key: str, tmp_path: P
 async def test_a_forwarded_request_takes_its_key_to_the_upstream_and_leaves_nothing_here(tmp_path: Path) -> None:
     async with ScriptedUpstream([say("one"), say("two")]) as upstream, gateway(tmp_path, upstream.base_url) as served:
         bodies = [(await sent(served)).body for _ in range(2)]
-        kinds = await served.database.documents.get_many("idempotency", [])
+        kinds = await served.database.store.get_many("idempotency", [])
     assert [request.headers["idempotency-key"] for request in upstream.requests] == ["key-1", "key-1"]
     assert bodies[0] != bodies[1]
     assert not kinds

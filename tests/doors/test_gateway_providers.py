@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from serving import gateway
 
 from toolcaddie.core.message import Usage
+from toolcaddie.core.storage import RunQuery
 from toolcaddie.ports import Provider
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.providers.gemini import Gemini
@@ -298,7 +299,7 @@ async def test_a_fallback_of_another_api_answers_in_the_same_words(tmp_path: Pat
         ) as served,
     ):
         answer = await asked(served.client, stream=True, messages=SAID, tools=TOOLS)
-        events = await served.database.events.events((await served.database.events.runs(limit=1))[0].run_id)
+        events = await served.database.events.events((await served.database.events.runs(RunQuery(limit=1)))[0].run_id)
     assert [name for _, name, _ in answer["calls"]] == ["get_weather"]
     (told,) = [event.data for event in events if event.kind == "model_answered"]
     assert (told["provider"], [one["outcome"] for one in told["attempts"]]) == ("anthropic", ["failed", "answered"])

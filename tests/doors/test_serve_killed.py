@@ -12,7 +12,7 @@ import openai
 import pytest
 
 from tests.doors.processes import PATIENCE, Process, serving
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedUpstream, call, say
 

@@ -16,7 +16,7 @@ from tests.embedders.models import Meanings, RemoteMeanings
 from tests.embedders.test_runtime import ASKED, WANTED, names, runtime
 from toolcaddie.embedders.endpoint import Endpoint
 from toolcaddie.storage.database import Database
-from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.memory import MemoryStore
 
 
 def looked_at(made: Any) -> tuple[Any, ...]:
@@ -65,15 +65,15 @@ async def test_a_request_under_way_keeps_its_connections_while_another_looks(htt
 async def test_vectors_kept_in_a_database_are_read_in_a_loop_without_waiting_for_it(tmp_path: Path) -> None:
     async with Database(f"sqlite:///{tmp_path / 'vectors.sqlite'}") as database:
         first = Meanings()
-        assert names(runtime(first, documents=database.documents).select(ASKED))[0] == WANTED
+        assert names(runtime(first, documents=database.store).select(ASKED))[0] == WANTED
         again = Meanings()
-        assert names(runtime(again, documents=database.documents).select(ASKED))[0] == WANTED
+        assert names(runtime(again, documents=database.store).select(ASKED))[0] == WANTED
         assert again.asked == [ASKED]
 
 
 @pytest.mark.anyio
 async def test_several_who_look_at_once_from_threads_and_the_loop_all_find_it() -> None:
-    made = runtime(Meanings(), documents=MemoryDocuments())
+    made = runtime(Meanings(), documents=MemoryStore())
     jobs = [asyncio.to_thread(made.select, f"{ASKED} {number}") for number in range(4)]
     threads = asyncio.gather(*jobs)
     here = made.select(ASKED)

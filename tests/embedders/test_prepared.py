@@ -15,7 +15,7 @@ from tests.embedders.models import Letters, RemoteLetters
 from toolcaddie.core.errors import ConfigError, ProviderError
 from toolcaddie.embedders.prepared import PAUSE, Prepared
 from toolcaddie.storage.database import Database
-from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -66,20 +66,20 @@ async def test_a_catalog_is_embedded_once_whatever_restarts(tmp_path: Any) -> No
     url = f"sqlite:///{tmp_path}/kept.sqlite"
     async with Database(url) as database:
         model = RemoteLetters()
-        prepared = Prepared(model, database.documents)
+        prepared = Prepared(model, database.store)
         await prepared.prepare_lasting(TEXTS)
         before = prepared.embed(TEXTS)
         assert model.asked == TEXTS
     async with Database(url) as database:
         again = RemoteLetters()
-        restarted = Prepared(again, database.documents)
+        restarted = Prepared(again, database.store)
         await restarted.prepare_lasting([*TEXTS, "a new tool"])
         assert again.asked == ["a new tool"]
         assert (restarted.embed(TEXTS) == before).all()
 
 
 async def test_vectors_of_another_model_are_not_taken_for_its_own() -> None:
-    documents = MemoryDocuments()
+    documents = MemoryStore()
     await Prepared(Letters("one"), documents).prepare_lasting(TEXTS)
     other = Letters("another")
     await Prepared(other, documents).prepare_lasting(TEXTS)
@@ -87,7 +87,7 @@ async def test_vectors_of_another_model_are_not_taken_for_its_own() -> None:
 
 
 async def test_what_requests_say_is_not_written_down() -> None:
-    documents = MemoryDocuments()
+    documents = MemoryStore()
     prepared = Prepared(Letters(), documents)
     await prepared.prepare(TEXTS)
     prepared.embed(["something private"])
@@ -97,7 +97,7 @@ async def test_what_requests_say_is_not_written_down() -> None:
 
 
 async def test_damaged_documents_are_made_again() -> None:
-    good = MemoryDocuments()
+    good = MemoryStore()
     prepared = Prepared(Letters(), good)
     await prepared.prepare_lasting(TEXTS)
     for damage in (b"", b"short", np.full(26, np.nan, dtype=np.float16).tobytes()):
@@ -142,7 +142,7 @@ async def test_a_source_that_hangs_holds_nobody_up_for_longer_than_the_patience(
 
 
 async def test_a_catalog_goes_on_where_it_broke_off() -> None:
-    documents, clock, model = MemoryDocuments(), Clock(), RemoteLetters()
+    documents, clock, model = MemoryStore(), Clock(), RemoteLetters()
     texts = [f"tool {'x' * number}" for number in range(600)]
     model.fails_after = 256
     prepared = Prepared(model, documents, clock=clock)
@@ -188,7 +188,7 @@ class Noise:
         return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), dtype=np.float32)
 
 
-class Damaged(MemoryDocuments):
+class Damaged(MemoryStore):
     """Gives the same bytes for every key."""
 
     def __init__(self, value: bytes) -> None:

@@ -17,7 +17,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.plugins import DefinitionSource
 from toolcaddie.runtime import Runtime
 from toolcaddie.selection.learned import Experience
-from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio
@@ -123,7 +123,7 @@ async def test_what_was_said_before_is_not_embedded_again() -> None:
 
 
 async def test_a_restart_embeds_nothing_of_the_catalog_again() -> None:
-    documents = MemoryDocuments()
+    documents = MemoryStore()
     await runtime(Meanings(), documents=documents).prepare()
     embedder = Meanings()
     made = runtime(embedder, documents=documents, count=61)

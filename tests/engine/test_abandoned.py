@@ -27,8 +27,8 @@ from toolcaddie.core.errors import AuditError, LimitExceededError, ProviderError
 from toolcaddie.core.events import CallIntended, RunEvent, RunFinished
 from toolcaddie.core.presets import preset
 from toolcaddie.core.run import Limits, RunContext
+from toolcaddie.core.storage import EventRecord, RunSummary
 from toolcaddie.core.tool import Tool, ToolCall
-from toolcaddie.ports import EventRecord, RunSummary
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
@@ -79,7 +79,7 @@ async def main():
             return say("done")
 
         script = [hangs] if verb == "resume" else [call("pay", {"to": "ann"}, call_id="c1"), hangs]
-        options = dict(sources=[pay], trail=Trail(database.events), documents=database.documents)
+        options = dict(sources=[pay], trail=Trail(database.events), documents=database.store)
         runtime = Runtime(provider=ScriptedProvider(script), **options)
         try:
             await (runtime.resume("r", approvals={"c1": True}) if verb == "resume" else runtime.run("pay", run_id="r"))
@@ -158,7 +158,7 @@ def look(to: str) -> str:
 
 def runtime_over(database: Database, *script: Any, **options: Any) -> tuple[Runtime, ScriptedProvider]:
     provider = ScriptedProvider([*script])
-    parts = {"sources": [pay], "trail": Trail(database.events), "documents": database.documents, **options}
+    parts = {"sources": [pay], "trail": Trail(database.events), "documents": database.store, **options}
     return Runtime(provider=provider, **parts), provider
 
 
@@ -335,9 +335,7 @@ async def test_a_call_that_is_cancelled_in_the_middle_ends_as_unknown(tmp_path: 
 
     async with Database(f"sqlite:///{tmp_path}/x.sqlite") as database:
         provider = ScriptedProvider([call("write", {})])
-        runtime = Runtime(
-            provider=provider, sources=[write], trail=Trail(database.events), documents=database.documents
-        )
+        runtime = Runtime(provider=provider, sources=[write], trail=Trail(database.events), documents=database.store)
         for job, run_id in ((runtime.run("write", run_id="a"), "a"), (runtime.call("write", {}, run_id="b"), "b")):
             began.clear()
             task = asyncio.ensure_future(job)

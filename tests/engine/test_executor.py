@@ -310,7 +310,7 @@ async def test_a_run_waits_for_a_person_in_storage_and_goes_on_in_another_proces
             provider=ScriptedProvider([call("freeze", {"client_id": 3}, call_id="c1")]),
             sources=[freeze],
             policy=Asking(),
-            documents=database.documents,
+            documents=database.store,
             sinks=[recorder],
         )
         paused = await first.run("freeze client 3")
@@ -319,7 +319,7 @@ async def test_a_run_waits_for_a_person_in_storage_and_goes_on_in_another_proces
     assert isinstance(recorder.events[-1], RunPaused)
     async with Database(url) as database:
         provider = ScriptedProvider([say("done")])
-        second = Runtime(provider=provider, sources=[freeze], policy=Asking(), documents=database.documents)
+        second = Runtime(provider=provider, sources=[freeze], policy=Asking(), documents=database.store)
         with pytest.raises(RequestError, match="c1"):
             await second.resume(paused.run_id)
         result = await second.resume(paused.run_id, approvals={"c1": approved})

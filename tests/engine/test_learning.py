@@ -14,7 +14,7 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.run import RunRequest
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.runtime import Runtime
 from toolcaddie.selection.learned import Experience, Fit, LearningSettings, entries_of_trail
 from toolcaddie.selection.learned.experience import owner_of

@@ -20,7 +20,7 @@ from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
 from toolcaddie.sources.functions import tool
-from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 
 pytestmark = pytest.mark.anyio
@@ -189,7 +189,7 @@ async def test_what_policy_denies_by_now_is_not_run_because_it_was_asked_about_b
 
 
 async def test_a_run_that_waits_lies_in_the_database_without_the_keys_of_its_caller() -> None:
-    documents = MemoryDocuments()
+    documents = MemoryStore()
     pay, _ = payments()
     provider = ScriptedProvider([call("pay", {"to": "ann"}, call_id="c1")])
     runtime = Runtime(provider=provider, sources=[pay], policy=AsksAlways(), documents=documents)

@@ -8,12 +8,12 @@ from toolcaddie.core.catalog import Catalog, Category
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.selection import SelectedTool, Selection
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import Tool
 from toolcaddie.evaluation.misses import misses_of
 from toolcaddie.evaluation.recorded import Called, RecordedRun, Sought, grouped, labelled, read_log
 from toolcaddie.evaluation.replay import replayed
 from toolcaddie.evaluation.usage import usage_of
-from toolcaddie.ports import EventRecord
 from toolcaddie.storage.database import Database
 
 

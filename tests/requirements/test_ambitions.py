@@ -222,7 +222,7 @@ async def test_vectors_stand_in_a_table_and_a_tool_is_embedded_when_it_is_regist
             provider=ScriptedProvider(lambda request: say("hi")),
             sources=[source],
             embedder=first,
-            documents=database.documents,
+            documents=database.store,
         )
         await made.prepare()
         assert any("Freeze a membership" in text for text in first.asked)
@@ -237,7 +237,7 @@ async def test_vectors_stand_in_a_table_and_a_tool_is_embedded_when_it_is_regist
             provider=ScriptedProvider(lambda request: say("hi")),
             sources=[source],
             embedder=again,
-            documents=database.documents,
+            documents=database.store,
         )
         await made.run(ASKED)
         assert again.asked == [ASKED]

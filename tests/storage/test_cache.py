@@ -8,8 +8,9 @@ import pytest
 
 from tests.storage.conftest import Clock
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.ports import CacheLevel, CacheStore
-from toolcaddie.storage.cache import DocumentCache, MemoryCache
+from toolcaddie.core.storage import CacheLevel
+from toolcaddie.ports import CacheStore
+from toolcaddie.storage.cache import MemoryCache, StoreCache
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(params=["memory", "documents"])
 async def store(request: pytest.FixtureRequest, file_url: str, clock: Clock) -> AsyncIterator[CacheStore]:
     async with Database(file_url, clock=clock) as database:
-        yield MemoryCache(clock=clock) if request.param == "memory" else DocumentCache(database.documents)
+        yield MemoryCache(clock=clock) if request.param == "memory" else StoreCache(database.store)
 
 
 async def test_what_was_put_is_there_and_the_last_one_wins(store: CacheStore) -> None:
@@ -41,7 +42,7 @@ async def test_it_is_gone_when_its_time_is_over(store: CacheStore, clock: Clock)
     "make",
     [
         lambda database: MemoryCache(max_bytes=80),
-        lambda database: DocumentCache(database.documents, max_value_bytes=10),
+        lambda database: StoreCache(database.store, max_value_bytes=10),
     ],
 )
 async def test_a_value_that_is_too_large_is_refused(make: Callable[[Database], CacheStore], database: Database) -> None:
@@ -53,10 +54,10 @@ async def test_a_value_that_is_too_large_is_refused(make: Callable[[Database], C
 
 async def test_what_one_process_put_among_the_documents_another_finds(file_url: str) -> None:
     async with Database(file_url) as database:
-        await DocumentCache(database.documents).put("a", b"1", ttl=60)
+        await StoreCache(database.store).put("a", b"1", ttl=60)
     async with Database(file_url) as database:
-        assert await DocumentCache(database.documents).get("a") == b"1"
-        assert await DocumentCache(database.documents, kind="other").get("a") is None
+        assert await StoreCache(database.store).get("a") == b"1"
+        assert await StoreCache(database.store, kind="other").get("a") is None
 
 
 async def test_in_memory_what_was_used_longest_ago_makes_room() -> None:

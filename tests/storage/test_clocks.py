@@ -46,18 +46,18 @@ async def test_the_last_use_of_a_key_is_noted_again_after_a_minute_although_the_
         wall.now -= 3600
         steady.now += 61
         await server.keys.check(secret)
-        await server.documents.put("any", "write", b"")  # writes are in order
+        await server.store.put("any", "write", b"")  # writes are in order
         assert (await server.keys.list())[0].last_used == wall.now
 
 
 async def test_expired_documents_are_swept_every_minute_although_the_clock_is_put_back(file_url: str) -> None:
     wall, steady = Clock(), Clock()
     async with Database(file_url, clock=wall, steady=steady) as server:
-        await server.documents.put("run", "first", b"x")
+        await server.store.put("run", "first", b"x")
         wall.now -= 3600
-        await server.documents.put("run", "short", b"x", ttl=10)
+        await server.store.put("run", "short", b"x", ttl=10)
         wall.now += 20
         steady.now += 61
-        await server.documents.put("run", "last", b"x")
+        await server.store.put("run", "last", b"x")
     with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
         assert other.execute("select key from documents order by key").fetchall() == [("first",), ("last",)]

@@ -12,6 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from toolcaddie.core.errors import ConfigError, StorageError
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.migrations import VERSION_TABLE
 from toolcaddie.storage.tables import metadata
@@ -26,6 +27,21 @@ async def test_the_migrations_make_the_tables_the_code_uses(file_url: str) -> No
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
         assert compare_metadata(context, metadata) == []
     engine.dispose()
+
+
+@pytest.mark.anyio
+async def test_runs_of_an_older_version_are_given_their_tenant(file_url: str) -> None:
+    principal = {"id": "ann", "tenant": "acme"}
+    data = {"message": "hi", "principal": principal, "preset": "default"}
+    async with Database(file_url) as database:
+        database.events.append(EventRecord(run_id="a", seq=1, at=1.0, kind="run_started", data=data))
+    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
+        other.executescript(
+            "drop index runs_by_tenant; alter table runs drop column tenant; drop table log_entries;"
+            f"update {VERSION_TABLE} set version_num = '0003'"
+        )
+    async with Database(file_url) as database:
+        assert [run.tenant for run in await database.events.runs()] == ["acme"]
 
 
 @pytest.mark.anyio
@@ -116,14 +132,14 @@ def test_a_password_in_a_url_is_not_shown(tmp_path: Path) -> None:
 async def test_a_database_that_is_not_open_refuses(file_url: str) -> None:
     database = Database(file_url)
     with pytest.raises(StorageError, match="not open yet"):
-        await database.documents.put("run", "a", b"")
+        await database.store.put("run", "a", b"")
 
 
 @pytest.mark.anyio
 async def test_opening_again_changes_nothing(file_url: str) -> None:
     for _ in range(3):
         async with Database(file_url) as database:
-            await database.documents.put("run", "a", b"x")
+            await database.store.put("run", "a", b"x")
     with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
         assert other.execute("select count(*) from documents").fetchone() == (1,)
 
@@ -137,7 +153,7 @@ async def test_a_database_may_be_closed_twice(file_url: str) -> None:
 
 _OPEN_AND_WRITE = """
 import asyncio, sys
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 
 async def main():

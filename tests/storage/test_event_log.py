@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from toolcaddie.core.errors import AuditError
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio
@@ -110,7 +110,35 @@ async def test_runs_are_listed_newest_first_with_how_they_stand(database: Databa
     assert (newest.message, newest.principal, newest.preset) == ("freeze John", "ann", "default")
     assert (third.run_id, third.status) == ("third", "failed")
     assert (old.run_id, old.status, old.seconds) == ("old", "running", None)
-    assert [run.run_id for run in await database.events.runs(limit=1)] == ["new"]
+    assert [run.run_id for run in await database.events.runs(RunQuery(limit=1))] == ["new"]
+
+
+async def test_runs_are_listed_for_one_tenant_principal_or_status(database: Database) -> None:
+    for number, (tenant, principal) in enumerate([("acme", "ann"), ("acme", "ben"), ("umbrella", "ann")]):
+        data = {"message": "hi", "principal": {"id": principal, "tenant": tenant}, "preset": "default"}
+        database.events.append(record(f"run-{number}", 1, "run_started", data))
+    database.events.append(record("run-1", 2, "run_failed", {"status": "failed"}))
+
+    async def listed(**restrictions: str) -> set[str]:
+        return {run.run_id for run in await database.events.runs(RunQuery(**restrictions))}
+
+    assert await listed(tenant="acme") == {"run-0", "run-1"}
+    assert await listed(tenant="acme", principal="ann") == {"run-0"}
+    assert await listed(status="failed") == {"run-1"}
+    assert await listed(tenant="umbrella", status="failed") == set()
+    assert {run.tenant for run in await database.events.runs(RunQuery(principal="ann"))} == {"acme", "umbrella"}
+
+
+async def test_pages_of_runs_join_without_a_gap_although_runs_are_added_meanwhile(database: Database) -> None:
+    for number in range(7):
+        database.events.append(started(f"run-{number}", at=10.0 + number // 3))  # some began at the same moment
+    listed: list[str] = []
+    query = RunQuery(limit=2)
+    while page := await database.events.runs(query):
+        listed += [run.run_id for run in page]
+        database.events.append(started(f"later-{len(listed)}", at=99.0))
+        query = RunQuery(limit=2, before=page[-1].cursor)
+    assert listed == ["run-6", "run-3", "run-4", "run-5", "run-0", "run-1", "run-2"]
 
 
 async def test_a_paused_run_is_pending_until_it_is_carried_on_and_ends(database: Database) -> None:
@@ -168,7 +196,7 @@ async def test_a_cancelled_flush_leaves_the_rows_to_be_written(database: Databas
 _FULL_DISK = """
 import asyncio, resource, sys
 from toolcaddie.core.errors import AuditError, StorageError
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 
 def no_file_over(size):
@@ -189,7 +217,7 @@ async def main():
         else:
             sys.exit("the disk was never full")
         try:
-            await database.documents.put("kind", "key", b"x" * 10_000)
+            await database.store.put("kind", "key", b"x" * 10_000)
         except StorageError:
             pass
         else:
@@ -197,7 +225,7 @@ async def main():
         no_file_over(resource.RLIM_INFINITY)
         await database.events.flush()
         assert [one.seq for one in await database.events.events("a")] == list(range(1, seq + 1))
-        assert await database.documents.get("kind", "key") is None
+        assert await database.store.get("kind", "key") is None
 
 asyncio.run(main())
 """
@@ -211,7 +239,7 @@ async def test_a_full_disk_stops_the_log_and_room_on_it_carries_it_on(file_url: 
 
 _KILLED = """
 import asyncio, os, signal, sys
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 
 async def main():

@@ -104,11 +104,11 @@ async def test_the_last_use_is_noted_once_a_minute(database: Database, clock: Cl
     first = clock.now
     clock.now += 30
     await database.keys.check(secret)
-    await database.documents.put("any", "write", b"")  # writes are in order: the note is on disk before this returns
+    await database.store.put("any", "write", b"")  # writes are in order: the note is on disk before this returns
     assert (await database.keys.list())[0].last_used == first
     clock.now += 31
     await database.keys.check(secret)
-    await database.documents.put("any", "write", b"")
+    await database.store.put("any", "write", b"")
     assert (await database.keys.list())[0].last_used == clock.now
 
 

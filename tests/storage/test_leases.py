@@ -14,7 +14,7 @@ import pytest
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.database import Database
-from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.memory import MemoryStore
 
 pytestmark = pytest.mark.anyio
 
@@ -113,20 +113,20 @@ async def test_who_has_lost_its_lease_writes_nothing_under_it_and_goes_on_with_a
         with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
             other.execute("delete from owners")
         with pytest.raises(StorageError, match="did not renew its lease"):
-            await database.documents.put("run", "a", b"too late", owner=lost)
+            await database.store.put("run", "a", b"too late", owner=lost)
         with pytest.raises(StorageError, match="did not renew its lease"):
-            await database.documents.swap("run", "a", b"too late", before=None, owner=lost)
-        assert await database.documents.get("run", "a") is None
+            await database.store.compare_and_set("run", "a", b"too late", expected=None, owner=lost)
+        assert await database.store.get("run", "a") is None
         number = await database.leases.own()
         assert number > lost
-        await database.documents.put("run", "a", b"in time", owner=number)
+        await database.store.put("run", "a", b"in time", owner=number)
         assert not await database.leases.holds(lost)
 
 
 async def test_a_look_at_the_database_takes_no_lease(file_url: str) -> None:
     async with Database(file_url) as database:
         await database.events.runs()
-        await database.documents.put("draft", "a", b"x")
+        await database.store.put("draft", "a", b"x")
     with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
         assert other.execute("select count(*) from owners").fetchone() == (0,)
 
@@ -135,14 +135,14 @@ async def test_a_look_at_the_database_takes_no_lease(file_url: str) -> None:
 async def test_of_several_who_swap_one_value_one_does(kind: str, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/x.sqlite" if kind == "file" else "sqlite:///:memory:"
     async with Database(url) as database:
-        documents = MemoryDocuments() if kind == "no database" else database.documents
-        owner = await documents.leases.own()
-        assert await documents.leases.holds(owner)
-        assert not await documents.leases.holds(owner + 1_000)
-        swaps = (documents.swap("run", "a", b"%d" % n, before=None, owner=owner) for n in range(5))
+        documents = MemoryStore() if kind == "no database" else database.store
+        owner = await documents.lease()
+        assert await documents.holds(owner)
+        assert not await documents.holds(owner + 1_000)
+        swaps = (documents.compare_and_set("run", "a", b"%d" % n, expected=None, owner=owner) for n in range(5))
         assert sorted(await asyncio.gather(*swaps)) == [False, False, False, False, True]
         now = await documents.get("run", "a")
-        assert await documents.swap("run", "a", b"next", before=now)
-        assert not await documents.swap("run", "a", b"late", before=now)
+        assert await documents.compare_and_set("run", "a", b"next", expected=now)
+        assert not await documents.compare_and_set("run", "a", b"late", expected=now)
         assert await documents.get("run", "a") == b"next"
         assert await documents.delete("run", "a", owner=owner)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio

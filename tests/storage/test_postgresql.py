@@ -58,14 +58,14 @@ async def test_several_processes_make_and_fill_one_new_database_at_once(postgres
 
 async def test_connections_that_the_server_dropped_cost_no_write(postgresql_url: str) -> None:
     async with Database(postgresql_url) as database:
-        await database.documents.put("run", "before", b"x")
+        await database.store.put("run", "before", b"x")
         engine = create_engine(postgresql_url)
         with engine.connect() as other:
             others = "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and usename = user"
             other.execute(text(others))
         engine.dispose()
-        await database.documents.put("run", "after", b"x")
-        assert await database.documents.get("run", "before") == b"x"
+        await database.store.put("run", "after", b"x")
+        assert await database.store.get("run", "before") == b"x"
 
 
 async def test_a_table_that_another_session_holds_fails_a_write_in_time(postgresql_url: str) -> None:
@@ -74,9 +74,9 @@ async def test_a_table_that_another_session_holds_fails_a_write_in_time(postgres
         with engine.begin() as other:
             other.execute(text("lock table documents in access exclusive mode"))
             with pytest.raises(StorageError, match="lock timeout"):
-                await database.documents.put("run", "a", b"x")
+                await database.store.put("run", "a", b"x")
         engine.dispose()
-        await database.documents.put("run", "a", b"x")
+        await database.store.put("run", "a", b"x")
 
 
 async def test_a_run_and_its_trail_work_over_the_command_line(postgresql_url: str, toolcaddie: CommandLine) -> None:

@@ -14,8 +14,8 @@ from toolcaddie.audit.trail import Trail
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
+from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import EventRecord
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.retention import Pruned
@@ -44,7 +44,7 @@ def write(
 
 
 async def names(database: Database) -> list[str]:
-    return sorted(run.run_id for run in await database.events.runs(limit=10_000))
+    return sorted(run.run_id for run in await database.events.runs(RunQuery(limit=10_000)))
 
 
 async def rows(database: Database, run_ids: Sequence[str]) -> int:
@@ -91,7 +91,7 @@ async def test_a_run_that_waits_for_its_callers_tools_can_be_resumed_after_a_pru
     async with Database(file_url, clock=clock, steady=clock) as database:
         mine = Tool(name="pay", description="Pay somebody.", source="client")
         provider = ScriptedProvider([call("pay", call_id="c1"), say("hello"), say("paid")])
-        runtime = Runtime(provider=provider, trail=Trail(database.events, clock), documents=database.documents)
+        runtime = Runtime(provider=provider, trail=Trail(database.events, clock), documents=database.store)
         asked = RunRequest(messages=(Message(role="user", content="pay ann"),), client_tools=(mine,), run_id="waits")
         assert (await runtime.run(asked)).status == "client_calls"
         clock.now += 10 * DAY
@@ -103,8 +103,8 @@ async def test_a_run_that_waits_for_its_callers_tools_can_be_resumed_after_a_pru
 
 
 async def test_expired_documents_go_and_nothing_else_of_them(database: Database, clock: Clock) -> None:
-    await database.documents.put_many("conversation", {str(number): b"x" for number in range(1_200)}, ttl=10)
-    await database.documents.put("vector", "lasting", b"x")
+    await database.store.put_many("conversation", {str(number): b"x" for number in range(1_200)}, ttl=10)
+    await database.store.put("vector", "lasting", b"x")
     _, secret = await database.keys.add("laptop", Principal(id="ann"))
     clock.now += 900 * DAY
     assert await database.retention.prune(90 * DAY, by="a test") == Pruned(documents=1_200)
@@ -194,4 +194,4 @@ async def test_a_file_of_an_older_version_keeps_its_room_for_new_rows_until_it_i
         assert held.free > held.size / 2
         await database.shrink()
         assert _size(file_url) < before / 4
-        await database.documents.put("run", "after", b"the file is still the one that was opened")
+        await database.store.put("run", "after", b"the file is still the one that was opened")

@@ -17,7 +17,7 @@ from sqlalchemy.exc import OperationalError
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.events import CallIntended
-from toolcaddie.ports import EventRecord
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database

@@ -31,7 +31,7 @@ from toolcaddie.audit.trail import Trail
 from toolcaddie.core.errors import StorageError
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.plugins import SINKS, discover, load
-from toolcaddie.ports import Documents, EventLog, EventSink, KeyStore, Provider
+from toolcaddie.ports import EventLog, EventSink, KeyStore, Provider, Store
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink
@@ -48,7 +48,7 @@ class Assembled:
     provider: Provider
     database: Database
     event_log: EventLog
-    documents: Documents
+    documents: Store
     keys: KeyStore
     registry: CollectorRegistry
     own_upstream_key: bool
@@ -84,7 +84,7 @@ async def assembled(
             provider,
             trail=Trail(database.events, durable=settings.storage.durable),
             sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink(), *plugged_sinks()),
-            documents=database.documents,
+            documents=database.store,
             classifier=classifier,
             attempts=attempts_of(settings, clients_retry=clients_retry and not sources),
         )
@@ -99,7 +99,7 @@ async def assembled(
                 provider=provider,
                 database=database,
                 event_log=database.events,
-                documents=database.documents,
+                documents=database.store,
                 keys=database.keys,
                 registry=registry,
                 own_upstream_key=has_own_key(settings),

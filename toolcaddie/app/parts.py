@@ -24,12 +24,12 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.plugins import EMBEDDERS, PROVIDERS, RANKERS, discover, load, load_catalog
 from toolcaddie.ports import (
     Classifier,
-    Documents,
     Embedder,
     EventSink,
     Provider,
     RankerFactory,
     RemoteEmbedder,
+    Store,
     ToolSource,
 )
 from toolcaddie.providers.named import split_model
@@ -40,7 +40,7 @@ from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.selection.learned import Experience, LearningSettings
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.functions import FunctionSource
-from toolcaddie.storage.cache import DocumentCache
+from toolcaddie.storage.cache import StoreCache
 from toolcaddie.util.replacing import replace
 
 log = structlog.get_logger(__name__)
@@ -58,9 +58,9 @@ def offline(settings: Settings) -> Runtime:
     """A runtime that selects, explains and prices for the settings' model: nobody asks it, so that it needs no key, and no
     database is opened, but where an embedder is set: then vectors are asked of it, and kept there for the next command. Where
     learning is on, the runtime has learned from the log and the recorded runs. Raises `ConfigError`, `StorageError`."""
-    documents: Documents | None = None
+    documents: Store | None = None
     if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
-        documents = importlib.import_module("toolcaddie.app.vectors_kept").DocumentsOnDemand(settings.database_url)
+        documents = importlib.import_module("toolcaddie.app.vectors_kept").StoreOnDemand(settings.database_url)
     sources = sources_of(settings, needed=True)
     runtime = runtime_of(settings, sources, Unasked(asked_of(settings)[0]), documents=documents, asks=False)
     if settings.learning.enabled:
@@ -237,7 +237,7 @@ def runtime_of(
     *,
     trail: EventSink | None = None,
     sinks: Sequence[EventSink] = (),
-    documents: Documents | None = None,
+    documents: Store | None = None,
     classifier: Classifier | None = None,
     attempts: int = 1,
     asks: bool = True,
@@ -245,7 +245,7 @@ def runtime_of(
     """A runtime over these parts with everything else as the settings say. `attempts`: requests to a model until it answers.
     `asks`: False where no model is asked, so that nobody who might be needs a key."""
     chosen = effective_preset(settings)
-    kept = DocumentCache(documents) if documents is not None and settings.cache.keep == "database" else None
+    kept = StoreCache(documents) if documents is not None and settings.cache.keep == "database" else None
     return Runtime(
         provider=provider,
         sources=sources,

@@ -1,28 +1,27 @@
-"""Documents for commands that open no database otherwise: each call opens the settings' one and closes it again, because such
+"""A store for commands that open no database otherwise: each call opens the settings' one and closes it again, because such
 a command asks for the vectors of its catalog once and is gone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
+from toolcaddie.core.storage import DocumentPage, LogEntry
 from toolcaddie.storage.database import Database
-from toolcaddie.storage.memory import OneProcess
 
 
-class DocumentsOnDemand:
-    """Implements `ports.Documents` over the database at `url`."""
+class StoreOnDemand:
+    """Implements `ports.Store` over the database at `url`. A lease ends with the call that takes it."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self.leases = OneProcess()  # nothing is run here, so nothing is owned
 
     async def get(self, kind: str, key: str) -> bytes | None:
         async with Database(self._url) as database:
-            return await database.documents.get(kind, key)
+            return await database.store.get(kind, key)
 
     async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
         async with Database(self._url) as database:
-            return await database.documents.get_many(kind, keys)
+            return await database.store.get_many(kind, keys)
 
     async def put(
         self,
@@ -35,25 +34,45 @@ class DocumentsOnDemand:
         owner: int | None = None,
     ) -> None:
         async with Database(self._url) as database:
-            await database.documents.put(kind, key, value, ttl=ttl, urgent=urgent, owner=owner)
+            await database.store.put(kind, key, value, ttl=ttl, urgent=urgent, owner=owner)
 
-    async def swap(
+    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
+        async with Database(self._url) as database:
+            await database.store.put_many(kind, values, ttl=ttl)
+
+    async def compare_and_set(
         self,
         kind: str,
         key: str,
         value: bytes,
         *,
-        before: bytes | None,
+        expected: bytes | None,
         ttl: float | None = None,
         owner: int | None = None,
     ) -> bool:
         async with Database(self._url) as database:
-            return await database.documents.swap(kind, key, value, before=before, ttl=ttl, owner=owner)
-
-    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
-        async with Database(self._url) as database:
-            await database.documents.put_many(kind, values, ttl=ttl)
+            return await database.store.compare_and_set(kind, key, value, expected=expected, ttl=ttl, owner=owner)
 
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
         async with Database(self._url) as database:
-            return await database.documents.delete(kind, key, owner=owner)
+            return await database.store.delete(kind, key, owner=owner)
+
+    async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
+        async with Database(self._url) as database:
+            return await database.store.scan(kind, prefix=prefix, cursor=cursor, limit=limit)
+
+    async def append(self, stream: str, values: Sequence[bytes], *, owner: int | None = None) -> int:
+        async with Database(self._url) as database:
+            return await database.store.append(stream, values, owner=owner)
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1_000) -> Sequence[LogEntry]:
+        async with Database(self._url) as database:
+            return await database.store.read(stream, after=after, limit=limit)
+
+    async def lease(self) -> int:
+        async with Database(self._url) as database:
+            return await database.store.lease()
+
+    async def holds(self, number: int) -> bool:
+        async with Database(self._url) as database:
+            return await database.store.holds(number)

@@ -37,8 +37,9 @@ from toolcaddie.core.events import (
 from toolcaddie.core.message import Attempt, Message, Usage
 from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.selection import DroppedTool, SelectedTool
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import ToolCall, ToolResult
-from toolcaddie.ports import EventLog, EventRecord
+from toolcaddie.ports import EventLog
 
 TEXT_LIMIT = 4_000
 """Characters of a text, of arguments or of a result that are kept."""

@@ -1,5 +1,5 @@
 """Vectors made ahead of the selection that compares them, and kept: in memory for as long as they are used, and those of a
-catalog in `Documents`, so that a restart does not make them again.
+catalog in a `Store`, so that a restart does not make them again.
 
 A selection does no I/O and waits for nobody. So whoever is about to select awaits `prepare` with the texts first; the ranker
 then finds their vectors here, by the same `ports.Embedder` as if the model were called on the spot.
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from toolcaddie.core.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.embedders.bert import Floats, unit
-from toolcaddie.ports import Documents, Embedder, RemoteEmbedder
+from toolcaddie.ports import Embedder, RemoteEmbedder, Store
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -52,7 +52,7 @@ class Prepared:
     def __init__(
         self,
         source: Embedder | RemoteEmbedder,
-        documents: Documents | None = None,
+        documents: Store | None = None,
         *,
         patience: float = PATIENCE,
         clock: Callable[[], float] = time.monotonic,

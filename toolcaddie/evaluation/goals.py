@@ -16,7 +16,8 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.ports import EventLog, EventRecord
+from toolcaddie.core.storage import EventRecord, RunQuery
+from toolcaddie.ports import EventLog
 
 CALLS, LATENCY, COST = 0.8, 0.4, 0.3
 """The goals: shares gained, saved, saved."""
@@ -118,7 +119,7 @@ class _Run:
 
 async def read_goals(log: EventLog, *, limit: int = 100_000) -> tuple[Goals, int]:
     """The goals by the newest `limit` runs, and how many of these could not be read. Raises `StorageError`."""
-    known = [run.run_id for run in await log.runs(limit=limit)]
+    known = [run.run_id for run in await log.runs(RunQuery(limit=limit))]
     runs: list[_Run] = []
     unread = 0
     for start in range(0, len(known), _AT_ONCE):

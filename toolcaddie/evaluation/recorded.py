@@ -17,9 +17,10 @@ import msgspec
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.message import Message, Role
 from toolcaddie.core.meta_names import LIST_TOOLS, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.evaluation.datasets import LabelledRequest
-from toolcaddie.ports import EventLog, EventRecord, RunSummary
+from toolcaddie.ports import EventLog
 from toolcaddie.util.replacing import replace
 
 T = TypeVar("T")
@@ -147,7 +148,7 @@ async def read_log(
 
     Raises `StorageError`.
     """
-    known = list(reversed(await log.runs(limit=limit)))
+    known = list(reversed(await log.runs(RunQuery(limit=limit))))
     runs: list[RecordedRun] = []
     unread = 0
     for start in range(0, len(known), AT_ONCE):

@@ -27,7 +27,7 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "policy": (("version", "visible", "decide"), "see ports.Policy"),
     "approver": (("approve",), "see ports.Approver"),
     "trail": (("emit",), "such as Trail(database.events), see ports.EventSink"),
-    "documents": (("get", "get_many", "put", "put_many", "delete"), "such as database.documents, see ports.Documents"),
+    "documents": (("get", "get_many", "put", "put_many", "delete"), "such as database.store, see ports.Store"),
     "classifier": (("__call__",), "an async function of messages and view, see ports.Classifier"),
     "experience": (("add", "extend", "past"), "Experience() of toolcaddie.selection.learned"),
     "cache": (("get", "put", "level"), "see ports.CacheStore"),

@@ -14,39 +14,23 @@ from toolcaddie.ports.selection import (
     SelectionQuery,
     Selector,
 )
-from toolcaddie.ports.storage import (
-    ApiKey,
-    CacheLevel,
-    CacheStore,
-    Documents,
-    EventLog,
-    EventRecord,
-    EventSink,
-    KeyStore,
-    Leases,
-    RunSummary,
-)
+from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyStore, Store
 from toolcaddie.ports.tools import CallNext, HeldPages, Invocation, Middleware, ToolSource
 
 __all__ = [
-    "ApiKey",
     "Approver",
-    "CacheLevel",
     "CacheStore",
     "CallNext",
     "CallWrapper",
     "Classifier",
     "DeliveryPlan",
-    "Documents",
     "Embedder",
     "EventLog",
-    "EventRecord",
     "EventSink",
     "Forwarder",
     "HeldPages",
     "Invocation",
     "KeyStore",
-    "Leases",
     "MetaOffer",
     "MetaScene",
     "MetaTool",
@@ -60,8 +44,8 @@ __all__ = [
     "RankerFactory",
     "RawResponse",
     "RemoteEmbedder",
-    "RunSummary",
     "SelectionQuery",
     "Selector",
+    "Store",
     "ToolSource",
 ]

@@ -1,47 +1,101 @@
-"""Sockets of storage: the trail, documents, leases, caches and keys."""
+"""Sockets of storage: the store with its seven verbs, and the trail, caches and keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
-
-from msgspec import Struct
+from typing import Protocol
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.events import RunEvent
+from toolcaddie.core.storage import ApiKey, CacheLevel, DocumentPage, EventRecord, LogEntry, RunQuery, RunSummary
+
+
+class Store(Protocol):
+    """Documents under (kind, key), logs, and a lease: get, put, compare-and-set, delete, scan, append, lease.
+
+    `toolcaddie.testing.store_contract` checks all that is said here against any implementation.
+
+    - A kind is up to 64 ASCII characters. A key is any text of up to 512 characters, in which NUL is a character like others;
+      keys are ordered by code points. A value is any bytes.
+    - A write is durable when it returns. `ttl`: seconds after which the document is gone for every verb.
+    - `owner`: a number given by `lease`. The write happens only while that lease is held, and raises `StorageError` afterwards.
+    - A store that cannot be read or written raises `StorageError`.
+    """
+
+    async def get(self, kind: str, key: str) -> bytes | None: ...
+
+    async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
+        """Those there are, by key, in no order; a repeated key counts once. Far cheaper than as many `get`."""
+        ...
+
+    async def put(
+        self,
+        kind: str,
+        key: str,
+        value: bytes,
+        *,
+        ttl: float | None = None,
+        urgent: bool = True,
+        owner: int | None = None,
+    ) -> None:
+        """Write a document over the one that is there. Not `urgent`: it may wait a moment for others to be written with it."""
+        ...
+
+    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
+        """Write all of them or none. Far cheaper than as many `put`."""
+        ...
+
+    async def compare_and_set(
+        self,
+        kind: str,
+        key: str,
+        value: bytes,
+        *,
+        expected: bytes | None,
+        ttl: float | None = None,
+        owner: int | None = None,
+    ) -> bool:
+        """Write `value` only if `expected` is there now (None: nothing). Of several callers at once, in any process, one
+        gets True."""
+        ...
+
+    async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
+        """Whether there was one."""
+        ...
+
+    async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
+        """The documents whose keys begin with `prefix`, by key. `cursor`: that of the page before.
+
+        A document that stays in the store during a whole scan is returned exactly once, whatever is written meanwhile.
+        """
+        ...
+
+    async def append(self, stream: str, values: Sequence[bytes], *, owner: int | None = None) -> int:
+        """Add entries to the end of a log, in this order, with nothing between them. Returns the position of the last.
+
+        The name of a stream follows the rules of a key.
+        """
+        ...
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1_000) -> Sequence[LogEntry]:
+        """The entries behind position `after`, in order. Once an entry was returned, no entry appears before it."""
+        ...
+
+    async def lease(self) -> int:
+        """The number of this process, taken on first use, renewed until the store is closed, and given to no other process
+        ever. After the lease was lost it is a new one."""
+        ...
+
+    async def holds(self, number: int) -> bool:
+        """Whether the owner of that number is still living. Waits up to the lease's length, and some looks, to be sure.
+
+        False only when the number can never write again.
+        """
+        ...
 
 
 class EventSink(Protocol):
     async def emit(self, event: RunEvent) -> None: ...
-
-
-class EventRecord(Struct, frozen=True, kw_only=True):
-    """A row of the trail. `seq` counts within the run; `data` is JSON-compatible."""
-
-    run_id: str
-    seq: int
-    at: float
-    """Seconds since the epoch."""
-    kind: str
-    data: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunSummary:
-    """A run as a list shows it."""
-
-    run_id: str
-    started: float
-    message: str
-    status: str
-    principal: str
-    preset: str
-    turns: int = 0
-    rounds: int = 0
-    seconds: float | None = None
-    owner: int | None = None
-    """The lease of the process that carries it on; None: nobody does."""
 
 
 class EventLog(Protocol):
@@ -65,86 +119,9 @@ class EventLog(Protocol):
         """Those of some kinds of many runs, of each run in the order written. Far cheaper than as many `events`."""
         ...
 
-    async def runs(self, *, limit: int = 50) -> Sequence[RunSummary]:
-        """Newest first."""
+    async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
+        """The newest first, and runs of the same moment by id. None: the newest 50 of all."""
         ...
-
-
-class Leases(Protocol):
-    """Tells living processes from those that are gone. Each process owns a number that no other process ever had."""
-
-    async def own(self) -> int:
-        """The number of this process, taken on first use. After the lease was lost it is a new one."""
-        ...
-
-    async def holds(self, number: int) -> bool:
-        """Whether the owner of that number is still living. Waits up to the lease's length, and some looks, to be sure.
-
-        False only when the number can never write again: its open work is settled, and what it had claimed is free.
-        """
-        ...
-
-
-class Documents(Protocol):
-    """Small values under (kind, key): run states, what a conversation was sent, hidden parts of turns.
-
-    With `owner`, a write happens only while that number holds its lease; otherwise it raises `StorageError`.
-    """
-
-    @property
-    def leases(self) -> Leases:
-        """The leases that `owner` refers to."""
-        ...
-
-    async def get(self, kind: str, key: str) -> bytes | None: ...
-    async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        """Those there are, by key, in no order; a key asked for twice counts once. Far cheaper than as many `get`."""
-        ...
-
-    async def put(
-        self,
-        kind: str,
-        key: str,
-        value: bytes,
-        *,
-        ttl: float | None = None,
-        urgent: bool = True,
-        owner: int | None = None,
-    ) -> None:
-        """Durable on return. Not `urgent`: it may wait a moment for others to be written with it."""
-        ...
-
-    async def swap(
-        self,
-        kind: str,
-        key: str,
-        value: bytes,
-        *,
-        before: bytes | None,
-        ttl: float | None = None,
-        owner: int | None = None,
-    ) -> bool:
-        """Put `value` only where `before` is what is there now (None: nothing). Of several at once one gets True."""
-        ...
-
-    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
-        """Durable on return, all of them or none. Far cheaper than as many `put`."""
-        ...
-
-    async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
-        """Whether there was one."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheLevel:
-    """What a `CacheStore` holds now, and what left it so far without being asked for anew."""
-
-    entries: int = 0
-    bytes: int = 0
-    evicted: int = 0
-    """Pushed out by others while still good."""
-    expired: int = 0
 
 
 class CacheStore(Protocol):
@@ -157,20 +134,6 @@ class CacheStore(Protocol):
 
     @property
     def level(self) -> CacheLevel: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKey:
-    """A key of the gateway's own; the secret itself is never kept, only its hash."""
-
-    id: str
-    name: str
-    principal: Principal
-    created: float
-    revoked: float | None = None
-    last_used: float | None = None
-    hint: str = ""
-    """The first characters, so that a person can tell keys apart."""
 
 
 class KeyStore(Protocol):

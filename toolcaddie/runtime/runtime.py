@@ -80,7 +80,6 @@ from toolcaddie.ports import (
     CacheStore,
     Classifier,
     DeliveryPlan,
-    Documents,
     Embedder,
     EventSink,
     MetaOffer,
@@ -90,6 +89,7 @@ from toolcaddie.ports import (
     RankerFactory,
     RemoteEmbedder,
     SelectionQuery,
+    Store,
 )
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.wrapping import Entry, known_of
@@ -102,8 +102,8 @@ from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.merged import MergedCatalogs
-from toolcaddie.storage.cache import DocumentCache, MemoryCache
-from toolcaddie.storage.memory import MemoryDocuments
+from toolcaddie.storage.cache import MemoryCache, StoreCache
+from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.storage.runs import Claim, StoredRun, StoredRuns
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
@@ -176,7 +176,7 @@ class Runtime:
         middleware: Sequence[Middleware] = (),
         trail: EventSink | None = None,
         sinks: Sequence[EventSink] = (),
-        documents: Documents | None = None,
+        documents: Store | None = None,
         classifier: Classifier | None = None,
         embedder: Embedder | RemoteEmbedder | str | None = None,
         patience: float = PATIENCE,
@@ -234,14 +234,14 @@ class Runtime:
         self._cache_store = cache or _memory(self.tool_config)
         self._caches: dict[tuple[bool, bool, float], Cache] = {}
         self._held = HeldResults(
-            MemoryCache(max_bytes=_HELD_BYTES) if documents is None else DocumentCache(documents, kind="held")
+            MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held")
         )
         self._policy = policy or AllowAll()
         self._trail = trail
         self._experience = experience
         self._learning = None if experience is None else self._sink_of(experience)
         self._sinks = tuple(sinks) if self._learning is None else (self._learning, *sinks)
-        self._documents = documents or MemoryDocuments()
+        self._documents = documents or MemoryStore()
         self._classifier = classifier
         self._vectors = None if embedder is None else _vectors(embedder, documents, patience)
         self._asks_for_vectors = isinstance(embedder, RemoteEmbedder)
@@ -555,7 +555,7 @@ class Runtime:
         away = self._away(assembly, request)
         view = await away(self._view, request)
         context = self._context(request, view)
-        owner = await self._documents.leases.own()
+        owner = await self._documents.lease()
         if request.lease not in (None, owner):
             raise StorageError("this process lost its lease before the run began; send the request again")
         async with end_recorded(context.run_id, self._emitter(live), stopping=lambda: self.stopping) as emit:
@@ -1119,7 +1119,7 @@ async def _at_once(job: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     return job(*args, **kwargs)
 
 
-def _vectors(embedder: Embedder | RemoteEmbedder, documents: Documents | None, patience: float) -> CatalogVectors:
+def _vectors(embedder: Embedder | RemoteEmbedder, documents: Store | None, patience: float) -> CatalogVectors:
     prepared = Prepared(embedder, documents, patience=patience)
     make, meanwhile = embedding.factory(prepared), static.factory
     return CatalogVectors(prepared, make, embedding.tool_texts, meanwhile, patience=patience)

@@ -8,7 +8,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.ports import CacheLevel, Documents
+from toolcaddie.core.storage import CacheLevel
+from toolcaddie.ports import Store
 from toolcaddie.util.replacing import replace
 
 MAX_SIZE = 10_000
@@ -75,16 +76,14 @@ class MemoryCache:
         )
 
 
-class DocumentCache:
+class StoreCache:
     """Implements `ports.CacheStore` over documents of one kind, so that what one process found serves all.
 
     Bounded by time and by `max_value_bytes` of one value: the documents sweep what has expired. They do not say how many
     there are, so `level` stays 0.
     """
 
-    def __init__(
-        self, documents: Documents, *, kind: str = "cache", max_value_bytes: int = MAX_BYTES // _SHARE
-    ) -> None:
+    def __init__(self, documents: Store, *, kind: str = "cache", max_value_bytes: int = MAX_BYTES // _SHARE) -> None:
         self._documents = documents
         self._kind = kind
         self._max_value_bytes = max_value_bytes

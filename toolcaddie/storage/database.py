@@ -16,7 +16,6 @@ from sqlalchemy import URL, Connection, Engine, StaticPool, create_engine, event
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from toolcaddie.core.errors import ConfigError, StorageError
-from toolcaddie.storage.documents import DocumentStore
 from toolcaddie.storage.files import OpenFiles
 from toolcaddie.storage.journal import Journal
 from toolcaddie.storage.keys import ApiKeys
@@ -25,6 +24,7 @@ from toolcaddie.storage.migrations import NewerDatabaseError, upgrade
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.retention import Retention
 from toolcaddie.storage.settle import settle_runs
+from toolcaddie.storage.store import DatabaseStore
 from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
@@ -47,7 +47,7 @@ class Database:
 
         async with Database(url) as database:
             database.events       the event log
-            database.documents    small values under (kind, key)
+            database.store    small values under (kind, key)
             database.keys         the gateway's API keys
             database.retention    what is held, and removing what is old
             database.leases       which processes are living
@@ -80,7 +80,7 @@ class Database:
         settle = partial(settle_runs, clock=clock)
         self.leases = DatabaseLeases(self._writer, self._reader, settle=settle, seconds=lease, alone=self._in_memory)
         self.events = Journal(self._writer, self._reader, self.leases)
-        self.documents = DocumentStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
+        self.store = DatabaseStore(self._writer, self._reader, self.leases, clock=clock, steady=steady)
         self.retention = Retention(self._writer, self._reader, clock=clock)
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 

@@ -13,10 +13,10 @@ from itertools import groupby
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, bindparam, insert, literal_column, select, true, update
+from sqlalchemy import Connection, Row, Select, bindparam, insert, literal_column, select, true, update
 
 from toolcaddie.core.errors import AuditError, StorageError
-from toolcaddie.ports import EventRecord, RunSummary
+from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.storage.compiled import CompiledStatement
 from toolcaddie.storage.leases import DatabaseLeases, LeaseLostError
 from toolcaddie.storage.packing import PACKED, packed, unpacked
@@ -120,10 +120,9 @@ class Journal:
             found.extend(map(_record, await self._reader.all(select(events).where(some).order_by(events.c.id))))
         return found
 
-    async def runs(self, *, limit: int = 50) -> Sequence[RunSummary]:
+    async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
         await self._settled()
-        newest_first = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(limit)
-        return [RunSummary(**row._mapping) for row in await self._reader.all(newest_first)]
+        return [RunSummary(**row._mapping) for row in await self._reader.all(_listed(query or RunQuery()))]
 
     async def close(self) -> None:
         """Write what is queued. Raises `AuditError`, saying how much is lost, if that cannot be done."""
@@ -250,6 +249,17 @@ def _line(record: EventRecord, generation: int) -> _Line:
     return _Line(event, generation)
 
 
+def _listed(query: RunQuery) -> Select[Any]:
+    listed = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(query.limit)
+    for name in ("tenant", "principal", "status"):
+        if (value := getattr(query, name)) is not None:
+            listed = listed.where(runs.c[name] == value)
+    if (before := query.before) is not None:
+        same_moment = (runs.c.started == before.started) & (runs.c.run_id > before.run_id)
+        listed = listed.where((runs.c.started < before.started) | same_moment)
+    return listed
+
+
 def _record(row: Row[Any]) -> EventRecord:
     data = msgspec.json.decode(row.data)
     data = unpacked(data) if row.kind == PACKED else data
@@ -257,12 +267,14 @@ def _record(row: Row[Any]) -> EventRecord:
 
 
 def _started(record: EventRecord) -> Mapping[str, Any]:
+    principal = record.data.get("principal", {})
     return {
         "run_id": record.run_id,
         "started": record.at,
         "message": record.data.get("message", ""),
         "status": "running",
-        "principal": record.data.get("principal", {}).get("id", ""),
+        "principal": principal.get("id", ""),
+        "tenant": principal.get("tenant", "default"),
         "preset": record.data.get("preset", ""),
         "turns": 0,
         "rounds": 0,

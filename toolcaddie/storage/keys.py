@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, bindparam, insert, or_, select, update
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.ports import ApiKey
+from toolcaddie.core.storage import ApiKey
 from toolcaddie.storage.reader import Reader
 from toolcaddie.storage.tables import api_keys
 from toolcaddie.storage.writer import Writer, outcome

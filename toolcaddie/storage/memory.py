@@ -1,37 +1,38 @@
-"""Documents that last as long as the process, for a runtime without a database."""
+"""A store that lasts as long as the process, for a runtime without a database."""
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from toolcaddie.core.errors import StorageError
+from toolcaddie.core.storage import Document, DocumentPage, LogEntry
+from toolcaddie.storage.names import check_key, check_kind
+
+_NUMBER = 1
+"""The lease: no other process can reach what is stored, and this one lives as long as somebody asks."""
 
 
-class OneProcess:
-    """`ports.Leases` where nobody else can reach what is kept: this process lives as long as anybody asks."""
+class MemoryStore:
+    """Implements `ports.Store`. Holds `size` documents: the oldest go first. Logs are held whole.
 
-    async def own(self) -> int:
-        return 1
+    `clock` gives seconds that never go back.
+    """
 
-    async def holds(self, number: int) -> bool:
-        return number == 1
-
-
-class MemoryDocuments:
-    """Implements `ports.Documents`. Bounded to `size` values: the oldest go first."""
-
-    def __init__(self, size: int = 10_000) -> None:
-        self.leases = OneProcess()
+    def __init__(self, size: int = 10_000, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._size = size
-        self._values: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+        self._clock = clock
+        self._documents: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
+        """(kind, key) -> value and when it expires; written last stands last."""
+        self._streams: defaultdict[str, list[bytes]] = defaultdict(list)
 
     async def get(self, kind: str, key: str) -> bytes | None:
-        value, until = self._values.get((kind, key), (None, 0.0))
-        return value if until > time.monotonic() else None
+        return self._live(kind, key)
 
     async def get_many(self, kind: str, keys: Iterable[str]) -> Mapping[str, bytes]:
-        found = {key: await self.get(kind, key) for key in keys}
-        return {key: value for key, value in found.items() if value is not None}
+        values = {key: self._live(kind, key) for key in keys}
+        return {key: value for key, value in values.items() if value is not None}
 
     async def put(
         self,
@@ -43,29 +44,77 @@ class MemoryDocuments:
         urgent: bool = True,
         owner: int | None = None,
     ) -> None:
-        self._values[kind, key] = (value, time.monotonic() + (ttl if ttl is not None else float("inf")))
-        self._values.move_to_end((kind, key))
-        if len(self._values) > self._size:
-            self._values.popitem(last=False)
+        _require(owner)
+        self._write(kind, key, value, ttl)
 
-    async def swap(
+    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
+        for key in values:
+            check_key(key)
+        for key, value in values.items():
+            self._write(kind, key, value, ttl)
+
+    async def compare_and_set(
         self,
         kind: str,
         key: str,
         value: bytes,
         *,
-        before: bytes | None,
+        expected: bytes | None,
         ttl: float | None = None,
         owner: int | None = None,
     ) -> bool:
-        if await self.get(kind, key) != before:
+        _require(owner)
+        if self._live(kind, key) != expected:
             return False
-        await self.put(kind, key, value, ttl=ttl)
+        self._write(kind, key, value, ttl)
         return True
 
-    async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
-        for key, value in values.items():
-            await self.put(kind, key, value, ttl=ttl)
-
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
-        return self._values.pop((kind, key), None) is not None
+        _require(owner)
+        there = self._live(kind, key) is not None
+        self._documents.pop((kind, key), None)
+        return there
+
+    async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
+        keys = sorted(
+            key
+            for of_kind, key in self._documents
+            if of_kind == kind and key.startswith(prefix) and (cursor is None or key > cursor)
+        )
+        live = [(key, value) for key in keys if (value := self._live(kind, key)) is not None]
+        page = [Document(key=key, value=value) for key, value in live[:limit]]
+        return DocumentPage(documents=page, cursor=page[-1].key if len(live) > limit else None)
+
+    async def append(self, stream: str, values: Sequence[bytes], *, owner: int | None = None) -> int:
+        _require(owner)
+        check_key(stream)
+        self._streams[stream].extend(values)
+        return len(self._streams[stream])
+
+    async def read(self, stream: str, *, after: int = 0, limit: int = 1_000) -> Sequence[LogEntry]:
+        values = self._streams.get(stream, [])[after : after + limit]
+        return [LogEntry(position=position, value=value) for position, value in enumerate(values, start=after + 1)]
+
+    async def lease(self) -> int:
+        return _NUMBER
+
+    async def holds(self, number: int) -> bool:
+        return number == _NUMBER
+
+    def _live(self, kind: str, key: str) -> bytes | None:
+        check_key(key)
+        value, until = self._documents.get((kind, key), (None, 0.0))
+        return value if until > self._clock() else None
+
+    def _write(self, kind: str, key: str, value: bytes, ttl: float | None) -> None:
+        check_kind(kind)
+        check_key(key)
+        self._documents[kind, key] = (value, self._clock() + (ttl if ttl is not None else float("inf")))
+        self._documents.move_to_end((kind, key))
+        if len(self._documents) > self._size:
+            self._documents.popitem(last=False)
+
+
+def _require(owner: int | None) -> None:
+    if owner not in (None, _NUMBER):
+        raise StorageError(f"number {owner} holds no lease; a store in memory has one, {_NUMBER}, which `lease` gives")

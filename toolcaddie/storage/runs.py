@@ -15,7 +15,7 @@ import msgspec
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunNotFoundError, StorageError
 from toolcaddie.core.run import RunRequest, RunState
-from toolcaddie.ports import Documents
+from toolcaddie.ports import Store
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
@@ -40,7 +40,7 @@ class StoredRun:
 class StoredRuns:
     """The runs in `documents`, by run id."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: Store) -> None:
         self._documents = documents
         self._left: set[str] = set()
         """Runs this process no longer carries on, though it could not write that down."""
@@ -63,14 +63,14 @@ class StoredRuns:
         run_id = run.state.run_id
         taken = RunNotFoundError(f"run {run_id!r} is being resumed, or was", param="run_id")
         owned = run.owner is not None and run_id not in self._left
-        if owned and run.owner is not None and await self._documents.leases.holds(run.owner):
+        if owned and run.owner is not None and await self._documents.holds(run.owner):
             raise taken
         before = await self._documents.get(RUN, run_id)
         if before is None or _decoded(before) != run:
             raise taken
-        mine = replace(run, owner=await self._documents.leases.own())
+        mine = replace(run, owner=await self._documents.lease())
         value = msgspec.json.encode(mine)
-        if not await self._documents.swap(RUN, run_id, value, before=before, ttl=_TTL, owner=mine.owner):
+        if not await self._documents.compare_and_set(RUN, run_id, value, expected=before, ttl=_TTL, owner=mine.owner):
             raise taken
         self._left.discard(run_id)
         return Claim(self, self._documents, mine)
@@ -92,7 +92,7 @@ class StoredRuns:
 class Claim:
     """A run that is carried on by one caller. Whatever it writes it writes under the lease it was claimed with."""
 
-    def __init__(self, runs: StoredRuns, documents: Documents, run: StoredRun) -> None:
+    def __init__(self, runs: StoredRuns, documents: Store, run: StoredRun) -> None:
         self._runs = runs
         self._documents = documents
         self._run = run

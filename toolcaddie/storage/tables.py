@@ -22,6 +22,10 @@ metadata = MetaData()
 # SQLite counts by itself only in a column that is exactly INTEGER.
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")
 
+# Ordered by code points on both. SQLite does that by itself and holds no text to a length, so its column stays as the first
+# step made it.
+_KEY = String(255).with_variant(Text(collation="C"), "postgresql")
+
 events = Table(
     "events",
     metadata,
@@ -47,8 +51,10 @@ runs = Table(
     Column("turns", Integer, nullable=False),
     Column("rounds", Integer, nullable=False),
     Column("seconds", Double),
-    Column("owner", BigInteger),  # the number of the process that carries it on; NULL: nobody does
+    Column("owner", BigInteger),  # the number of the process that carries it on; NULL: no process does
+    Column("tenant", String(255), nullable=False, server_default="default"),
     Index("runs_by_start", "started"),
+    Index("runs_by_tenant", "tenant", "started"),
     Index("runs_by_owner", "owner", sqlite_where=text("owner IS NOT NULL"), postgresql_where=text("owner IS NOT NULL")),
 )
 
@@ -68,11 +74,20 @@ documents = Table(
     "documents",
     metadata,
     Column("kind", String(64), nullable=False),
-    Column("key", String(255), nullable=False),
+    Column("key", _KEY, nullable=False),
     Column("value", LargeBinary, nullable=False),
     Column("expires", Double),
     PrimaryKeyConstraint("kind", "key"),
     Index("documents_by_expiry", "expires"),
+)
+
+log_entries = Table(
+    "log_entries",
+    metadata,
+    Column("stream", _KEY, nullable=False),
+    Column("position", BigInteger, nullable=False),
+    Column("value", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("stream", "position"),
 )
 
 api_keys = Table(

@@ -20,9 +20,10 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.core.events import CallFinished, RunEvent
 from toolcaddie.core.run import RunContext
+from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Finish, Tool, ToolAnnotations, ToolCall, ToolResult, failed
-from toolcaddie.ports import CacheLevel, Invocation
-from toolcaddie.storage.cache import DocumentCache, MemoryCache
+from toolcaddie.ports import Invocation
+from toolcaddie.storage.cache import MemoryCache, StoreCache
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, say
 
@@ -393,7 +394,7 @@ async def test_what_a_caller_does_to_a_result_does_not_reach_the_next(invocation
 async def test_results_outlive_the_process_where_the_store_does(file_url: str, invocation: Make) -> None:
     for expected in (False, True):
         async with Database(file_url) as database:
-            kept = Cache(DocumentCache(database.documents))
+            kept = Cache(StoreCache(database.store))
             assert (await kept(invocation(tool=CACHEABLE), Counting())).cached is expected
 
 
@@ -450,7 +451,7 @@ async def test_a_thousand_equal_calls_at_once_run_once(invocation: Make) -> None
 
 async def test_a_thousand_equal_calls_at_once_run_once_over_a_database_too(file_url: str, invocation: Make) -> None:
     async with Database(file_url) as database:
-        kept, find = Cache(DocumentCache(database.documents)), Counting()
+        kept, find = Cache(StoreCache(database.store)), Counting()
         results = await asyncio.gather(*(kept(invocation(tool=CACHEABLE), find) for _ in range(1_000)))
     assert (find.runs, {result.content for result in results}) == (1, {"run 1"})
 

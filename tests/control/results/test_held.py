@@ -15,10 +15,11 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import StorageError
 from toolcaddie.core.meta_names import META_TOOLS, READ_LIMIT, READ_RESULT
 from toolcaddie.core.schema import argument_errors
+from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.meta.read_result import ReadResult
-from toolcaddie.ports import CacheLevel, CacheStore, Invocation, MetaOffer
-from toolcaddie.storage.cache import DocumentCache, MemoryCache
+from toolcaddie.ports import CacheStore, Invocation, MetaOffer
+from toolcaddie.storage.cache import MemoryCache, StoreCache
 from toolcaddie.storage.database import Database
 
 pytestmark = pytest.mark.anyio
@@ -33,7 +34,7 @@ LONG = "".join(f"line {number}: größer 😀\n" for number in range(9_000))
 @pytest.fixture(params=["memory", "documents"])
 async def store(request: pytest.FixtureRequest, file_url: str, clock: Clock) -> AsyncIterator[CacheStore]:
     async with Database(file_url, clock=clock) as database:
-        yield MemoryCache(clock=clock) if request.param == "memory" else DocumentCache(database.documents, kind="held")
+        yield MemoryCache(clock=clock) if request.param == "memory" else StoreCache(database.store, kind="held")
 
 
 async def cut(make: Make, held: HeldResults, content: str, *, max_bytes: int = 1_000, who: Principal = ADA) -> str:
@@ -134,9 +135,9 @@ async def test_of_a_huge_result_the_beginning_is_held_and_its_end_says_so(
 
 async def test_held_results_outlive_the_process_where_the_store_does(file_url: str, invocation: Make) -> None:
     async with Database(file_url) as database:
-        _, handle, _ = onward(await cut(invocation, HeldResults(DocumentCache(database.documents)), "x" * 5_000))
+        _, handle, _ = onward(await cut(invocation, HeldResults(StoreCache(database.store)), "x" * 5_000))
     async with Database(file_url) as database:
-        found = await HeldResults(DocumentCache(database.documents)).page(handle, 4_990, 10, ADA)
+        found = await HeldResults(StoreCache(database.store)).page(handle, 4_990, 10, ADA)
     assert found.content.startswith("x" * 10 + "\n")
 
 

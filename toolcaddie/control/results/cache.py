@@ -14,8 +14,9 @@ import msgspec
 
 from toolcaddie.core.errors import ConfigError, StorageError
 from toolcaddie.core.schema import canonical_json, digest
+from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
-from toolcaddie.ports import CacheLevel, CacheStore, CallNext, Invocation
+from toolcaddie.ports import CacheStore, CallNext, Invocation
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 

@@ -23,7 +23,7 @@ _DECODER = msgspec.msgpack.Decoder(tuple[str, bool])
 class HeldResults:
     """Keeps texts under random handles, each for the one who asked for it: for anybody else there is no such handle.
 
-    Over `storage.DocumentCache` they outlive the process; over `storage.MemoryCache` the oldest make room. The store has to
+    Over `storage.StoreCache` they outlive the process; over `storage.MemoryCache` the oldest make room. The store has to
     take values of `max_bytes` and a few more; both do as they come.
     """
 

@@ -16,10 +16,10 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.output import print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.trail import events_of
-from toolcaddie.ports import EventRecord
 
 Told = Mapping[str, Any]
 """What `--json` prints; of a message and of a recorded run alike, as far as the trail goes."""

@@ -11,11 +11,12 @@ import click
 from toolcaddie.app.assemble import opened
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
+from toolcaddie.core.storage import ApiKey
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import check_bot, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.ports import ApiKey, KeyStore
+from toolcaddie.ports import KeyStore
 
 T = TypeVar("T")
 

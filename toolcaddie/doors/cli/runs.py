@@ -12,11 +12,11 @@ import click
 
 from toolcaddie.app.assemble import opened
 from toolcaddie.app.settings import Settings
+from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.trail import LAST, events_of
-from toolcaddie.ports import EventRecord, RunSummary
 from toolcaddie.storage.runs import StoredRuns
 
 CallState = Literal["under way", "done", "failed", "unknown"]
@@ -113,10 +113,10 @@ def _detail(data: Mapping[str, Any]) -> str:
 
 async def _rows(settings: Settings, limit: int) -> Sequence[RunRow]:
     async with opened(settings) as database:
-        runs = await database.events.runs(limit=limit)
+        runs = await database.events.runs(RunQuery(limit=limit))
         ids = [run.run_id for run in runs]
         records = await database.events.records(ids, _CALL_KINDS)
-        resumable = await StoredRuns(database.documents).resumable(ids)
+        resumable = await StoredRuns(database.store).resumable(ids)
         labels = await database.leases.labels()
     by_run: dict[str, list[EventRecord]] = {}
     for record in records:

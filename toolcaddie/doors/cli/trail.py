@@ -11,11 +11,12 @@ import click
 from toolcaddie.app.assemble import opened
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RunNotFoundError
+from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.options import database_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, local_time, note, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import attempt_text
-from toolcaddie.ports import EventLog, EventRecord, RunSummary
+from toolcaddie.ports import EventLog
 
 LAST = "last"
 
@@ -52,7 +53,7 @@ def command(common: Common, run_id: str | None, limit: int, database_url: str | 
 
 async def _runs(settings: Settings, limit: int) -> Sequence[RunSummary]:
     async with opened(settings) as database:
-        return await database.events.runs(limit=limit)
+        return await database.events.runs(RunQuery(limit=limit))
 
 
 async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
@@ -70,7 +71,7 @@ async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
 async def _resolved(log: EventLog, run_id: str) -> str:
     if run_id != LAST:
         return run_id
-    newest = await log.runs(limit=1)
+    newest = await log.runs(RunQuery(limit=1))
     return newest[0].run_id if newest else run_id
 
 

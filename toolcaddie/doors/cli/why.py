@@ -14,6 +14,7 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.doors.cli import delivery as shown
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
@@ -31,7 +32,6 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, max_tools_option, tell_unasked
 from toolcaddie.doors.cli.tools import meant
 from toolcaddie.doors.cli.trail import events_of
-from toolcaddie.ports import EventRecord
 from toolcaddie.selection.selector import Explanation
 
 _NOT_LISTED = "not listed"

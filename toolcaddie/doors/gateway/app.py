@@ -24,7 +24,7 @@ from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
-from toolcaddie.ports import Documents, EventLog, Forwarder, KeyStore
+from toolcaddie.ports import EventLog, Forwarder, KeyStore, Store
 from toolcaddie.runtime import Runtime
 
 Scope = MutableMapping[str, Any]
@@ -45,7 +45,7 @@ class Parts(Protocol):
     @property
     def runtime(self) -> Runtime: ...
     @property
-    def documents(self) -> Documents: ...
+    def documents(self) -> Store: ...
     @property
     def event_log(self) -> EventLog: ...
     @property

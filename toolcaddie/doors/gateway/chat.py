@@ -29,7 +29,7 @@ from toolcaddie.doors.gateway.problems import Problem, problem_of
 from toolcaddie.doors.gateway.stream import ChatStream
 from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import Documents, EventLog, Forwarder, RawResponse
+from toolcaddie.ports import EventLog, Forwarder, RawResponse, Store
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.replacing import replace
 
@@ -45,7 +45,7 @@ class Chat:
     def __init__(
         self,
         runtime: Runtime,
-        documents: Documents,
+        documents: Store,
         event_log: EventLog,
         *,
         onward: Onward,

@@ -24,7 +24,7 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunResult
 from toolcaddie.engine.reveal import result_message
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import Documents
+from toolcaddie.ports import Store
 from toolcaddie.util.replacing import replace
 
 _KIND = "hidden"
@@ -72,7 +72,7 @@ class HiddenParts:
     """Keeps and restores. What was looked up is remembered, answers without a hidden part too: the last `size` keys, and
     at most `weight` bytes of parts."""
 
-    def __init__(self, documents: Documents, *, size: int = 20_000, weight: int = 32 * 1024 * 1024) -> None:
+    def __init__(self, documents: Store, *, size: int = 20_000, weight: int = 32 * 1024 * 1024) -> None:
         self._documents = documents
         self._size = size
         self._weight = weight

@@ -36,7 +36,7 @@ from toolcaddie.doors.gateway.essential import PIN_HEADER
 from toolcaddie.doors.gateway.exchange import Exchange, Send
 from toolcaddie.doors.gateway.problems import Problem, not_again, problem
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import Documents, EventLog
+from toolcaddie.ports import EventLog, Store
 
 log = structlog.get_logger(__name__)
 
@@ -114,7 +114,7 @@ class Once:
 
     def __init__(
         self,
-        documents: Documents,
+        documents: Store,
         event_log: EventLog,
         settings: Idempotency,
         told: Callable[[ToolcaddieError], Problem],
@@ -160,7 +160,7 @@ class Once:
             if isinstance(entry, _Running) and await self._may_have_acted(entry):
                 after = _Unknown(body=body, run_id=entry.run_id)
             else:
-                after = _Running(body=body, run_id=run_id, owner=await self._documents.leases.own())
+                after = _Running(body=body, run_id=run_id, owner=await self._documents.lease())
             if await self._swap(key, stored, after) and isinstance(after, _Running):
                 return after
 
@@ -179,14 +179,13 @@ class Once:
     async def _goes_on(self, entry: _Running) -> bool:
         if entry.run_id in self._under_way:
             return True
-        leases = self._documents.leases
-        return entry.owner != await leases.own() and await leases.holds(entry.owner)
+        return entry.owner != await self._documents.lease() and await self._documents.holds(entry.owner)
 
     async def _may_have_acted(self, entry: _Running) -> bool:
         """True as well for the run of another process that the trail does not know: it was pruned, or never began."""
         if await intended(self._event_log, entry.run_id):
             return True
-        ours = entry.owner == await self._documents.leases.own()
+        ours = entry.owner == await self._documents.lease()
         return not ours and not await self._event_log.records([entry.run_id], ["run_started"])
 
     async def _swap(self, key: str, before: bytes | None, after: _Entry) -> bool:
@@ -194,7 +193,7 @@ class Once:
         running = isinstance(after, _Running)
         ttl = max(self._keep_seconds, _LONGEST_RUN) if running else self._keep_seconds
         owner = after.owner if isinstance(after, _Running) else None
-        return await self._documents.swap(_KIND, key, _encode(after), before=before, ttl=ttl, owner=owner)
+        return await self._documents.compare_and_set(_KIND, key, _encode(after), expected=before, ttl=ttl, owner=owner)
 
     # --- the run -----------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from toolcaddie.core.errors import StorageError
-from toolcaddie.ports import Documents, EventLog
+from toolcaddie.ports import EventLog, Store
 
 _PATIENCE = 2.0
 """Seconds a small write may take. A balancer asks every few seconds, and a locked database answers only after five."""
@@ -17,7 +17,7 @@ class Writable:
     """Writes what waits of the trail, and a small row. A full disk, a locked or deleted database and a trail that fails all
     show there; reading would work in each case."""
 
-    def __init__(self, event_log: EventLog, documents: Documents, *, patience: float = _PATIENCE) -> None:
+    def __init__(self, event_log: EventLog, documents: Store, *, patience: float = _PATIENCE) -> None:
         self._event_log = event_log
         self._documents = documents
         self._patience = patience

@@ -11,8 +11,9 @@ from typing import Any
 from toolcaddie.core.control import Principal
 from toolcaddie.core.events import CallFinished, RunEvent, RunFailed, RunFinished, RunPaused, RunStarted, ToolsSelected
 from toolcaddie.core.message import Message, Role
+from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.core.tool import Tool, ToolCall
-from toolcaddie.ports import EventLog, EventRecord, QueryWords, SelectionQuery
+from toolcaddie.ports import EventLog, QueryWords, SelectionQuery
 from toolcaddie.selection.learned.entries import CalledTool, LogEntry, called
 from toolcaddie.selection.learned.experience import Experience
 from toolcaddie.selection.query import query_words
@@ -134,7 +135,7 @@ class LearningSink:
 async def entries_of_trail(trail: EventLog, *, most_runs: int, window: int = 8, window_user: int = 4) -> list[LogEntry]:
     """What the recorded runs teach, the oldest first. The trail keeps texts cut and without secrets, so they come as the
     sink would have kept them. Of tools the trail knows the names alone."""
-    runs = [summary.run_id for summary in await trail.runs(limit=most_runs)]
+    runs = [summary.run_id for summary in await trail.runs(RunQuery(limit=most_runs))]
     entries: list[LogEntry] = []
     for start in range(0, len(runs), _RUNS_AT_ONCE):
         some = runs[start : start + _RUNS_AT_ONCE]

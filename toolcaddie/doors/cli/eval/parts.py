@@ -28,7 +28,7 @@ from toolcaddie.evaluation.finder import PresetFinder
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.misses import patched
 from toolcaddie.evaluation.recorded import Log, read_log
-from toolcaddie.ports import Documents
+from toolcaddie.ports import Store
 from toolcaddie.runtime import Runtime
 
 DEFAULT_EMBEDDER = "minilm"
@@ -116,10 +116,10 @@ async def finders(
 ) -> AsyncIterator[list[PresetFinder]]:
     """What measures each configuration, with the vectors it needs, and having learned from what is `taught`."""
     async with AsyncExitStack() as stack:
-        documents: Documents | None = None
+        documents: Store | None = None
         if any(each.settings.embedding.embedder for each in chosen):
             try:
-                documents = (await stack.enter_async_context(opened(chosen[0].settings))).documents
+                documents = (await stack.enter_async_context(opened(chosen[0].settings))).store
             except ConfigError as error:
                 note(f"vectors are not kept for the next time: {error}")
         found = []
@@ -140,7 +140,7 @@ async def finders(
 
 
 def _finder(
-    chosen: Configuration, catalog: Catalog, documents: Documents | None, *, learns: bool
+    chosen: Configuration, catalog: Catalog, documents: Store | None, *, learns: bool
 ) -> tuple[PresetFinder, Runtime]:
     """With what was taught and nothing else: what the trail teaches may be what is asked here."""
     learning = replace(chosen.settings.learning, enabled=learns)

@@ -11,6 +11,7 @@ import msgspec
 
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
+from toolcaddie.core.storage import EventRecord, RunSummary
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import configurations, evaluated_catalog, finders, signals_choice
 from toolcaddie.doors.cli.options import catalog_option, database_option, preset_option, settings_of
@@ -20,7 +21,6 @@ from toolcaddie.doors.cli.trail import LAST, events_of
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.recorded import RecordedRun, recorded
 from toolcaddie.evaluation.replay import Replay, check_replayable, replayed
-from toolcaddie.ports import EventRecord, RunSummary
 
 _MESSAGE_SHOWN = 100
 _NAMES_SHOWN = 12
