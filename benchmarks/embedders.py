@@ -21,7 +21,7 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.embedders.local import Runtime, minilm
 from toolcaddie.embedders.prepared import Prepared
 from toolcaddie.ports import Embedder
-from toolcaddie.selection.embedding import tool_texts
+from toolcaddie.selection.rankers.embedding import tool_texts
 from toolcaddie.storage.memory import MemoryStore
 
 GOALS_MS: dict[Runtime, float] = {"numpy": 15.0, "onnx": 4.0}

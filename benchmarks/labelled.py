@@ -24,7 +24,7 @@ from toolcaddie.embedders.local import Runtime, minilm
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.measure import DEPTH, Answer, Rank
 from toolcaddie.ports import Embedder
-from toolcaddie.selection import embedding
+from toolcaddie.selection.rankers import embedding
 from toolcaddie.selection.selector import Selector
 
 SETS = (

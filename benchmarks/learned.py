@@ -31,9 +31,9 @@ from toolcaddie.core.presets import PRESETS, SIGNALS, SelectionSettings
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.measure import Rank, measure, percentiles, ranking_of
+from toolcaddie.learning import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory
 from toolcaddie.ports import Embedder, QueryWords, SelectionQuery
-from toolcaddie.selection import embedding
-from toolcaddie.selection.learned import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory
+from toolcaddie.selection.rankers import embedding
 from toolcaddie.selection.selector import Selector
 
 SETS = ("toole", "clinc150", "sgd", "seal")

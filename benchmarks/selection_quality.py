@@ -39,7 +39,7 @@ from toolcaddie.embedders.local import Runtime
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.measure import Measured, measure, ranking_of
 from toolcaddie.ports import Embedder, SelectionQuery
-from toolcaddie.selection.embedding import tool_texts
+from toolcaddie.selection.rankers.embedding import tool_texts
 
 HISTORIES = (0, 4)
 """Messages of history that a baseline is given: none, or the last four."""

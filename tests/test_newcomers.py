@@ -29,8 +29,8 @@ from toolcaddie import (
 )
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.errors import CatalogError, ConfigError, RequestError, ToolcaddieError
+from toolcaddie.learning import Experience
 from toolcaddie.samples import gym
-from toolcaddie.selection.learned import Experience
 from toolcaddie.testing import ScriptedProvider, call, say
 
 

@@ -10,9 +10,9 @@ from toolcaddie.core.errors import CatalogError, ConfigError, DuplicateToolError
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import Tool
 from toolcaddie.embedders.endpoint import endpoint
+from toolcaddie.learning import Experience
 from toolcaddie.picker import Picker
 from toolcaddie.samples import gym
-from toolcaddie.selection.learned import Experience
 
 
 def _definition(name, description="", **more):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolcaddie import learning
 from toolcaddie.audit.redact import redact_text
 from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.errors import CatalogError, ConfigError, RequestError
@@ -23,10 +24,10 @@ from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.embedders.prepared import Prepared
 from toolcaddie.inputs.parts import check_parts, embedder_from, tools_from
 from toolcaddie.inputs.requests import messages_from
+from toolcaddie.learning.co_use import CoUse
 from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, SelectionQuery
-from toolcaddie.selection import embedding, learned
-from toolcaddie.selection.co_use import CoUse
 from toolcaddie.selection.query import query_words
+from toolcaddie.selection.rankers import embedding
 from toolcaddie.selection.selector import Selector
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
@@ -81,7 +82,7 @@ class Picked:
 class Picker:
     """A catalog and a selector. Make one with `Picker.of` and keep it; it may be used and changed by many threads."""
 
-    def __init__(self, catalog: Catalog, selector: Selector, *, experience: learned.Experience | None = None) -> None:
+    def __init__(self, catalog: Catalog, selector: Selector, *, experience: learning.Experience | None = None) -> None:
         self.selector = selector
         self._catalog = catalog  # replaced, never changed: a choice under way keeps the one it began with
         self._changing = threading.Lock()
@@ -99,7 +100,7 @@ class Picker:
         *,
         settings: SelectionSettings | None = None,
         embedder: Embedder | str | None = None,
-        experience: learned.Experience | None = None,
+        experience: learning.Experience | None = None,
     ) -> Picker:
         """`tools` are functions, `Tool`s or definitions in OpenAI's function format, mixed if you like; definitions come out
         again exactly as they went in. A `ToolSource` brings its categories.
@@ -166,11 +167,11 @@ class Picker:
         if self._experience is None:
             raise ConfigError("there is nothing to learn into; write Picker.of(tools, experience=Experience())")
         names = [called] if isinstance(called, str) else list(called)
-        tools = tuple(learned.called(self._known(name, RequestError)) for name in names)
+        tools = tuple(learning.called(self._known(name, RequestError)) for name in names)
         settings = self.selector.settings
         said = [Message(role=one.role, content=redact_text(one.text)) for one in messages_from(messages)]
         words = query_words(SelectionQuery(messages=said), window=settings.window, window_user=settings.window_user)
-        self._experience.add(learned.LogEntry(words=words, tools=tools, at=self._experience.now()))
+        self._experience.add(learning.LogEntry(words=words, tools=tools, at=self._experience.now()))
         if self._experience.due or self._experience.learned >= self._next_fit:
             self._next_fit = int(max(self._experience.learned, _FIRST_FIT) * _GROWTH)
             self._experience.settle()
@@ -191,7 +192,7 @@ def _score(one: SelectedTool) -> float:
 def _selector(
     settings: SelectionSettings | None,
     embedder: Embedder | RemoteEmbedder | None,
-    experience: learned.Experience | None,
+    experience: learning.Experience | None,
 ) -> Selector:
     if isinstance(embedder, RemoteEmbedder):
         raise ConfigError(
@@ -210,6 +211,6 @@ def _selector(
         if experience is not None:
             experience.compare_by(prepared)
     if experience is not None:
-        rankers[learned.NAME] = learned.factory(experience)
-        names = (*(name for name in names if name != learned.NAME), learned.NAME)
+        rankers[learning.NAME] = learning.factory(experience)
+        names = (*(name for name in names if name != learning.NAME), learning.NAME)
     return Selector(replace(chosen, rankers=names), rankers, co_used=None if experience is None else CoUse(experience))

@@ -14,9 +14,9 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.presets import SIGNALS, preset
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool import Tool
+from toolcaddie.learning import Experience
 from toolcaddie.plugins import DefinitionSource
 from toolcaddie.runtime import Runtime
-from toolcaddie.selection.learned import Experience
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, say
 

@@ -15,9 +15,9 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.storage import EventRecord
+from toolcaddie.learning import Experience, Fit, LearningSettings, entries_of_trail
+from toolcaddie.learning.experience import owner_of
 from toolcaddie.runtime import Runtime
-from toolcaddie.selection.learned import Experience, Fit, LearningSettings, entries_of_trail
-from toolcaddie.selection.learned.experience import owner_of
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say

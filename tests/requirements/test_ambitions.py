@@ -36,8 +36,8 @@ from toolcaddie.core.events import CallFinished
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.selection import Selection
+from toolcaddie.learning import Experience, LogEntry, called
 from toolcaddie.ports import QueryWords
-from toolcaddie.selection.learned import Experience, LogEntry, called
 from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say

@@ -9,7 +9,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import QueryWords
 from toolcaddie.selection.diversity import KEPT, PLACES, TWINS, spread, worth_of
-from toolcaddie.selection.postings import postings_of
+from toolcaddie.selection.index.postings import postings_of
 
 WEATHER = (
     "today",

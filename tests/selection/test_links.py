@@ -16,7 +16,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
-from toolcaddie.selection.links import Links
+from toolcaddie.selection.index.links import Links
 from toolcaddie.selection.selector import Selector
 from toolcaddie.testing import ScriptedProvider
 

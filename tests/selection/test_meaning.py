@@ -13,9 +13,9 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.presets import LEXICAL, SelectionSettings
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.selection import embedding, static
+from toolcaddie.selection.rankers import embedding, static
+from toolcaddie.selection.rankers.static import word_table
 from toolcaddie.selection.selector import Selector
-from toolcaddie.selection.static import word_table
 
 TOOLS = (
     Tool(name="change_theme", description="Switch the look of the app between light and dark."),

@@ -21,6 +21,7 @@ from toolcaddie.core.capabilities import CAPABILITIES, Capabilities, row_of
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError, ProviderAuthError
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.learning import Experience, LearningSettings
 from toolcaddie.plugins import EMBEDDERS, PROVIDERS, RANKERS, discover, load, load_catalog
 from toolcaddie.ports import (
     Classifier,
@@ -37,7 +38,6 @@ from toolcaddie.providers.wrapping import Entry
 from toolcaddie.runtime import Runtime
 from toolcaddie.runtime.models import KEYS, provider_named
 from toolcaddie.selection.classifier import ModelClassifier
-from toolcaddie.selection.learned import Experience, LearningSettings
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.storage.cache import StoreCache

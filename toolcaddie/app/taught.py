@@ -12,9 +12,9 @@ from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests
 from toolcaddie.evaluation.logs import entries_of
+from toolcaddie.learning import LogEntry, entries_of_trail
 from toolcaddie.ports import EventLog
 from toolcaddie.runtime import Runtime
-from toolcaddie.selection.learned import LogEntry, entries_of_trail
 from toolcaddie.storage.database import Database
 
 

@@ -8,8 +8,8 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.presets import SelectionSettings
 from toolcaddie.evaluation.datasets import LabelledRequest
+from toolcaddie.learning import CalledTool, LogEntry, called
 from toolcaddie.ports import SelectionQuery
-from toolcaddie.selection.learned import CalledTool, LogEntry, called
 from toolcaddie.selection.query import query_words
 
 

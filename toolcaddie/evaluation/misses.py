@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.evaluation.recorded import RecordedRun
 from toolcaddie.evaluation.usage import whole
-from toolcaddie.selection.document import catalog_languages, document
+from toolcaddie.selection.index.document import catalog_languages, document
 from toolcaddie.selection.query import content_words, is_pair, stems_of
 from toolcaddie.selection.stopwords import Language
 from toolcaddie.util.replacing import replace

@@ -29,7 +29,7 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "trail": (("emit",), "such as Trail(database.events), see ports.EventSink"),
     "documents": (("get", "get_many", "put", "put_many", "delete"), "such as database.store, see ports.Store"),
     "classifier": (("__call__",), "an async function of messages and view, see ports.Classifier"),
-    "experience": (("add", "extend", "past"), "Experience() of toolcaddie.selection.learned"),
+    "experience": (("add", "extend", "past"), "Experience() of toolcaddie.learning"),
     "cache": (("get", "put", "level"), "see ports.CacheStore"),
     "clock": (("__call__",), "a function that gives seconds, such as time.time"),
 }

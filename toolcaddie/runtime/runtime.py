@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
+from toolcaddie import learning
 from toolcaddie.audit.redact import redact_text
 from toolcaddie.control.bots import Bot, Bots, Role, unknown_tools
 from toolcaddie.control.decided import Decided
@@ -73,6 +74,7 @@ from toolcaddie.guards.aside import aside
 from toolcaddie.guards.net import PROOFS
 from toolcaddie.inputs.parts import Sources, check_parts, embedder_from, preset_from, sources_from
 from toolcaddie.inputs.requests import Asked, request_from
+from toolcaddie.learning.co_use import CoUse
 from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools, offered_definitions
 from toolcaddie.plugins import META_TOOLS, load
 from toolcaddie.ports import (
@@ -94,10 +96,9 @@ from toolcaddie.ports import (
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.wrapping import Entry, known_of
 from toolcaddie.runtime.models import ModelSide, entry_of, provider_named
-from toolcaddie.selection import embedding, learned, static
 from toolcaddie.selection.classifier import keeps
-from toolcaddie.selection.co_use import CoUse
 from toolcaddie.selection.query import query_words
+from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.selector import Selector
 from toolcaddie.selection.whole import everything
 from toolcaddie.sources.combined import CombinedSource
@@ -181,7 +182,7 @@ class Runtime:
         embedder: Embedder | RemoteEmbedder | str | None = None,
         patience: float = PATIENCE,
         rankers: Mapping[str, RankerFactory] | None = None,
-        experience: learned.Experience | None = None,
+        experience: learning.Experience | None = None,
         capabilities: Sequence[Capabilities] = CAPABILITIES,
         bots: Mapping[str, Bot] | None = None,
         roles: Mapping[str, Role] | None = None,
@@ -247,7 +248,7 @@ class Runtime:
         self._asks_for_vectors = isinstance(embedder, RemoteEmbedder)
         self._rankers = {**(rankers or {}), **({_EMBEDDING: self._vectors.ranker} if self._vectors else {})}
         if experience is not None:
-            self._rankers[learned.NAME] = learned.factory(experience)
+            self._rankers[learning.NAME] = learning.factory(experience)
             if self._vectors is not None and not self._asks_for_vectors:
                 experience.compare_by(self._vectors.prepared)
         self._co_used = None if experience is None else CoUse(experience)
@@ -514,7 +515,7 @@ class Runtime:
         if self._vectors is not None and self._looks_at_vectors(preset, View(catalog=catalog)):
             await self._vectors.ready(catalog)
 
-    async def learn(self, entries: Iterable[learned.LogEntry], catalog: Catalog | None = None) -> None:
+    async def learn(self, entries: Iterable[learning.LogEntry], catalog: Catalog | None = None) -> None:
         """Remember these requests and choose anew how far the memory is believed, in the catalog of now if none is given.
         Raises `ConfigError` where there is no memory."""
         if self._experience is None:
@@ -865,8 +866,8 @@ class Runtime:
             chosen = replace(chosen, selection=replace(chosen.selection, rankers=SIGNALS["embedding"]))
         if self._vectors is None and _EMBEDDING in chosen.selection.rankers:
             raise ConfigError("selection.rankers has 'embedding', but there is no embedder; set embedding.embedder")
-        if self._experience is not None and set(chosen.selection.rankers) - {"categories", learned.NAME}:
-            names = (*(name for name in chosen.selection.rankers if name != learned.NAME), learned.NAME)
+        if self._experience is not None and set(chosen.selection.rankers) - {"categories", learning.NAME}:
+            names = (*(name for name in chosen.selection.rankers if name != learning.NAME), learning.NAME)
             chosen = replace(chosen, selection=replace(chosen.selection, rankers=names))
         selector = Selector(chosen.selection, self._rankers, core=chosen.core_first, co_used=self._co_used)
         executor = self._executor(self._approver, chosen)
@@ -1004,9 +1005,9 @@ class Runtime:
 
     # --- learning from use -------------------------------------------------------------------------------------------
 
-    def _sink_of(self, experience: learned.Experience) -> learned.LearningSink:
+    def _sink_of(self, experience: learning.Experience) -> learning.LearningSink:
         selection = self.preset.selection
-        return learned.LearningSink(
+        return learning.LearningSink(
             experience,
             redact=redact_text,
             tool_of=lambda name: self.source.snapshot().get(name),

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.selection.grid import Table
-from toolcaddie.selection.postings import Asked, Scope
+from toolcaddie.selection.index.grid import Table
+from toolcaddie.selection.index.postings import Asked, Scope
 
 Floats = npt.NDArray[np.float32]
 Longs = npt.NDArray[np.int64]

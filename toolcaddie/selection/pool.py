@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.core.catalog import Mask
-from toolcaddie.selection.categories import Found
-from toolcaddie.selection.index import CatalogIndex
+from toolcaddie.selection.index.catalog_index import CatalogIndex
+from toolcaddie.selection.rankers.categories import Found
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ from toolcaddie.core.errors import BudgetError
 from toolcaddie.core.selection import Budget
 from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.allot import Room
-from toolcaddie.selection.index import CatalogIndex
+from toolcaddie.selection.index.catalog_index import CatalogIndex
 
 Ints = npt.NDArray[np.int64]
 

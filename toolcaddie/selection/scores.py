@@ -19,8 +19,8 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import Mask
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.categories import Found
-from toolcaddie.selection.index import CatalogIndex
+from toolcaddie.selection.index.catalog_index import CatalogIndex
+from toolcaddie.selection.rankers.categories import Found
 
 Floats = npt.NDArray[np.float32]
 

@@ -21,15 +21,15 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import LEXICAL, SIGNALS, SelectionSettings
 from toolcaddie.core.selection import Budget, DroppedTool, DropStage, SelectedTool, Selection
 from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
-from toolcaddie.selection import bm25, characters, mentions, static
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
-from toolcaddie.selection.categories import Categories, Found, Hit
 from toolcaddie.selection.diversity import PLACES, spread, worth_of
-from toolcaddie.selection.index import CatalogIndex, IndexCache
-from toolcaddie.selection.links import LOOKED_AT, CoUsed, best_places, lifted
+from toolcaddie.selection.index.catalog_index import CatalogIndex, IndexCache
+from toolcaddie.selection.index.links import LOOKED_AT, CoUsed, best_places, lifted
+from toolcaddie.selection.index.postings import postings_of
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
-from toolcaddie.selection.postings import postings_of
 from toolcaddie.selection.query import query_words
+from toolcaddie.selection.rankers import bm25, characters, mentions, static
+from toolcaddie.selection.rankers.categories import Categories, Found, Hit
 from toolcaddie.selection.room import pins_that_fit, room_for
 from toolcaddie.selection.scores import Said, Scored, scored, signals_of
 from toolcaddie.util.log import Logger

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.postings import Asked, Postings, Scope, best_terms, postings_after, postings_of
+from toolcaddie.selection.index.postings import Asked, Postings, Scope, best_terms, postings_after, postings_of
 from toolcaddie.selection.remembered import Remembered
 
 Floats = npt.NDArray[np.float32]

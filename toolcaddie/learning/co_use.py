@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from itertools import permutations
 
 from toolcaddie.core.catalog import Catalog
-from toolcaddie.selection.learned.entries import CalledTool, Known
-from toolcaddie.selection.learned.experience import EVERYBODY, Experience, Past
+from toolcaddie.learning.entries import CalledTool, Known
+from toolcaddie.learning.experience import EVERYBODY, Experience, Past
 
 _MOST_OF_ONE = 3
 """Conversations of one principal that count for a pair."""

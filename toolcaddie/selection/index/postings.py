@@ -20,8 +20,8 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import QueryWords
-from toolcaddie.selection.document import FIELDS, catalog_languages, document
-from toolcaddie.selection.grid import Grid, Table
+from toolcaddie.selection.index.document import FIELDS, catalog_languages, document
+from toolcaddie.selection.index.grid import Grid, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
 from toolcaddie.selection.remembered import Remembered
 from toolcaddie.selection.stopwords import Language

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.selection.learned.features import Features, Floats, Hashes
+from toolcaddie.learning.features import Features, Floats, Hashes
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

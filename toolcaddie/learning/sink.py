@@ -13,9 +13,9 @@ from toolcaddie.core.events import CallFinished, RunEvent, RunFailed, RunFinishe
 from toolcaddie.core.message import Message, Role
 from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.core.tool import Tool, ToolCall
+from toolcaddie.learning.entries import CalledTool, LogEntry, called
+from toolcaddie.learning.experience import Experience
 from toolcaddie.ports import EventLog, QueryWords, SelectionQuery
-from toolcaddie.selection.learned.entries import CalledTool, LogEntry, called
-from toolcaddie.selection.learned.experience import Experience
 from toolcaddie.selection.query import query_words
 from toolcaddie.util.log import Logger
 

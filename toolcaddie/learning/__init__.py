@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from toolcaddie.selection.learned.entries import CalledTool, LogEntry, called, digest_of
-from toolcaddie.selection.learned.experience import Experience, Fit, LearningSettings
-from toolcaddie.selection.learned.ranker import NAME, Learned, factory
-from toolcaddie.selection.learned.sink import LearningSink, entries_of_trail
+from toolcaddie.learning.entries import CalledTool, LogEntry, called, digest_of
+from toolcaddie.learning.experience import Experience, Fit, LearningSettings
+from toolcaddie.learning.ranker import NAME, Learned, factory
+from toolcaddie.learning.sink import LearningSink, entries_of_trail
 
 __all__ = [
     "NAME",

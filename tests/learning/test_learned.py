@@ -13,9 +13,7 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import LEXICAL, SelectionSettings
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import QueryWords, SelectionQuery
-from toolcaddie.selection.co_use import CoUse
-from toolcaddie.selection.learned import (
+from toolcaddie.learning import (
     CalledTool,
     Experience,
     Fit,
@@ -25,6 +23,8 @@ from toolcaddie.selection.learned import (
     called,
     factory,
 )
+from toolcaddie.learning.co_use import CoUse
+from toolcaddie.ports import QueryWords, SelectionQuery
 from toolcaddie.selection.selector import Selector
 
 ANNA, BORIS, MALLORY = Principal(id="anna"), Principal(id="boris"), Principal(id="mallory")

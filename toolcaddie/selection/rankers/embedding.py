@@ -17,10 +17,10 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Embedder, QueryWords, Ranker, RankerFactory
-from toolcaddie.selection.postings import Asked, Postings, Scope, postings_after, postings_of
+from toolcaddie.selection.index.postings import Asked, Postings, Scope, postings_after, postings_of
+from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 from toolcaddie.selection.remembered import Remembered
-from toolcaddie.selection.vectors import Vectors
 
 Floats = npt.NDArray[np.float32]
 

@@ -16,8 +16,8 @@ from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definit
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Ranker, RankerFactory
-from toolcaddie.selection.categories import Categories
-from toolcaddie.selection.links import Links
+from toolcaddie.selection.index.links import Links
+from toolcaddie.selection.rankers.categories import Categories
 
 _MOST_CATALOGS = 64
 _MOST_TOOLS = 100_000

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from usearch.index import Index
 
-from toolcaddie.selection.vectors import Floats, Ints
+from toolcaddie.selection.index.vectors import Floats, Ints
 
 _THREADS = 1
 """More would put the rows in by chance's order, and the same catalog would find other tools in another process."""

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.ports import Ranker
-from toolcaddie.selection.embedding import Belief, Embedding
-from toolcaddie.selection.postings import postings_of
+from toolcaddie.selection.index.postings import postings_of
 from toolcaddie.selection.query import fold
+from toolcaddie.selection.rankers.embedding import Belief, Embedding
 
 Floats = npt.NDArray[np.float32]
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
 from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.grid import Grid, Table
-from toolcaddie.selection.postings import Postings, best_terms, postings_after, postings_of
+from toolcaddie.selection.index.grid import Grid, Table
+from toolcaddie.selection.index.postings import Postings, best_terms, postings_after, postings_of
 from toolcaddie.selection.query import is_pair
 from toolcaddie.selection.remembered import Remembered
 

@@ -74,7 +74,7 @@ class Vectors:
 
     def _make(self) -> None:
         try:
-            self._nearest = importlib.import_module("toolcaddie.selection.nearest").UsearchNearest(self._matrix)
+            self._nearest = importlib.import_module("toolcaddie.selection.index.nearest").UsearchNearest(self._matrix)
         except ImportError:
             hint = "pip install 'toolcaddie[vectors]' finds the nearest sooner"
             log.info("vectors_all_compared", rows=len(self._matrix), hint=hint)

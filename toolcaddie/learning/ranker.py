@@ -18,9 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.core.catalog import Catalog, Mask
-from toolcaddie.ports import QueryWords, Ranker, RankerFactory
-from toolcaddie.selection.learned.entries import CalledTool, Known
-from toolcaddie.selection.learned.experience import (
+from toolcaddie.learning.entries import CalledTool, Known
+from toolcaddie.learning.experience import (
     EVERYBODY,
     Experience,
     Fit,
@@ -30,8 +29,9 @@ from toolcaddie.selection.learned.experience import (
     owner_of,
     tenant_of,
 )
-from toolcaddie.selection.learned.features import Floats, features_of
-from toolcaddie.selection.learned.search import Bools, Ints, Request, first_of_each, limited
+from toolcaddie.learning.features import Floats, features_of
+from toolcaddie.learning.search import Bools, Ints, Request, first_of_each, limited
+from toolcaddie.ports import QueryWords, Ranker, RankerFactory
 from toolcaddie.selection.remembered import Remembered
 
 NAME = "learned"
