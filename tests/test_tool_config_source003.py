@@ -456,7 +456,7 @@ async def test_the_log_tells_the_whole_story() -> None:
     assert (chosen["tools"], chosen["provider"], chosen["log_level"]) == (["search_books"], "openai", "info")
     assert (ran["tool"], ran["outcome"], ran["log_level"]) == ("search_books", "ok", "info")
     assert ran["ms"] >= 0
-    (missed,) = said("cache miss")
+    (missed,) = said("cache_miss")
     assert (missed["tool"], missed["log_level"]) == ("search_books", "debug")
     assert missed["key"]
 

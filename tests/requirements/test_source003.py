@@ -150,8 +150,8 @@ async def test_the_log_has_the_milliseconds_of_a_call_and_the_key_of_what_is_kep
     ran = [line for line in said(logs, "tool_called") if "outcome" in line]
     assert [line["ms"] >= 30 for line in ran] == [True, False, True]
     assert [line.get("cached", False) for line in ran] == [False, True, False]
-    first, other = said(logs, "cache miss")
-    (hit,) = said(logs, "cache hit")
+    first, other = said(logs, "cache_miss")
+    (hit,) = said(logs, "cache_hit")
     assert first["key"] == hit["key"] != other["key"]
     assert {line["log_level"] for line in (first, other, hit)} == {"debug"}
 
@@ -196,7 +196,7 @@ async def test_retries_fallback_cache_log_and_metrics_work_together_in_one_agent
     assert [text == ASKED for text in mine.heard] == [True, False, True, False]
     assert len(library.runs) == 1
     assert said(logs, "attempts_exhausted")
-    assert said(logs, "cache hit")
+    assert said(logs, "cache_hit")
     counted = generate_latest(registry).decode()
 
     def count(name: str, **labels: str) -> float:

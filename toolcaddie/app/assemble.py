@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import structlog
 from prometheus_client import CollectorRegistry
 
 from toolcaddie.app.models import PRACTICE
@@ -35,8 +34,9 @@ from toolcaddie.ports import EventLog, EventSink, KeyStore, Provider, Store
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink
+from toolcaddie.util.log import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

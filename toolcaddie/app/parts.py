@@ -10,8 +10,6 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 
-import structlog
-
 from toolcaddie.app.models import OPENAI, PRACTICE, asked_of, served_by
 from toolcaddie.app.settings import FallbackSettings, Settings, effective_preset
 from toolcaddie.app.unasked import Unasked
@@ -41,9 +39,10 @@ from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.storage.cache import StoreCache
+from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 ATTEMPTS = 3
 """Requests to a model until it answers, where `upstream.attempts` says nothing."""

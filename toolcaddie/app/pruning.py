@@ -6,13 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import structlog
-
 from toolcaddie.app.settings import StorageSettings, age_seconds
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.database import Database
+from toolcaddie.util.log import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 BY_SERVE = "toolcaddie serve"
 """Who pruned, in the record of a pruning."""

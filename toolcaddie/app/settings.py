@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import tomllib
@@ -22,6 +21,7 @@ from toolcaddie.core.capabilities import CapabilityRow
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, Preset, preset
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
 
@@ -32,7 +32,7 @@ DEFAULT_DATABASE = "sqlite:///toolcaddie-data/toolcaddie.sqlite"
 PREFIX = "TOOLCADDIE_"
 """`server.port` is `TOOLCADDIE_SERVER_PORT`; lists are written with commas."""
 
-log = logging.getLogger(__name__)
+log = Logger(__name__)
 
 Off = Literal["off"]
 """TOML has no word for "no limit"."""
@@ -590,7 +590,7 @@ def _check_variable(name: str, path: tuple[str, ...], value: Any, bots: Mapping[
 def _warn(name: str, known: Iterable[str]) -> None:
     close = close_names(name.removeprefix(PREFIX), [variable.removeprefix(PREFIX) for variable in known], limit=1)
     if close:
-        log.warning("the environment variable %s means nothing here; did you mean %s?", name, PREFIX + close[0])
+        log.warning("unknown_environment_variable", name=name, did_you_mean=PREFIX + close[0])
 
 
 def _items(text: str) -> list[str]:

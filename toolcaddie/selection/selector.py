@@ -6,7 +6,6 @@ same answer in every process.
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -35,7 +34,7 @@ from toolcaddie.selection.scores import Said, Scored, scored, signals_of
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 _SETTLED = 16
 """Selections kept of a catalog that goes through whole."""
@@ -611,8 +610,8 @@ def _all_it_depends_on(view: View, query: SelectionQuery, budget: Budget) -> Has
 
 def _log_selection(selection: Selection, plan: _Plan, budget: Budget) -> None:
     if (plan.allotment.outcome == OUTCOMES.index("provider_cap")).any():
-        _log.warning(
-            "tools cut to the provider's cap",
+        log.warning(
+            "tools_cut_to_cap",
             catalog=selection.catalog_size,
             selected=len(selection.tools),
             wanted=len(plan.core) + len(plan.pinned) + len(plan.candidates),
@@ -623,10 +622,10 @@ def _log_selection(selection: Selection, plan: _Plan, budget: Budget) -> None:
 
 
 def _log_selected(selection: Selection) -> None:
-    if not _log.is_enabled_for(logging.INFO):
+    if not log.is_enabled_for("info"):
         return  # the usual case of a program that only wanted a selection; found out the long way it costs 3 % of one
-    _log.info(
-        "tools selected",
+    log.info(
+        "selection_made",
         selected=len(selection.tools),
         total=selection.catalog_size,
         categories=sorted(selection.categories),

@@ -19,7 +19,7 @@ from toolcaddie.ports import ToolSource
 from toolcaddie.util.log import Logger
 from toolcaddie.util.suggest import close_names
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 _META_NAMES = META_TOOLS | {READ_RESULT}
 
@@ -117,7 +117,7 @@ class CombinedSource:
                 self._state, _ = _merge(self._parts, seen, before, self._replaced)
                 for problem in self._state.problems:
                     if problem not in before.problems:
-                        _log.error("left out of the catalog", problem=problem)
+                        log.error("omitted_from_catalog", problem=problem)
             return self._state
 
 

@@ -1,19 +1,26 @@
 """Log lines of a library: through structlog as the application set it up, and where it did not, through the standard library.
 
 structlog's own default prints every line to the standard output of a program that never asked for one.
+
+An event is named in snake_case, by what happened; what it happened to are its values:
+
+    log = Logger(__name__)
+    log.warning("cache_not_written", tool=tool.name, error=str(error))
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, Literal
 
 import structlog
 
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO}
+
 
 class Logger:
-    """`structlog.get_logger(name)`, decided anew with every line."""
+    """`structlog.get_logger(name)`, chosen again for every line: a program may set up its logging after its imports."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -24,9 +31,9 @@ class Logger:
             wrapper_class=structlog.stdlib.BoundLogger,
         )
 
-    def is_enabled_for(self, level: int) -> bool:
-        """False: a line of this level would go nowhere. Asked where making the line costs more than a call."""
-        return structlog.is_configured() or self._standard.isEnabledFor(level)
+    def is_enabled_for(self, level: Literal["debug", "info"]) -> bool:
+        """False: a line of this level would go nowhere. For places where making the line costs more than this call."""
+        return structlog.is_configured() or self._standard.isEnabledFor(_LEVELS[level])
 
     def debug(self, event: str, **values: Any) -> None:
         self._logger().debug(event, **values)

@@ -233,7 +233,7 @@ async def test_a_key_that_fails_lets_the_call_run_uncached(invocation: Make) -> 
         for _ in range(2):
             assert not (await kept(invocation(tool=CACHEABLE), find)).cached
     assert find.runs == 2
-    assert [entry["event"] for entry in logs] == ["cache key failed"] * 2
+    assert [entry["event"] for entry in logs] == ["cache_key_failed"] * 2
 
 
 async def test_an_injected_object_without_a_json_form_makes_a_call_like_no_other(invocation: Make) -> None:
@@ -406,7 +406,7 @@ async def test_a_damaged_entry_is_a_miss_and_is_replaced(value: bytes, invocatio
 
     with capture_logs() as logs:
         assert (await Cache(Damaged())(invocation(tool=CACHEABLE), Counting())).content == "run 1"
-    assert "cache cannot be read" in [entry["event"] for entry in logs]
+    assert "cache_not_read" in [entry["event"] for entry in logs]
 
 
 async def test_a_store_that_is_down_costs_the_cache_and_not_the_call(invocation: Make) -> None:
@@ -422,8 +422,8 @@ async def test_a_store_that_is_down_costs_the_cache_and_not_the_call(invocation:
     with capture_logs() as logs:
         assert (await Cache(Down())(invocation(tool=CACHEABLE), Counting())).content == "run 1"
     assert [entry["event"] for entry in logs if entry["log_level"] == "warning"] == [
-        "cache cannot be read",
-        "cache cannot be written",
+        "cache_not_read",
+        "cache_not_written",
     ]
 
 

@@ -68,7 +68,7 @@ async def test_a_call_that_swallows_its_cancellation_is_left_behind(invocation: 
     timeout = Timeout(grace=0.01)
     with capture_logs() as logs:
         assert (await timeout(invocation(0.01), stubborn)).error == "timeout"
-    assert [(entry["event"], entry["tool"]) for entry in logs] == [("tool ignores its cancellation", "freeze")]
+    assert [(entry["event"], entry["tool"]) for entry in logs] == [("cancellation_ignored", "freeze")]
     release.set()
 
 

@@ -328,7 +328,7 @@ async def test_a_tool_that_raises_is_logged_with_its_traceback_and_answers_in_wo
         result = await call(broken, {"name": "john"})
     assert (result.error, result.content) == ("failed", "KeyError: 'john'")
     (entry,) = logs
-    assert entry["event"] == "tool raised"
+    assert entry["event"] == "tool_raised"
     assert entry["tool"] == "broken"
     assert entry["exception"].startswith("Traceback (most recent call last)")
     assert "raise KeyError(name)" in entry["exception"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from toolcaddie.ports import CacheStore, CallNext, Invocation
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 DEFAULT_TTL = 300.0
 """Seconds, for tools that do not say themselves how long their results are good."""
@@ -170,7 +169,7 @@ class Cache:
         try:
             await self._store.put(_era_key(invocation), secrets.token_bytes(8), ttl=2 * self._ttl)
         except StorageError as error:
-            _log.warning("cache cannot be written", tool=invocation.tool.name, error=str(error))
+            log.warning("cache_not_written", tool=invocation.tool.name, error=str(error))
 
     async def _era(self, invocation: Invocation) -> str:
         """What marks the time between two writes; what was kept in another one is not found."""
@@ -191,8 +190,8 @@ class Cache:
             scope += [who.bot, who.role]
         try:
             call = self._key(tool.name, invocation.arguments)
-        except Exception:  # noqa: BLE001 - the operator's own function; a key is not worth a run
-            _log.warning("cache key failed", tool=tool.name, run_id=context.run_id, exc_info=True)
+        except Exception:  # the operator's own function; a key is not worth a run
+            log.warning("cache_key_failed", tool=tool.name, run_id=context.run_id, exc_info=True)
             return None
         try:
             return digest([scope, tool, context.injected, call])
@@ -204,11 +203,11 @@ class Cache:
             value = await self._store.get(key)
             found = None if value is None else _DECODER.decode(value)
         except (StorageError, msgspec.MsgspecError) as error:
-            _log.warning("cache cannot be read", tool=invocation.tool.name, error=str(error))
+            log.warning("cache_not_read", tool=invocation.tool.name, error=str(error))
             found = None
         self._count(invocation, "misses" if found is None else "hits")
-        if _log.is_enabled_for(logging.DEBUG):  # nobody may have asked for a line a call
-            _log.debug("cache miss" if found is None else "cache hit", tool=invocation.tool.name, key=key)
+        if log.is_enabled_for("debug"):  # nobody may have asked for a line a call
+            log.debug("cache_miss" if found is None else "cache_hit", tool=invocation.tool.name, key=key)
         return None if found is None else replace(found, cached=True, tries=1)
 
     async def _keep(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
@@ -217,9 +216,9 @@ class Cache:
         try:
             stored = await self._store.put(key, msgspec.json.encode(result), ttl=ttl)
         except (TypeError, ValueError, RecursionError) as error:  # half a surrogate pair, an object of the tool's own
-            _log.warning("result cannot be cached", tool=invocation.tool.name, error=str(error))
+            log.warning("result_not_cached", tool=invocation.tool.name, error=str(error))
         except StorageError as error:
-            _log.warning("cache cannot be written", tool=invocation.tool.name, error=str(error))
+            log.warning("cache_not_written", tool=invocation.tool.name, error=str(error))
         else:
             if stored:
                 self._count(invocation, "stored")

@@ -15,7 +15,7 @@ from toolcaddie.guards.aside import aside
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.util.log import Logger
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 
 class ResultCheck:
@@ -46,7 +46,7 @@ class ResultCheck:
         wrong = await aside(check) if heavy else check()
         if not wrong:
             return result
-        _log.warning("result refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
+        log.warning("result_refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
         return failed(
             f"{invocation.tool.name} answered, but not what it promises, so the answer is left out: {'; '.join(wrong)}"
             f"{_aftermath(invocation.tool)}"

@@ -13,7 +13,7 @@ from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 """Seconds before the second try and at most; doubled from try to try."""
@@ -63,7 +63,7 @@ class Retry:
             wait = self._wait_after(tries)
             if self._within is not None and self._clock() + wait - begun > self._within:
                 break
-            _log.info("tool is tried again", tool=invocation.tool.name, tries=tries, wait=wait, error=result.error)
+            log.info("tool_retried", tool=invocation.tool.name, tries=tries, wait=wait, error=result.error)
             await self._sleep(wait)
             result = await call_next(invocation)
             tries += 1

@@ -11,7 +11,7 @@ from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 GRACE_SECONDS = 1.0
 """For a cancelled call to clean up after itself; then it is left behind."""
@@ -60,7 +60,7 @@ class Timeout:
         task.cancel()
         _, running = await asyncio.wait({task}, timeout=self._grace)
         if running:
-            _log.warning("tool ignores its cancellation", tool=invocation.tool.name, run_id=invocation.context.run_id)
+            log.warning("cancellation_ignored", tool=invocation.tool.name, run_id=invocation.context.run_id)
             self._left_behind.add(task)
             task.add_done_callback(self._left_behind.discard)
 

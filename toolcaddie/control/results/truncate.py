@@ -13,7 +13,7 @@ from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 
 class Truncate:
@@ -40,7 +40,7 @@ class Truncate:
         try:
             return await held.hold(result.content, invocation.context.principal)
         except StorageError as error:  # its beginning is worth more to the model than an error
-            _log.warning("result cannot be held", tool=invocation.tool.name, error=str(error))
+            log.warning("result_not_held", tool=invocation.tool.name, error=str(error))
             return None
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import structlog
 import uvicorn
 
 from toolcaddie.app.assemble import Assembled, assembled
@@ -37,8 +36,9 @@ from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.gateway.access import is_loopback
 from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
+from toolcaddie.util.log import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 GRACE_SECONDS = 10
 """For requests under way after a signal; then they are cut, and the trail is written all the same."""
@@ -124,7 +124,7 @@ def _until_cut(app: App) -> App:
         try:
             await app(scope, receive, send)
         except asyncio.CancelledError:  # the outermost frame of a request: nobody above waits for it but the server
-            log.warning("request cut at shutdown", path=scope.get("path"))
+            log.warning("request_cut_at_shutdown", path=scope.get("path"))
 
     return cut_short
 

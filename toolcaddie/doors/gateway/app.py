@@ -7,7 +7,6 @@ from typing import Any, Protocol
 
 import aiohttp
 import msgspec
-import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -26,13 +25,14 @@ from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, Forwarder, KeyStore, Store
 from toolcaddie.runtime import Runtime
+from toolcaddie.util.log import Logger
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 _KEPT_AS_DEFAULT = Idempotency()
 CHAT_PATH = "/v1/chat/completions"

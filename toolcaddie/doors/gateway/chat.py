@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import aiohttp
-import structlog
 from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.app.settings import Idempotency
@@ -31,9 +30,10 @@ from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_t
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Forwarder, RawResponse, Store
 from toolcaddie.runtime import Runtime
+from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 _UPSTREAM_PATH = "/chat/completions"
 _KEPT_AS_DEFAULT = Idempotency()

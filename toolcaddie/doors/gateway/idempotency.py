@@ -26,7 +26,6 @@ from collections.abc import Awaitable, Callable, Coroutine, MutableMapping, Sequ
 from typing import Any
 
 import msgspec
-import structlog
 
 from toolcaddie.app.settings import Idempotency
 from toolcaddie.core.bounds import LARGE
@@ -37,8 +36,9 @@ from toolcaddie.doors.gateway.exchange import Exchange, Send
 from toolcaddie.doors.gateway.problems import Problem, not_again, problem
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Store
+from toolcaddie.util.log import Logger
 
-log = structlog.get_logger(__name__)
+log = Logger(__name__)
 
 HEADER = b"idempotency-key"
 LONGEST_KEY = 255

@@ -20,7 +20,7 @@ from toolcaddie.sources.functions.signature import Definition, Parameter
 from toolcaddie.sources.functions.threads import Threads, TooManyHangingError
 from toolcaddie.util.log import Logger
 
-_log = Logger(__name__)
+log = Logger(__name__)
 
 _SHOWN_ERRORS = 3
 _SHOWN_MESSAGE = 2_000
@@ -48,8 +48,8 @@ async def call(
     except SystemExit as error:  # a wrapped command line that calls sys.exit() must not take the server with it
         return failed(f"{name} tried to end the process with exit code {error.code!r}")
     except Exception as error:  # noqa: BLE001 - the outermost frame of somebody's code
-        _log.warning(
-            "tool raised", tool=name, place=definition.place, run_id=context.run_id, exception=_traceback_of(error)
+        log.warning(
+            "tool_raised", tool=name, place=definition.place, run_id=context.run_id, exception=_traceback_of(error)
         )
         return failed(_described(error))
 
