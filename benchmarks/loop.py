@@ -32,8 +32,8 @@ from prometheus_client import CollectorRegistry
 from benchmarks.selection import catalog
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.message import ModelRequest
-from toolcaddie.plugins import DefinitionSource
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.definitions import DefinitionSource
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry.logs import StructlogSink, configure_logging

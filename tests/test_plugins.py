@@ -15,9 +15,9 @@ from toolcaddie.core.errors import CatalogError, ConfigError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.schema import wire_definition
 from toolcaddie.doors.cli.root import cli
-from toolcaddie.plugins import CATALOGS, GROUPS, PROVIDERS, SINKS, Plugin, discover, load, load_catalog
 from toolcaddie.ports import ToolSource
-from toolcaddie.sources.functions import FunctionSource
+from toolcaddie.registry import SOCKETS, Plugin, Registry
+from toolcaddie.sources.named import load_catalog
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def stranger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 2.1\n")
     (info / "entry_points.txt").write_text(
-        "[toolcaddie.catalogs]\n"
+        "[toolcaddie.sources]\n"
         "sums = stranger:source\n"
         "broken = stranger:broken\n"
         "crashing = crashing:source\n"
@@ -58,7 +58,7 @@ def stranger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def loaded(spec: str) -> ToolSource:
-    return load_catalog(spec, wrap_functions=FunctionSource)
+    return load_catalog(spec)
 
 
 def names(source: ToolSource) -> list[str]:
@@ -75,17 +75,18 @@ def complaint(spec: str) -> str:
 
 
 def test_our_own_parts_come_in_by_the_strangers_door() -> None:
-    providers = discover(PROVIDERS)
+    registry = Registry()
+    providers = registry.plugins("provider")
     assert {"openai", "practice"} <= {plugin.name for plugin in providers}
     assert {plugin.distribution for plugin in providers} == {"toolcaddie"}
-    assert all(plugin.error is None for group in GROUPS for plugin in discover(group))
+    assert all(plugin.error is None for socket in SOCKETS for plugin in registry.plugins(socket))
 
 
 @pytest.mark.usefixtures("stranger")
 def test_plugins_that_fail_are_reported_with_their_error_and_the_others_work() -> None:
-    found = {plugin.name: plugin for plugin in discover(CATALOGS) if plugin.distribution == "stranger"}
+    found = {plugin.name: plugin for plugin in Registry().plugins("source") if plugin.distribution == "stranger"}
     assert found["sums"] == Plugin(
-        name="sums", group=CATALOGS, target="stranger:source", distribution="stranger", version="2.1"
+        name="sums", group="toolcaddie.sources", target="stranger:source", distribution="stranger", version="2.1"
     )
     assert "ZeroDivisionError" in (found["crashing"].error or "")
     assert "crashing.py:1" in (found["crashing"].error or "")
@@ -96,16 +97,26 @@ def test_plugins_that_fail_are_reported_with_their_error_and_the_others_work() -
 
 @pytest.mark.usefixtures("stranger")
 def test_using_a_plugin_that_fails_says_which_and_why() -> None:
-    assert (
-        "plugin 'crashing' of toolcaddie.catalogs (crashing:source) cannot be loaded: ZeroDivisionError"
-        in complaint("crashing")
+    assert "plugin 'crashing' of toolcaddie.sources (crashing:source) cannot be loaded: ZeroDivisionError" in complaint(
+        "crashing"
     )
     assert "making it failed: RuntimeError: no network" in complaint("broken")
 
 
+def test_a_group_of_an_earlier_version_is_refused_with_its_new_name(stranger: Path) -> None:
+    points = stranger / "stranger-2.1.dist-info" / "entry_points.txt"
+    points.write_text("[toolcaddie.catalogs]\nsums = stranger:source\n")
+    (plugin,) = [plugin for plugin in Registry().plugins("source") if plugin.distribution == "stranger"]
+    assert "the group is called toolcaddie.sources now" in (plugin.error or "")
+    with pytest.raises(
+        ConfigError, match=r"it is in the group toolcaddie\.catalogs, which is called toolcaddie\.sources now"
+    ):
+        Registry().make("source", "sums")
+
+
 def test_an_unknown_plugin_is_refused_with_the_close_and_the_known_names() -> None:
     with pytest.raises(ConfigError, match=r"no plugin 'opnai' in toolcaddie.providers; did you mean 'openai'"):
-        load(PROVIDERS, "opnai")
+        Registry().factory("provider", "opnai")
 
 
 def test_an_unknown_catalog_says_what_a_catalog_may_be() -> None:
@@ -322,7 +333,8 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 def test_every_group_of_entry_points_stands_in_the_table_of_plugins() -> None:
     section = (DOCS / "settings.md").read_text().partition("\n## Plugins\n")[2].partition("\n## ")[0]
-    assert re.findall(r"^\| `(toolcaddie\.\w+)` \| a function", section, re.MULTILINE) == list(GROUPS)
+    rows = re.findall(r"^\| `(\w+)` \| `(toolcaddie\.\w+)` \| a function", section, re.MULTILINE)
+    assert rows == [(socket.name, socket.group) for socket in SOCKETS.values()]
 
 
 def test_the_sink_of_the_docs_joins_every_command_by_its_entry_point(
@@ -335,7 +347,7 @@ def test_the_sink_of_the_docs_joins_every_command_by_its_entry_point(
     info = folder / "acme-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(f"[{SINKS}]\n{name} = {target}\nbroken = {target}Gone\n")
+    (info / "entry_points.txt").write_text(f"[toolcaddie.sinks]\n{name} = {target}\nbroken = {target}Gone\n")
     monkeypatch.syspath_prepend(str(folder))
     done = CliRunner().invoke(
         cli, ["call", "convert_currency", "amount=20", "from_currency=EUR", "to_currency=USD", "--catalog", "gym"]

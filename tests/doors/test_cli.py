@@ -199,6 +199,6 @@ def test_plugins_shows_our_own_parts_and_one_that_failed(
     monkeypatch.syspath_prepend(str(tmp_path / "site"))
     found = {plugin["name"]: plugin for plugin in toolcaddie.json("plugins")["plugins"]}
     assert found["gym"]["error"] is None
-    assert found["gym"]["group"] == "toolcaddie.catalogs"
+    assert found["gym"]["group"] == "toolcaddie.sources"
     assert "out of luck" in found["broken"]["error"]
     assert "out of luck" in toolcaddie.ok("plugins")

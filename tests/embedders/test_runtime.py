@@ -15,8 +15,8 @@ from toolcaddie.core.presets import SIGNALS, preset
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool import Tool
 from toolcaddie.learning import Experience
-from toolcaddie.plugins import DefinitionSource
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.definitions import DefinitionSource
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, say
 

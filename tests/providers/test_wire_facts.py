@@ -19,8 +19,8 @@ from toolcaddie.core.errors import ProviderUnavailableError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.core.vocabulary import Wire
-from toolcaddie.plugins import PROVIDERS, load
 from toolcaddie.providers.wrapping import Entry, known_of, wire_of
+from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import provider_names
 from toolcaddie.samples import gym
 from toolcaddie.testing import CHAT, AnthropicWire, GeminiWire, ResponsesWire, ScriptedProvider, ScriptedUpstream, say
@@ -86,12 +86,14 @@ def planned(model: str, known: Capabilities) -> ModelRequest:
 
 
 async def asked(name: str) -> list[Said]:
-    provider = load(PROVIDERS, name)(base_url="http://127.0.0.1:1", api_key="test-key", model=None)
+    provider = Registry().factory("provider", name)(base_url="http://127.0.0.1:1", api_key="test-key", model=None)
     wire = wire_of(provider)
     await provider.close()
     header = {"key_header": "authorization", "key_prefix": "Bearer "} if name == "azure" else {}
     async with ScriptedUpstream(lambda body: say("Done."), wire=WIRES[wire]()) as upstream:
-        provider = load(PROVIDERS, name)(base_url=upstream.base_url, api_key="test-key", model=None, **header)
+        provider = Registry().factory("provider", name)(
+            base_url=upstream.base_url, api_key="test-key", model=None, **header
+        )
         try:
             said: dict[Any, Said] = {}
             for model in families():
@@ -182,7 +184,9 @@ def test_the_wire_counts_and_not_the_name_somebody_gave_a_provider(name: str, de
 
 
 async def test_a_proxy_that_speaks_messages_under_another_name_keeps_their_means() -> None:
-    provider = load(PROVIDERS, "anthropic")(base_url="http://127.0.0.1:1", api_key="key", name="corporate", model=None)
+    provider = Registry().factory("provider", "anthropic")(
+        base_url="http://127.0.0.1:1", api_key="key", name="corporate", model=None
+    )
     known = known_of(Entry(provider=provider, model="claude-sonnet-5-5"), CAPABILITIES)
     assert (known.deferral, known.cache.kind) == ("additions", "breakpoints")
 
@@ -241,7 +245,7 @@ async def test_no_wire_sends_a_system_message_without_words(name: str, content: 
     bodies = []
     for messages in (said, [*said[:place], blank, *said[place:]]):
         async with ScriptedUpstream([say("Done.")], wire=wire) as upstream:
-            provider = load(PROVIDERS, name)(base_url=upstream.base_url, api_key="test-key", model=None)
+            provider = Registry().factory("provider", name)(base_url=upstream.base_url, api_key="test-key", model=None)
             await provider.complete(ModelRequest(model="gpt-test", messages=tuple(messages)))
             await provider.close()
             bodies.append(upstream.bodies[0])

@@ -16,9 +16,9 @@ from toolcaddie.core.errors import CatalogError, ConfigError
 from toolcaddie.core.meta_names import META_TOOLS, READ_RESULT
 from toolcaddie.core.reserved import RESERVED_NAMES
 from toolcaddie.core.tool import Tool
-from toolcaddie.plugins import DefinitionSource
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.sources.definitions import DefinitionSource
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, say
 

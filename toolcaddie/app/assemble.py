@@ -29,8 +29,8 @@ from toolcaddie.app.taught import logged_requests, past_entries
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.errors import StorageError
 from toolcaddie.evaluation.datasets import LabelledRequest
-from toolcaddie.plugins import SINKS, discover, load
 from toolcaddie.ports import EventLog, EventSink, KeyStore, Provider, Store
+from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import Database
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink
@@ -127,11 +127,17 @@ def plugged_sinks() -> list[EventSink]:
     """The sinks of installed plugins: an entry point of the group names a callable that makes one. One that cannot be
     loaded or made is left out and said; `toolcaddie plugins` shows it too."""
     made: list[EventSink] = []
-    for plugin in discover(SINKS):
+    registry = Registry()
+    for plugin in registry.plugins("sink"):
         try:
-            made.append(load(SINKS, plugin.name)())
+            made.append(registry.make("sink", plugin.name))
         except Exception as error:  # noqa: BLE001  a stranger's code, at start: whatever it raises, the server comes up
-            log.error("sink_left_out", plugin=plugin.name, distribution=plugin.distribution, error=str(error))
+            log.error(
+                "sink_left_out",
+                plugin=plugin.name,
+                distribution=plugin.distribution,
+                error=str(error.__cause__ or error),
+            )
     return made
 
 

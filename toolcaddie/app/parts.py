@@ -6,7 +6,6 @@ Apart from `assemble`, because commands that only select or list must start fast
 from __future__ import annotations
 
 import importlib
-import inspect
 import os
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +19,6 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError, ProviderAuthError
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.learning import Experience, LearningSettings
-from toolcaddie.plugins import EMBEDDERS, PROVIDERS, RANKERS, discover, load, load_catalog
 from toolcaddie.ports import (
     Classifier,
     Embedder,
@@ -33,11 +31,12 @@ from toolcaddie.ports import (
 )
 from toolcaddie.providers.named import split_model
 from toolcaddie.providers.wrapping import Entry
+from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
 from toolcaddie.runtime.models import KEYS, provider_named
 from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.sources.combined import CombinedSource
-from toolcaddie.sources.functions import FunctionSource
+from toolcaddie.sources.named import load_catalog
 from toolcaddie.storage.cache import StoreCache
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
@@ -84,7 +83,7 @@ def sources_of(settings: Settings, *, needed: bool = False) -> Sequence[ToolSour
         raise ConfigError(
             "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module) or set catalogs in toolcaddie.toml"
         )
-    return [load_catalog(spec, wrap_functions=FunctionSource) for spec in settings.catalogs]
+    return [load_catalog(spec) for spec in settings.catalogs]
 
 
 def provider_of(settings: Settings) -> Provider:
@@ -127,7 +126,7 @@ def key_variable(settings: Settings) -> str | None:
     if settings.upstream.key_env is not None:
         return settings.upstream.key_env
     name, _ = asked_of(settings)
-    return KEYS.get(name) or getattr(load(PROVIDERS, name), "key_env", None)
+    return KEYS.get(name) or getattr(Registry().factory("provider", name), "key_env", None)
 
 
 def key_advice(error: ProviderAuthError, settings: Settings) -> str:
@@ -197,8 +196,8 @@ def _classifying_provider(settings: Settings) -> Provider:
     name, url = OPENAI, chosen.url
     if url is None:  # another key at the address of the other model, whose API is spoken there
         name, url = asked_of(settings)[0], settings.upstream.url
-    make = load(PROVIDERS, OPENAI if name == PRACTICE else name)
-    provider: Provider = make(base_url=url, api_key=key, model=chosen.model, name="classifier")
+    config = {"base_url": url, "api_key": key, "model": chosen.model, "name": "classifier"}
+    provider: Provider = Registry().make("provider", OPENAI if name == PRACTICE else name, config)
     return provider
 
 
@@ -218,15 +217,8 @@ def embedder_of(settings: Settings) -> Embedder | RemoteEmbedder | None:
         given["api_key"] = os.environ.get(chosen.key_env)
         if not given["api_key"]:
             raise ConfigError(f"the environment variable {chosen.key_env} is not set; put the embedder's key into it")
-    make = load(EMBEDDERS, chosen.embedder)
-    try:
-        inspect.signature(make).bind(**given)
-    except TypeError as error:
-        raise ConfigError(
-            f"the embedder {chosen.embedder!r} does not take what is set under embedding: {error}"
-        ) from error
-    made: Embedder | RemoteEmbedder = make(**given)
-    return made
+    embedder: Embedder | RemoteEmbedder = Registry().make("embedder", chosen.embedder, given)
+    return embedder
 
 
 def runtime_of(
@@ -315,4 +307,5 @@ def _rankers(names: Sequence[str]) -> Mapping[str, RankerFactory]:
     wanted = set(names) - _BUILT_IN_RANKERS
     if not wanted:
         return {}
-    return {plugin.name: load(RANKERS, plugin.name) for plugin in discover(RANKERS) if plugin.name in wanted}
+    registry = Registry()
+    return {name: registry.make("ranker", name) for name in registry.names("ranker") if name in wanted}

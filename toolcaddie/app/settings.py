@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
@@ -21,6 +20,7 @@ from toolcaddie.core.capabilities import CapabilityRow
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, Preset, preset
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.registry import Registry
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
@@ -633,7 +633,7 @@ def _check_providers(file: _File, settings: Settings) -> None:
         *((("fallback", str(at), "model"), each.model) for at, each in enumerate(settings.fallback)),
     ]
     wanted = [(path, text) for path, text in named if text]
-    installed = {point.name for point in entry_points(group="toolcaddie.providers")} if wanted else set()
+    installed = Registry().names("provider") if wanted else []
     for path, text in wanted:
         name = text.partition(":")[0] if path[0] == "fallback" else text
         if name not in installed:

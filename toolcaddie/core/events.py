@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from toolcaddie.core.control import Decision, Principal
@@ -159,6 +161,18 @@ class RunFailed(Struct, frozen=True, kw_only=True):
     attempts: tuple[Attempt, ...] = ()
     """Every request behind the error, where it was one of a provider."""
     state: RunState | None = None
+
+
+class SourceStatus(Struct, frozen=True, kw_only=True):
+    """The state of a source has changed. It belongs to no run."""
+
+    source: str
+    status: Literal["connected", "changed", "failed", "closed"]
+    """`changed`: its tools are others than before."""
+    tools: int = 0
+    """How many it holds now."""
+    detail: str = ""
+    """Why it failed, in words for an operator."""
 
 
 RunEvent = (

@@ -7,7 +7,6 @@ caller's own tools are the caller's affair.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 # fmt: off
 _BOT_TOOLS = (
@@ -37,8 +36,3 @@ RESERVED_NAMES: Mapping[str, str] = {
     **dict.fromkeys([*_HOST_TOOLS, *_PLUGIN_TOOLS], "a built-in tool of hosts"),
 }
 """By name what it is reserved for."""
-
-
-def claimed_names(source: Any) -> frozenset[str]:
-    """The reserved names that a source ships under: its attribute `claims`, which only sources of this product have."""
-    return frozenset(getattr(source, "claims", ()))

@@ -6,7 +6,6 @@ names the argument, raised when the runtime is made and not in its first request
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,10 +14,11 @@ from toolcaddie.core.errors import CatalogError, ConfigError
 from toolcaddie.core.presets import Preset, preset
 from toolcaddie.core.tool import Tool
 from toolcaddie.inputs.requests import tool_of
-from toolcaddie.plugins import EMBEDDERS, load, load_catalog
 from toolcaddie.ports import Embedder, RemoteEmbedder, ToolSource
+from toolcaddie.registry import Registry
 from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.sources.functions.signature import define
+from toolcaddie.sources.named import load_catalog
 
 Sources = ToolSource | Callable[..., Any] | str | Sequence[ToolSource | Callable[..., Any] | str]
 
@@ -49,7 +49,7 @@ def sources_from(given: Any) -> list[ToolSource]:
     sources: list[ToolSource] = []
     for place, item in enumerate(given):
         if isinstance(item, str):
-            sources.append(load_catalog(item, wrap_functions=FunctionSource))
+            sources.append(load_catalog(item))
         elif _is_source(item):
             sources.append(item)
         elif isinstance(item, Mapping | Tool):
@@ -69,7 +69,7 @@ def tools_from(given: Any) -> tuple[list[Tool], list[Category]]:
     """Returns the tools to select from, and the categories that came with them. `given` is a source, or a list of `Tool`s,
     definitions in OpenAI's format and functions. Raises `CatalogError` naming the place."""
     if isinstance(given, str):
-        given = load_catalog(given, wrap_functions=FunctionSource)
+        given = load_catalog(given)
     if _is_source(given):
         return list(given.tools()), list(given.categories())
     if isinstance(given, Mapping | Tool) or callable(given):
@@ -87,12 +87,7 @@ def embedder_from(given: Any) -> Embedder | RemoteEmbedder | None:
         return None
     named = given
     if isinstance(given, str):
-        make = load(EMBEDDERS, given)
-        try:
-            inspect.signature(make).bind()
-        except TypeError as error:
-            raise ConfigError(f"the embedder {given!r} has settings of its own; make it yourself: {error}") from error
-        named = make()
+        named = Registry().make("embedder", given)
     if isinstance(named, type):
         raise ConfigError(f"embedder: {named.__name__} is a class; give an instance, {named.__name__}()")
     if not hasattr(named, "name") or not (hasattr(named, "embed") or hasattr(named, "fetch")):

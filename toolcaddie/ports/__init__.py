@@ -15,13 +15,22 @@ from toolcaddie.ports.selection import (
     Selector,
 )
 from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyStore, Store
-from toolcaddie.ports.tools import CallNext, HeldPages, Invocation, Middleware, ToolSource
+from toolcaddie.ports.tools import (
+    CallNext,
+    ClaimingSource,
+    HeldPages,
+    Invocation,
+    Middleware,
+    OpenableSource,
+    ToolSource,
+)
 
 __all__ = [
     "Approver",
     "CacheStore",
     "CallNext",
     "CallWrapper",
+    "ClaimingSource",
     "Classifier",
     "DeliveryPlan",
     "Embedder",
@@ -35,6 +44,7 @@ __all__ = [
     "MetaScene",
     "MetaTool",
     "Middleware",
+    "OpenableSource",
     "Planner",
     "Policy",
     "Prepare",

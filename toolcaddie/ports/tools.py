@@ -14,10 +14,7 @@ from toolcaddie.core.tool import Tool, ToolCall, ToolResult
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would.
-
-    A source that ships with the product has an attribute `claims` besides: the reserved names that are its own.
-    """
+    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would."""
 
     @property
     def name(self) -> str: ...
@@ -26,7 +23,36 @@ class ToolSource(Protocol):
     def tools(self) -> Sequence[Tool]: ...
     def categories(self) -> Sequence[Category]: ...
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        """Run it. Arguments are checked already. A tool this source holds no longer answers with kind 'revoked'."""
+        """Run it. Arguments are checked already. A tool this source holds no longer answers with kind 'revoked'.
+
+        A call that takes too long, or whose caller has left, is cancelled: `asyncio.CancelledError` is raised where it waits.
+        """
+        ...
+
+
+@runtime_checkable
+class OpenableSource(ToolSource, Protocol):
+    """A source that connects to something before it has tools: a server, a process, a file that is watched.
+
+    It may be opened again after it was closed, in another event loop too. What it opened belongs to the loop it was opened in.
+    """
+
+    async def open(self) -> None:
+        """Connect, and hold tools on return. Whatever it raises is reported with the source's name; it holds nothing then."""
+        ...
+
+    async def close(self) -> None:
+        """Give back everything that was opened. Safe when nothing is open."""
+        ...
+
+
+@runtime_checkable
+class ClaimingSource(ToolSource, Protocol):
+    """A source that ships with the product."""
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The reserved names (`core.reserved`) that are its own."""
         ...
 
 

@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.tool_config import FallbackProvider
-from toolcaddie.plugins import PROVIDERS, load
 from toolcaddie.ports import Provider
 from toolcaddie.providers.fallback import Fallback
 from toolcaddie.providers.forced import Forced
@@ -24,6 +22,7 @@ from toolcaddie.providers.named import split_model
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.retry import Retry
 from toolcaddie.providers.wrapping import Entry
+from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import close_names
 
 KEYS: Mapping[str, str] = {
@@ -48,7 +47,7 @@ _PRACTICE = "practice"
 
 def provider_names() -> list[str]:
     """The providers that are installed, ours and other packages'."""
-    return sorted({point.name for point in entry_points(group=PROVIDERS)})
+    return Registry().names("provider")
 
 
 def provider_named(
@@ -79,7 +78,8 @@ def provider_named(
     if name in KEYS and key is None and base_url is None:
         raise ConfigError(f"the provider {name!r} needs a key; put it into the environment variable {KEYS[name]}")
     more = {} if bounds == DEFAULT else {"bounds": bounds}  # so that it is asked only of who must know it
-    provider: Provider = load(PROVIDERS, name)(base_url=base_url, api_key=key, model=model or None, **more)
+    config = {"base_url": base_url, "api_key": key, "model": model or None, **more}
+    provider: Provider = Registry().make("provider", name, config)
     return Entry(provider=provider, model=model)
 
 

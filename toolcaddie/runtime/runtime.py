@@ -76,7 +76,6 @@ from toolcaddie.inputs.parts import Sources, check_parts, embedder_from, preset_
 from toolcaddie.inputs.requests import Asked, request_from
 from toolcaddie.learning.co_use import CoUse
 from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools, offered_definitions
-from toolcaddie.plugins import META_TOOLS, load
 from toolcaddie.ports import (
     Approver,
     CacheStore,
@@ -95,6 +94,7 @@ from toolcaddie.ports import (
 )
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.wrapping import Entry, known_of
+from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import ModelSide, entry_of, provider_named
 from toolcaddie.selection.classifier import keeps
 from toolcaddie.selection.query import query_words
@@ -1135,7 +1135,7 @@ def _texts(query: SelectionQuery, settings: SelectionSettings) -> list[str]:
 def _meta_tools(chosen: Preset, others: Sequence[AnyMetaTool]) -> MetaTools:
     """The meta tools that ship, those given, and the installed ones that the preset names."""
     shipped = joined_meta_tools(others)
-    installed = [load(META_TOOLS, name)() for name in chosen.meta if name not in shipped]
+    installed = [Registry().make("meta_tool", name) for name in chosen.meta if name not in shipped]
     return joined_meta_tools((*others, *installed))
 
 

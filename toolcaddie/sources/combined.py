@@ -12,10 +12,10 @@ import msgspec
 from toolcaddie.core.catalog import Catalog, Category, check_tool
 from toolcaddie.core.errors import CatalogError, ConfigError, DuplicateToolError
 from toolcaddie.core.meta_names import META_TOOLS, READ_RESULT
-from toolcaddie.core.reserved import RESERVED_NAMES, claimed_names
+from toolcaddie.core.reserved import RESERVED_NAMES
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult, failed
-from toolcaddie.ports import ToolSource
+from toolcaddie.ports import ClaimingSource, ToolSource
 from toolcaddie.util.log import Logger
 from toolcaddie.util.suggest import close_names
 
@@ -79,7 +79,7 @@ class CombinedSource:
     @property
     def claims(self) -> frozenset[str]:
         """The reserved names that the parts may have."""
-        return self._replaced.union(*map(claimed_names, self._parts))
+        return self._replaced.union(*map(_claims, self._parts))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -133,6 +133,10 @@ def _reserved(names: Iterable[str]) -> frozenset[str]:
     return replaced
 
 
+def _claims(source: ToolSource) -> frozenset[str]:
+    return source.claims if isinstance(source, ClaimingSource) else frozenset()
+
+
 def _merge(
     parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State, replaced: frozenset[str]
 ) -> tuple[_State, list[CatalogError]]:
@@ -175,7 +179,7 @@ def _check_name(part: ToolSource, name: str, source: str, replaced: frozenset[st
     """Raise `CatalogError` for a name that belongs to a meta tool or to a tool of the product."""
     if name in _META_NAMES:
         raise CatalogError(f"tool {name!r} of source {source!r}: a meta tool has this name; rename yours")
-    if name not in RESERVED_NAMES or name in replaced or name in claimed_names(part):
+    if name not in RESERVED_NAMES or name in replaced or name in _claims(part):
         return
     others = [tool.name for tool in part.tools() if tool.name in RESERVED_NAMES and tool.name not in replaced]
     raise CatalogError(

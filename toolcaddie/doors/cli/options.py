@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any, Literal, TypeVar
 
 import click
@@ -17,7 +16,8 @@ from toolcaddie.control.bots import unknown_bot
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.plugins import CATALOGS
+from toolcaddie.registry import Registry
+from toolcaddie.sources.named import catalog_names
 from toolcaddie.telemetry.logs import configure_logging
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +27,7 @@ Match = Literal["word", "substring"]
 
 
 def _complete_catalog(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    names = sorted({point.name for point in entry_points(group=CATALOGS)})
+    names = catalog_names(Registry())
     return [CompletionItem(name) for name in names if name.startswith(incomplete)] or [
         CompletionItem(incomplete, type="file")
     ]

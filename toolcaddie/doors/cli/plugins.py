@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from toolcaddie.doors.cli.output import json_option, print_json, print_table
-from toolcaddie.plugins import GROUPS, discover
+from toolcaddie.registry import SOCKETS, Registry
 
 
 @click.command(name="plugins", epilog="\b\nExamples:\n  toolcaddie plugins\n  toolcaddie plugins --json")
@@ -15,13 +15,13 @@ def command(as_json: bool) -> None:
 
     A plugin is an entry point of another package; toolcaddie's own parts come in by the same door.
     """
-    found = {group: discover(group) for group in GROUPS}
+    registry = Registry()
+    plugins = [plugin for socket in SOCKETS for plugin in registry.plugins(socket)]
     if as_json:
-        print_json({"plugins": [plugin for plugins in found.values() for plugin in plugins]})
+        print_json({"plugins": plugins})
         return
     rows = [
-        (group, plugin.name, f"{plugin.distribution} {plugin.version}", plugin.error or "ok")
-        for group, plugins in found.items()
+        (plugin.group, plugin.name, f"{plugin.distribution} {plugin.version}", plugin.error or "ok")
         for plugin in plugins
     ]
     print_table(("group", "name", "from", "state"), rows, spare=("from",))

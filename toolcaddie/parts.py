@@ -1,0 +1,82 @@
+"""The parts of the host that a plugin is given, as one value.
+
+    def tickets(*, url: str, token_env: Variable, parts: Parts) -> ToolSource:
+        return Tickets(url, token=parts.secrets.require(token_env, of="the ticket system"), client=parts.client)
+
+A plugin takes from it what it needs and never the host itself. Everything here has a default, so that a plugin can be made by
+hand, `tickets(url=..., token_env=..., parts=Parts())`, and in a test with a clock or secrets of the test's own.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import aiohttp
+from msgspec import Meta
+
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import SourceStatus
+from toolcaddie.guards.net import GuardedClient, guarded_client, operator_client
+from toolcaddie.ports import Embedder, RemoteEmbedder, Store
+
+VARIABLE_PATTERN = r"^(?!sk[-_])(?!(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9]).{24})[A-Za-z_][A-Za-z0-9_]{0,63}\Z"
+
+Variable = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
+"""The name of an environment variable. A text that looks like a key pasted in its place is refused and never shown: long,
+with capitals, small letters and digits, or with the first letters of a key."""
+
+
+class Secrets:
+    """Keys and passwords by the name of their environment variable. They are never part of a repr or a log line."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None) -> None:
+        self._environ = environ
+
+    def get(self, variable: str | None) -> str | None:
+        """Returns the secret, or None where no variable is named or it is not set."""
+        if variable is None:
+            return None
+        # os.environ is looked up at each call: a test, or a program, may set a variable after this object was made.
+        return (os.environ if self._environ is None else self._environ).get(variable) or None
+
+    def require(self, variable: str, *, of: str, instead: str = "") -> str:
+        """Returns the secret. Raises `ConfigError` with the variable's name where it is not set; `of` says whose key it is,
+        `instead` what else may be done about it."""
+        secret = self.get(variable)
+        if secret is None:
+            other = f", or {instead}" if instead else ""
+            raise ConfigError(f"the environment variable {variable} is not set; put the key of {of} into it{other}")
+        return secret
+
+    def __repr__(self) -> str:
+        return "Secrets()"
+
+
+def _ignore(event: SourceStatus) -> None:
+    """Drops an event, for parts that are made without a host."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a plugin may use of its host."""
+
+    client: Callable[..., aiohttp.ClientSession] = operator_client
+    """Makes an HTTP session for addresses that an operator wrote down. Call it inside the running loop, and close it."""
+    guarded_client: Callable[..., GuardedClient] = guarded_client
+    """Makes a client for addresses from a model, a document or a remote server; it reaches public addresses only."""
+    store: Store | None = None
+    """Small values that last: in the settings' database. None: this host keeps nothing."""
+    clock: Callable[[], float] = time.time
+    """Seconds since the epoch."""
+    secrets: Secrets = field(default_factory=Secrets)
+    emit: Callable[[SourceStatus], None] = _ignore
+    """Tells the host that a part's state changed: connected, changed, failed, closed."""
+    bounds: Bounds = DEFAULT
+    """How much is accepted of what comes from outside."""
+    embedder: Embedder | RemoteEmbedder | None = None
+    """The settings' embedder, if there is one."""

@@ -1,0 +1,298 @@
+"""The registry: every socket is filled by a socket's name, a plugin's name and a table of settings.
+
+    registry = Registry()                      # what is installed: our own parts and those of other packages
+    registry.add("source", "tickets", tickets) # and a part of this program
+    source = registry.make("source", "tickets", {"url": "https://tickets.example.com"}, Parts())
+
+A factory is a function or a class. Its keyword parameters are its settings: their names, types and defaults are what
+`toolcaddie.toml` and `make` accept, and everything else is refused by name. A parameter `parts` is given `Parts`. Installed
+packages name their factories as entry points, in the group of the socket; our own come in by the same door.
+"""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.errors import ConfigError, ToolcaddieError
+from toolcaddie.parts import Parts
+from toolcaddie.util.suggest import close_names
+
+Factory = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Socket:
+    """A kind of part."""
+
+    name: str
+    group: str
+    """The entry-point group of installed factories."""
+    makes: str
+    """The port of `toolcaddie.ports` that a made part implements."""
+    members: tuple[str, ...] = ()
+    """What every such part has; checked as soon as one is made."""
+    per_catalog: bool = False
+    """The factory takes a catalog first and is called for each catalog; its settings are bound beforehand."""
+
+
+SOCKETS: Mapping[str, Socket] = {
+    socket.name: socket
+    for socket in (
+        Socket(
+            name="source",
+            group="toolcaddie.sources",
+            makes="ToolSource",
+            members=("name", "revision", "tools", "categories", "call_tool"),
+        ),
+        Socket(name="ranker", group="toolcaddie.rankers", makes="Ranker", per_catalog=True),
+        Socket(name="embedder", group="toolcaddie.embedders", makes="Embedder", members=("name", "dimensions")),
+        Socket(
+            name="provider",
+            group="toolcaddie.providers",
+            makes="Provider",
+            members=("name", "complete", "stream", "models", "close"),
+        ),
+        Socket(name="sink", group="toolcaddie.sinks", makes="EventSink", members=("emit",)),
+        Socket(name="middleware", group="toolcaddie.middleware", makes="Middleware", members=("__call__",)),
+        Socket(name="policy", group="toolcaddie.policies", makes="Policy", members=("version", "visible", "decide")),
+        Socket(name="approver", group="toolcaddie.approvers", makes="Approver", members=("approve",)),
+        Socket(name="classifier", group="toolcaddie.classifiers", makes="Classifier", members=("__call__",)),
+        Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
+        Socket(name="cache", group="toolcaddie.caches", makes="CacheStore", members=("get", "put", "level")),
+    )
+}
+"""Every socket, by its name."""
+
+_RENAMED = {"toolcaddie.catalogs": "toolcaddie.sources"}
+"""Groups of earlier versions. What is still in one is shown with an error and never used."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """One factory, and how loading it went."""
+
+    name: str
+    group: str
+    target: str
+    """`module:attribute`."""
+    distribution: str
+    version: str
+    error: str | None = None
+    """Why it cannot be used; None: it can."""
+
+
+class Registry:
+    """Factories by socket and name: those of installed packages, and above them those that were added."""
+
+    def __init__(self) -> None:
+        self._added: dict[tuple[str, str], Factory] = {}
+
+    def add(self, socket: str, name: str, factory: Factory) -> None:
+        """Adds a factory; it takes the place of an installed one of the same name. Raises `ConfigError`."""
+        _socket(socket)
+        if not callable(factory):
+            raise ConfigError(
+                f"{socket} {name!r}: a {type(factory).__name__} makes nothing; give a function or a class"
+            )
+        self._added[socket, name] = factory
+
+    def names(self, socket: str) -> list[str]:
+        """Returns the names of the factories of a socket, sorted; nothing is loaded."""
+        added = {name for kind, name in self._added if kind == socket}
+        return sorted(added.union(point.name for point in _points(_socket(socket).group)))
+
+    def plugins(self, socket: str) -> list[Plugin]:
+        """Returns every installed plugin of a socket, sorted by name. Each is loaded to see whether it can be; one that
+        cannot is reported and never raised."""
+        group = _socket(socket).group
+        plugins: list[Plugin] = []
+        taken: dict[str, str] = {}
+        for point in sorted(_points(group), key=lambda point: (point.name, point.value)):
+            error = f"the name is taken by {taken[point.name]}" if point.name in taken else _try(point)[1]
+            taken.setdefault(point.name, point.value)
+            plugins.append(_plugin(point, error))
+        return plugins + [
+            _plugin(point, f"the group is called {group} now; rename it in the pyproject.toml of that package")
+            for old, new in _RENAMED.items()
+            if new == group
+            for point in sorted(_points(old), key=lambda point: (point.name, point.value))
+        ]
+
+    def factory(self, socket: str, name: str) -> Factory:
+        """Returns the factory of that name. Raises `ConfigError` if there is none, or it cannot be loaded."""
+        if (socket, name) in self._added:
+            return self._added[socket, name]
+        group = _socket(socket).group
+        points = sorted((point for point in _points(group) if point.name == name), key=lambda point: point.value)
+        if not points:
+            raise ConfigError(f"no plugin {name!r} in {group}; {self._remedy(socket, name)}")
+        factory, error = _try(points[0])
+        if error is not None:
+            raise ConfigError(f"plugin {name!r} of {group} ({points[0].value}) cannot be loaded: {error}")
+        if not callable(factory):
+            raise ConfigError(
+                f"plugin {name!r} of {group} ({points[0].value}) is a {type(factory).__name__}; "
+                "name a function or a class that makes the part"
+            )
+        return typing.cast(Factory, factory)
+
+    def config_type(self, socket: str, name: str) -> type[msgspec.Struct]:
+        """Returns the settings of a factory as a struct, a field for each keyword parameter. Raises `ConfigError`."""
+        return config_type(self.factory(socket, name), name=name, per_catalog=_socket(socket).per_catalog)
+
+    def make(self, socket: str, name: str, config: Mapping[str, Any] | None = None, parts: Parts | None = None) -> Any:
+        """Returns a part of this socket, made by the factory of that name from these settings.
+
+        Raises `ConfigError` for an unknown name or key, a value of the wrong type, and whatever goes wrong in the factory.
+        """
+        factory, place = self.factory(socket, name), f"{socket} {name!r}"
+        settings = _checked(place, factory, config or {}, config_type(factory, per_catalog=_socket(socket).per_catalog))
+        if any(parameter.name == "parts" for parameter in _parameters(factory)):
+            settings["parts"] = parts or Parts()
+        if _socket(socket).per_catalog:
+            return partial(factory, **settings) if settings else factory
+        try:
+            part = factory(**settings)
+        except ToolcaddieError:
+            raise
+        except Exception as error:  # a stranger's code: whatever it raises is reported with its place
+            raise ConfigError(f"{place}: making it failed: {traced(error)}") from error
+        _check_members(place, part, _socket(socket))
+        return part
+
+    def _remedy(self, socket: str, name: str) -> str:
+        group = _socket(socket).group
+        for old, new in _RENAMED.items():
+            if new == group and any(point.name == name for point in _points(old)):
+                return f"it is in the group {old}, which is called {new} now; rename it in the pyproject.toml of its package"
+        return choices(name, self.names(socket))
+
+
+def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = False) -> type[msgspec.Struct]:
+    """Returns the settings that a factory takes as a struct: its named parameters without `parts`, and without a catalog."""
+    required: list[tuple[str, Any]] = []
+    optional: list[tuple[str, Any, Any]] = []
+    annotations = _annotations(factory)
+    for parameter in _settings_of(factory, per_catalog):
+        kind = annotations.get(parameter.name, Any)
+        if parameter.default is inspect.Parameter.empty:
+            required.append((parameter.name, kind))
+        else:
+            optional.append((parameter.name, kind, msgspec.field(default_factory=partial(_same, parameter.default))))
+    return msgspec.defstruct(
+        name.replace("-", "_"),
+        [*required, *optional],
+        kw_only=True,
+        frozen=True,
+        forbid_unknown_fields=not _is_open(factory),
+    )
+
+
+def traced(error: BaseException) -> str:
+    """Returns what went wrong in a stranger's code, with the last place that has a file; for code that cannot be read, its
+    place."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
+    place = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def choices(name: str, names: Sequence[str]) -> str:
+    """Returns the names there are as the end of an error, the likely one first."""
+    close = close_names(name, names)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}there are {', '.join(names)}" if names else "there are none"
+
+
+def _socket(name: str) -> Socket:
+    if name not in SOCKETS:
+        raise ConfigError(f"there is no socket {name!r}; {choices(name, sorted(SOCKETS))}")
+    return SOCKETS[name]
+
+
+def _points(group: str) -> Sequence[EntryPoint]:
+    return entry_points(group=group)
+
+
+def _try(point: EntryPoint) -> tuple[Any, str | None]:
+    try:
+        return point.load(), None
+    except Exception as error:  # noqa: BLE001  a stranger's code at import: whatever it does, the others still load
+        return None, traced(error)
+
+
+def _plugin(point: EntryPoint, error: str | None) -> Plugin:
+    return Plugin(
+        name=point.name,
+        group=point.group,
+        target=point.value,
+        distribution=point.dist.name if point.dist else "",
+        version=point.dist.version if point.dist else "",
+        error=error,
+    )
+
+
+def _settings_of(factory: Factory, per_catalog: bool) -> Sequence[inspect.Parameter]:
+    """The parameters that settings may fill."""
+    kinds = [inspect.Parameter.KEYWORD_ONLY, *([] if per_catalog else [inspect.Parameter.POSITIONAL_OR_KEYWORD])]
+    return [each for each in _parameters(factory) if each.kind in kinds and each.name != "parts"]
+
+
+def _is_open(factory: Factory) -> bool:
+    """Whether the factory takes any keyword (`**more`)."""
+    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in _parameters(factory))
+
+
+def _parameters(factory: Factory) -> Sequence[inspect.Parameter]:
+    try:
+        return list(inspect.signature(factory).parameters.values())
+    except ValueError:  # something built in, written in C: it takes no settings of ours
+        return []
+
+
+def _annotations(factory: Factory) -> Mapping[str, Any]:
+    """The types of the parameters; none where a name in them is known to type checkers alone."""
+    if isinstance(factory, partial):
+        return _annotations(factory.func)
+    target: Any = factory
+    if isinstance(factory, type):
+        target = factory.__init__  # type: ignore[misc]  # that of this very class
+    elif not inspect.isroutine(factory):
+        target = type(factory).__call__
+    try:
+        return typing.get_type_hints(target, include_extras=True)
+    except (NameError, TypeError):
+        return {}
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _checked(place: str, factory: Factory, config: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The settings of a factory, each of the type that its parameter has. Raises `ConfigError`."""
+    unknown = [key for key in config if key not in kind.__struct_fields__]
+    if unknown and not _is_open(factory):
+        raise ConfigError(f"{place}: unknown key {unknown[0]!r}; {choices(unknown[0], sorted(kind.__struct_fields__))}")
+    try:
+        values = msgspec.convert(dict(config), kind)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{place}: {error}") from error
+    return {key: getattr(values, key) if key in kind.__struct_fields__ else value for key, value in config.items()}
+
+
+def _check_members(place: str, part: Any, socket: Socket) -> None:
+    missing = [member for member in socket.members if not hasattr(part, member)]
+    if missing:
+        lacks = "cannot be called" if missing == ["__call__"] else f"lacks {', '.join(missing)}"
+        raise ConfigError(f"{place}: its factory made a {type(part).__name__}, which {lacks}; see ports.{socket.makes}")

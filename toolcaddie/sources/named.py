@@ -1,0 +1,156 @@
+"""Sources by the words a person names them with: a plugin, a file of definitions, a Python module."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from toolcaddie.core.errors import CatalogError, ConfigError, ToolcaddieError
+from toolcaddie.core.tool import Tool
+from toolcaddie.parts import Parts
+from toolcaddie.ports import OpenableSource, ToolSource
+from toolcaddie.registry import Registry, choices, traced
+from toolcaddie.sources.definitions import DefinitionSource, read_jsonl
+from toolcaddie.sources.functions import FunctionSource
+
+_PYTHON = "python:"
+_FILES = ("jsonl", "python")
+"""Sources that a catalog's name alone does not describe: it is a path or `python:module`."""
+
+
+def load_catalog(spec: str, *, registry: Registry | None = None, parts: Parts | None = None) -> ToolSource:
+    """Returns the source that `spec` names.
+
+        gym                    a sample or plugin (entry points of `toolcaddie.sources`)
+        tools.jsonl            one definition a line; such tools are selected and shown, but cannot run
+        python:module          its `source`, or its functions marked @tool
+        python:module:name     a ToolSource, a list of functions or of Tools, or a function without arguments making one
+
+    Raises `CatalogError` (file and line named) or `ConfigError`.
+    """
+    registry = registry or Registry()
+    if spec.startswith(_PYTHON):
+        source: ToolSource = registry.make("source", "python", {"target": spec.removeprefix(_PYTHON)}, parts)
+    elif spec.endswith(".jsonl"):
+        source = registry.make("source", "jsonl", {"path": spec}, parts)
+    else:
+        source = _plugin(spec, registry, parts)
+    return source
+
+
+def catalog_names(registry: Registry) -> list[str]:
+    """Returns the catalogs that a name alone stands for, sorted."""
+    return [name for name in registry.names("source") if name not in _FILES]
+
+
+def jsonl(*, path: str) -> ToolSource:
+    """Returns the definitions of a file, one a line. Raises `CatalogError` naming file and line."""
+    return read_jsonl(Path(path))
+
+
+def python(*, target: str, name: str = "") -> ToolSource:
+    """Returns the tools of `module` or `module:attribute`, under the module's name unless another is given."""
+    spec = f"{_PYTHON}{target}"
+    module_name, _, attribute = target.partition(":")
+    if not module_name:
+        raise ConfigError(f"catalog {spec!r} names no module; write python:module or python:module:name")
+    module = _import(spec, module_name)
+    value: Any = module
+    if attribute:
+        value = _attribute(spec, module, attribute)
+    elif hasattr(module, "source"):
+        value = module.source
+    return _as_source(value, what=f"catalog {spec!r}", name=name or module_name.rpartition(".")[2])
+
+
+def _plugin(name: str, registry: Registry, parts: Parts | None) -> ToolSource:
+    names = catalog_names(registry)
+    if name not in names:
+        raise ConfigError(
+            f"no catalog {name!r}; {choices(name, names)}. A catalog is one of these names, a file ending in .jsonl, "
+            "or python:module"
+        )
+    source: ToolSource = registry.make("source", name, {}, parts)
+    if not source.tools() and not isinstance(source, OpenableSource):
+        raise CatalogError(f"catalog {name!r} holds no tools; mark functions with @tool, or list them")
+    return source
+
+
+def _import(spec: str, name: str) -> ModuleType:
+    # A person names a file of the folder they stand in; a command's own path does not hold that folder.
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
+            raise CatalogError(f"catalog {spec!r}: {traced(error)}; install it, or mend the import") from error
+        raise CatalogError(
+            f"catalog {spec!r}: there is no module {error.name!r} in {here} nor among the installed ones; "
+            "write the name as in an import statement"
+        ) from error
+    except Exception as error:  # a stranger's code at import: whatever it raises is reported with its place
+        raise CatalogError(f"catalog {spec!r}: importing {name} failed: {traced(error)}") from error
+
+
+def _attribute(spec: str, module: ModuleType, path: str) -> Any:
+    target: Any = module
+    for name in path.split("."):
+        if not hasattr(target, name):
+            public = sorted(each for each in vars(module) if not each.startswith("_"))
+            raise CatalogError(f"catalog {spec!r}: {module.__name__} has no {path!r}; {choices(name, public)}")
+        target = getattr(target, name)
+    return target
+
+
+def _as_source(target: Any, *, what: str, name: str) -> ToolSource:
+    if callable(target) and not _is_source(target):
+        target = _made(target, what)
+    if _is_source(target):
+        source: ToolSource = target
+    elif isinstance(target, ModuleType):
+        source = _wrapped(name, [target], what)
+    elif isinstance(target, list | tuple) and target and all(isinstance(item, Tool) for item in target):
+        source = DefinitionSource(name, target, origin=what)
+    elif isinstance(target, list | tuple):
+        source = _wrapped(name, target, what)
+    else:
+        raise CatalogError(
+            f"{what}: a {type(target).__name__} is no catalog; name a ToolSource, a list of functions or of Tools, "
+            "or a function without arguments that makes one"
+        )
+    if not source.tools() and not isinstance(source, OpenableSource):
+        raise CatalogError(f"{what} holds no tools; mark functions with @tool, or list them")
+    return source
+
+
+def _wrapped(name: str, targets: Sequence[Any], what: str) -> ToolSource:
+    try:
+        return FunctionSource(name, targets)
+    except CatalogError as error:
+        raise CatalogError(f"{what}: {error}") from error
+
+
+def _is_source(target: Any) -> bool:
+    return not isinstance(target, type) and all(hasattr(target, name) for name in ("tools", "call_tool", "categories"))
+
+
+def _made(make: Callable[..., Any], what: str) -> Any:
+    try:
+        inspect.signature(make).bind()
+    except TypeError as error:
+        raise CatalogError(
+            f"{what}: it makes no catalog without arguments; name a list of functions instead"
+        ) from error
+    try:
+        return make()
+    except ToolcaddieError:
+        raise
+    except Exception as error:  # a stranger's code: whatever it raises is reported with its place
+        raise CatalogError(f"{what}: making it failed: {traced(error)}") from error
