@@ -66,8 +66,8 @@ SOCKETS: Mapping[str, Socket] = {
         Socket(name="policy", group="toolcaddie.policies", makes="Policy", members=("version", "visible", "decide")),
         Socket(name="approver", group="toolcaddie.approvers", makes="Approver", members=("approve",)),
         Socket(name="classifier", group="toolcaddie.classifiers", makes="Classifier", members=("__call__",)),
-        Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
         Socket(name="cache", group="toolcaddie.caches", makes="CacheStore", members=("get", "put", "level")),
+        Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
     )
 }
 """Every socket, by its name."""
