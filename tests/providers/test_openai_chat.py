@@ -27,7 +27,6 @@ from toolcaddie.core.errors import (
 )
 from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.providers.chat_wire import message_to_wire
 from toolcaddie.providers.openai_chat import OpenAIChat, from_settings
 from toolcaddie.testing import (
     Exchange,
@@ -42,6 +41,7 @@ from toolcaddie.testing import (
     refuse,
     say,
 )
+from toolcaddie.wires.chat.messages import write_message
 
 pytestmark = pytest.mark.anyio
 
@@ -367,7 +367,7 @@ async def test_a_call_of_any_kind_comes_in_and_goes_out_unchanged(stream: bool, 
     step = chunks({"tool_calls": [{"index": 0, **wire_call}]}, finish="tool_calls") if stream else answered(wire_call)
     async with wired([step]) as (provider, _):
         reply = await asked(provider, stream)
-    assert message_to_wire(reply.message)["tool_calls"] == [wire_call]
+    assert write_message(reply.message)["tool_calls"] == [wire_call]
 
 
 @both_ways

@@ -18,7 +18,7 @@ from toolcaddie.core.capabilities import CAPABILITIES, Capabilities, capabilitie
 from toolcaddie.core.errors import ProviderUnavailableError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.core.vocabulary import Wire
+from toolcaddie.core.vocabulary import WireName
 from toolcaddie.providers.wrapping import Entry, known_of, wire_of
 from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import provider_names
@@ -109,7 +109,7 @@ async def asked(name: str) -> list[Said]:
             await provider.close()
 
 
-def sent_in_array(said: Said, wire: Wire) -> set[str]:
+def sent_in_array(said: Said, wire: WireName) -> set[str]:
     """The tools a model sees in the array from the start."""
     tools = said.body["tools"]
     if wire == "gemini":
@@ -121,7 +121,7 @@ def sent_in_array(said: Said, wire: Wire) -> set[str]:
 
 @pytest.mark.parametrize("name", sorted(set(provider_names()) - {"practice"}))
 async def test_what_the_table_plans_for_a_model_is_what_its_wire_says(name: str) -> None:
-    wire: Wire = {"anthropic": "messages", "gemini": "gemini", "openai-responses": "responses"}.get(name, "chat")  # type: ignore[assignment]
+    wire: WireName = {"anthropic": "messages", "gemini": "gemini", "openai-responses": "responses"}.get(name, "chat")  # type: ignore[assignment]
     for said in await asked(name):
         case, known = f"{name}:{said.model}", said.known
         array = sent_in_array(said, wire)

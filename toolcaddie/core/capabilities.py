@@ -23,7 +23,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.core.vocabulary import VOCABULARY, Deferral, Mask, Wire, wire_named
+from toolcaddie.core.vocabulary import VOCABULARY, Deferral, Mask, WireName, wire_named
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
 
@@ -71,7 +71,7 @@ class Capabilities:
     pattern: str = "*"
     """A shell pattern over `provider:model`; without a colon, over the model whatever the provider, also behind the name of its
     vendor (`openai/gpt-5-mini`)."""
-    wire: Wire | None = None
+    wire: WireName | None = None
     """Of a row: the only wire it speaks of; None: any."""
     tools: Tools = "native"
     """`text`: the provider puts tools into words and reads calls out of them; `none`: it is not to be sent any."""
@@ -131,7 +131,7 @@ CAPABILITIES: Sequence[Capabilities] = _Shipped()
 
 
 def capabilities_of(
-    model: str, table: Sequence[Capabilities] = CAPABILITIES, *, wire: Wire | None = None
+    model: str, table: Sequence[Capabilities] = CAPABILITIES, *, wire: WireName | None = None
 ) -> Capabilities:
     """Returns all that `table` says of `model`, which is `provider:model` or a model alone; of the rest, the careful defaults.
 
@@ -159,12 +159,12 @@ class _Same:
 
 
 @lru_cache(maxsize=1_024)
-def _remembered(model: str, wire: Wire | None, table: _Same) -> Capabilities:
+def _remembered(model: str, wire: WireName | None, table: _Same) -> Capabilities:
     """Every request asks, and a hundred patterns take a tenth of a millisecond."""
     return _laid_over(model, wire, table.rows)
 
 
-def _laid_over(model: str, wire: Wire | None, table: Sequence[Capabilities]) -> Capabilities:
+def _laid_over(model: str, wire: WireName | None, table: Sequence[Capabilities]) -> Capabilities:
     names = _names(model)
     matching = [row for row in table if row.wire in (None, wire) and _fits(row.pattern, model, names)]
     known: dict[str, Any] = {"pattern": matching[0].pattern if matching else ""}
@@ -175,7 +175,7 @@ def _laid_over(model: str, wire: Wire | None, table: Sequence[Capabilities]) -> 
     return whole if wire is None else _sayable(whole, wire)
 
 
-def _sayable(known: Capabilities, wire: Wire) -> Capabilities:
+def _sayable(known: Capabilities, wire: WireName) -> Capabilities:
     """Returns `known` without the means that the wire has no words for. A cache that keeps only what a request marks is, behind
     a wire without marks, somebody else's to mark."""
     words = VOCABULARY[wire]
@@ -290,7 +290,7 @@ class CapabilityRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """As `Capabilities`: a table `[[capabilities]]`. What it leaves out is as in the rows below it."""
 
     pattern: Annotated[str, Meta(min_length=1)]
-    wire: Wire | UnsetType = UNSET
+    wire: WireName | UnsetType = UNSET
     tools: Tools | UnsetType = UNSET
     tool_cap: Annotated[int, Meta(ge=1)] | Literal["off"] | UnsetType = UNSET
     """TOML has no word for "no limit"."""

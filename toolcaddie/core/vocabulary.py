@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Wire = Literal["chat", "responses", "messages", "gemini"]
+WireName = Literal["chat", "responses", "messages", "gemini"]
 """OpenAI's chat completions and Responses, Anthropic's Messages, Gemini's generateContent."""
 Mask = Literal["", "allowed_tools", "allowed_function_names"]
 Deferral = Literal["", "references", "additions"]
@@ -27,20 +27,20 @@ class Vocabulary:
     """A request can mark how far the provider's cache shall keep it."""
 
 
-VOCABULARY: Mapping[Wire, Vocabulary] = {
+VOCABULARY: Mapping[WireName, Vocabulary] = {
     "chat": Vocabulary(masks=frozenset({"allowed_tools"}), cache_key=True),
     "responses": Vocabulary(masks=frozenset({"allowed_tools"}), deferrals=frozenset({"additions"}), cache_key=True),
     "messages": Vocabulary(deferrals=frozenset({"references", "additions"}), breakpoints=True),
     "gemini": Vocabulary(masks=frozenset({"allowed_function_names"})),
 }
 
-_OF_PROVIDERS: Mapping[str, Wire] = {
+_OF_PROVIDERS: Mapping[str, WireName] = {
     "anthropic": "messages",
     "gemini": "gemini",
     "openai-responses": "responses",
 }
 
 
-def wire_named(provider: str) -> Wire:
+def wire_named(provider: str) -> WireName:
     """Returns the wire of a provider that does not name its own: that of the provider so called, else chat completions."""
     return _OF_PROVIDERS.get(provider, "chat")

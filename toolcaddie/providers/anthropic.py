@@ -14,10 +14,11 @@ from toolcaddie.core.capabilities import capabilities_of
 from toolcaddie.core.errors import ConfigError, ProviderProtocolError
 from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.core.vocabulary import Wire
+from toolcaddie.core.vocabulary import WireName
 from toolcaddie.providers.anthropic_replies import Gathering, reply_from_wire
 from toolcaddie.providers.anthropic_wire import Tools, request_body
-from toolcaddie.providers.http import HttpServer, decoded
+from toolcaddie.providers.http import HttpServer
+from toolcaddie.wires.bodies import decoded
 
 ANTHROPIC_URL = "https://api.anthropic.com"
 
@@ -57,7 +58,7 @@ class Anthropic:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
-        self.wire: Wire = "messages"
+        self.wire: WireName = "messages"
         self.default_model = default_model
         own = {key.lower(): value for key, value in (headers or {}).items()}
         self._beta = own.pop(_BETA, "")

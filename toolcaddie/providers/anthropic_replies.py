@@ -13,7 +13,7 @@ from toolcaddie.core.errors import ProviderError, ProviderProtocolError
 from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.providers.anthropic_messages import NOT_JSON
-from toolcaddie.providers.http import UNREADABLE, count, decoded, error_message, kind_of
+from toolcaddie.wires.bodies import UNREADABLE, count, decoded, error_message, kind_of
 
 _CALL, _TEXT, _THINKING = "tool_use", "text", "thinking"
 _FINISH = {

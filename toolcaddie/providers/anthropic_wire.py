@@ -15,7 +15,7 @@ from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.providers.anthropic_messages import THINKING, Block, Conversation, conversation
 from toolcaddie.providers.anthropic_schema import input_schema, output_schema
-from toolcaddie.providers.http import ENCODER
+from toolcaddie.wires.bodies import ENCODER
 
 _KEPT_TOOLS = 20_000
 _ADDITIONS = "mid-conversation-tool-changes-2026-07-01"

@@ -14,9 +14,10 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError, ProviderAuthError, ProviderError, ProviderProtocolError, RequestError
 from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.core.vocabulary import Wire
+from toolcaddie.core.vocabulary import WireName
 from toolcaddie.providers.gemini_wire import Gathering, refuses_the_key, reply_from_wire, request_body, retry_delay
-from toolcaddie.providers.http import HttpServer, decoded
+from toolcaddie.providers.http import HttpServer
+from toolcaddie.wires.bodies import decoded
 
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
 
@@ -51,7 +52,7 @@ class Gemini:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
-        self.wire: Wire = "gemini"
+        self.wire: WireName = "gemini"
         self.default_model = default_model
         self._server = _Server(
             base_url,

@@ -25,7 +25,7 @@ from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, 
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.providers.gemini_contents import conversation
 from toolcaddie.providers.gemini_settings import json_output, object_of, settings
-from toolcaddie.providers.http import ENCODER, UNREADABLE, decoded, error_message, kind_of
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE, decoded, error_message, kind_of
 
 # ---------------------------------------------------------------- out
 

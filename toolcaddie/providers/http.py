@@ -15,29 +15,29 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from email.utils import parsedate_to_datetime
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 import aiohttp
-import msgspec
 from yarl import URL
 
 from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.core.errors import (
     ConfigError,
     OutboundError,
-    ProviderAuthError,
     ProviderError,
     ProviderProtocolError,
-    ProviderRateLimitError,
     ProviderRejectedError,
     ProviderUnavailableError,
     RequestError,
 )
 from toolcaddie.core.message import ModelDelta, ModelReply
 from toolcaddie.core.schema.counts import check_counts
+from toolcaddie.core.wire import ErrorReport
 from toolcaddie.guards.aside import aside
 from toolcaddie.guards.net import CONNECT_SECONDS, PROOFS, operator_client, read_capped
+from toolcaddie.ports.wires import StreamReader
 from toolcaddie.providers.sse import EventReader
+from toolcaddie.wires.bodies import error_message, error_report
 
 T = TypeVar("T")
 
@@ -57,20 +57,6 @@ _NOT_PASSED_ON = frozenset(
         *(PROOFS - {"authorization"}),
     }
 )
-_DECODER = msgspec.json.Decoder()
-
-
-def _plain(value: Any) -> Any:
-    """What the encoder does not know by itself: mappings that are no dicts."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
-
-
-ENCODER = msgspec.json.Encoder(enc_hook=_plain)
-"""Of request bodies."""
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises: for what is no JSON, for texts in it that are no UTF-8, for brackets within brackets without end."""
 _KEPT_URLS = 64
 _ERROR_SECONDS = 10.0
 _DRAIN_SECONDS = 0.2
@@ -79,35 +65,14 @@ _LONGEST_WAIT = 86_400.0
 _MIN_SECRET = 8
 """Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
 _SECRET_NAME = re.compile(r"auth|key|secret|token")
-_MOST_TOKENS = 2**53
-_QUOTED = 300
-"""So much of an answer we cannot read is shown in the error."""
-
-
-class Gathering(Protocol):
-    """A streamed answer while it comes in: a wire's own reading of its events."""
-
-    done: bool
-    """The answer is whole; what still comes is not read."""
-
-    def add(self, data: bytes) -> ModelDelta | None:
-        """Take in the data of one event; None: nothing of it is for the caller."""
-        ...
-
-    def end(self) -> None:
-        """The body has ended. Raises `ProviderProtocolError` when that was too early."""
-        ...
-
-    def reply(self) -> ModelReply:
-        """The whole answer. Raises `ProviderProtocolError` if none came."""
-        ...
 
 
 class HttpServer:
     """A server at `base_url`, asked with `key_header: key_prefix + api_key`.
 
     `name` stands in every error. `api_key` None sends none. `timeout` bounds a whole answer in seconds. A `session` given is
-    used and not closed; otherwise one is made at first use, inside the running loop, and made anew after `close`.
+    used and not closed; otherwise one is made at first use, inside the running loop, and again after `close`. `read_error` is
+    the wire's reading of an error answer.
     """
 
     def __init__(
@@ -122,8 +87,10 @@ class HttpServer:
         key_header: str = "authorization",
         key_prefix: str = "Bearer ",
         bounds: Bounds = DEFAULT,
+        read_error: Callable[[int, bytes], ErrorReport] = error_report,
     ) -> None:
         self.name = name
+        self._read_error = read_error
         self._bounds = bounds
         self._base = _base(base_url)
         self._clock = _clock(timeout)
@@ -164,7 +131,7 @@ class HttpServer:
         self,
         path: str,
         body: bytes,
-        gathering: Gathering,
+        reader: StreamReader,
         *,
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
@@ -174,16 +141,16 @@ class HttpServer:
             response = await self._request("POST", path, body, headers, timeout)
             try:
                 await self._check(response, "text/event-stream")
-                reader = EventReader()
-                while not gathering.done:
-                    piece = await self._piece(response, reader)
-                    for event in reader.feed(piece) if piece else reader.rest():
-                        delta = await self._read(event, gathering.add) if len(event) >= LARGE else gathering.add(event)
+                events = EventReader()
+                while not reader.done:
+                    piece = await self._piece(response, events)
+                    for event in events.feed(piece) if piece else events.rest():
+                        delta = await self._read(event, reader.add) if len(event) >= LARGE else reader.add(event)
                         if delta is not None:
                             yield delta
                     if not piece:
-                        gathering.end()
-                yield gathering.reply()
+                        reader.end()
+                yield reader.reply()
                 await _drain(response)
             finally:
                 response.close()
@@ -272,20 +239,22 @@ class HttpServer:
 
     async def _refusal(self, response: aiohttp.ClientResponse) -> ProviderError:
         body, wait = await _beginning(response, self._bounds.error), _retry_after(response.headers)
-        return kind_of(response.status)(
-            f"{self.name}: {error_message(body)} {_meaning(response.status, wait)}",
+        report = self._read_error(response.status, body)
+        wait = report.retry_after if wait is None else wait
+        return report.kind(
+            f"{self.name}: {report.message} {_meaning(response.status, wait)}",
             status=response.status,
             retry_after=wait,
             body=body,
         )
 
-    async def _piece(self, response: aiohttp.ClientResponse, reader: EventReader) -> bytes:
+    async def _piece(self, response: aiohttp.ClientResponse, events: EventReader) -> bytes:
         """The next bytes of a stream; empty at its end."""
         bounds = self._bounds
-        if reader.total > bounds.answer:
+        if events.total > bounds.answer:
             told = f"{self.name} streamed more than the {bounds.answer:,} bytes allowed for it (setting bounds.answer)"
             raise ProviderProtocolError(told)
-        if reader.pending > bounds.event:
+        if events.pending > bounds.event:
             told = f"{self.name} streamed an event of more than {bounds.event:,} bytes (setting bounds.event)"
             raise ProviderProtocolError(told)
         with self._reading():
@@ -330,53 +299,6 @@ class HttpServer:
             raise
 
 
-def kind_of(status: int) -> type[ProviderError]:
-    """The error that an HTTP status means; also for statuses named inside an answer."""
-    if status in (401, 403):
-        return ProviderAuthError
-    if status == 429:
-        return ProviderRateLimitError
-    if (
-        status in (408, 409) or status >= 500
-    ):  # 409: the server lost a race with itself, and says so of a chat request only then
-        return ProviderUnavailableError
-    return ProviderRejectedError if status >= 400 else ProviderProtocolError
-
-
-def decoded(data: bytes, *, who: str) -> dict[str, Any]:
-    """The JSON object in `data`. Raises `ProviderProtocolError` for garbage, and for an error object where an answer was due."""
-    try:
-        value = _DECODER.decode(data)
-    except UNREADABLE as error:
-        raise ProviderProtocolError(
-            f"{who} answered with something that is not JSON: {_quoted(data)}", body=data
-        ) from error
-    if not isinstance(value, dict):
-        raise ProviderProtocolError(f"{who} answered with {type(value).__name__}, not a JSON object: {_quoted(data)}")
-    if value.get("error"):
-        raise ProviderProtocolError(f"{who} broke off with an error: {error_message(data)}", body=data)
-    return value
-
-
-def count(said: int | None) -> int:
-    """Tokens as a server counts them; what it does not say, or no database could keep, counts nothing."""
-    return said if said is not None and 0 <= said <= _MOST_TOKENS else 0
-
-
-def error_message(body: bytes) -> str:
-    """What an error body says, in one line: OpenAI's shape, its common variations, or the beginning of the text."""
-    try:
-        value = _DECODER.decode(body)
-    except UNREADABLE:
-        return _quoted(body)
-    if isinstance(value, list) and len(value) == 1:  # a stream that never began, as one provider words it
-        value = value[0]
-    error = value.get("error", value) if isinstance(value, dict) else value
-    if isinstance(error, dict):
-        error = error.get("message") or error.get("detail") or error
-    return error if isinstance(error, str) else _quoted(body)
-
-
 def _meaning(status: int, wait: float | None) -> str:
     """The status, and what it may mean that the answer does not say."""
     if status == 404:
@@ -393,10 +315,6 @@ def _why(error: aiohttp.ClientConnectionError) -> str:
         return str(error)
     said = os.strerror(error.os_error.errno) if error.os_error.errno else str(error.os_error)
     return f"{said} (is it running?)" if error.os_error.errno == errno.ECONNREFUSED else said
-
-
-def _quoted(body: bytes) -> str:
-    return " ".join(body[:_QUOTED].decode(errors="replace").split()) or "an empty body"
 
 
 def _base(base_url: str) -> URL:

@@ -12,11 +12,12 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError, ProviderProtocolError
 from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.core.vocabulary import Wire
-from toolcaddie.providers.http import HttpServer, decoded
+from toolcaddie.core.vocabulary import WireName
+from toolcaddie.providers.http import HttpServer
 from toolcaddie.providers.openai_chat import OPENAI_URL
 from toolcaddie.providers.responses_reply import Gathering, reply_from_wire
 from toolcaddie.providers.responses_wire import ToolForms, request_body
+from toolcaddie.wires.bodies import decoded
 
 _PATH = "/responses"
 
@@ -50,7 +51,7 @@ class OpenAIResponses:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self.name = name
-        self.wire: Wire = "responses"
+        self.wire: WireName = "responses"
         self.default_model = default_model
         self._server = HttpServer(
             base_url,

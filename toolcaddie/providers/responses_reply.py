@@ -17,8 +17,8 @@ import msgspec
 from toolcaddie.core.errors import ProviderError, ProviderProtocolError, ProviderUnavailableError
 from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, Usage
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.providers.http import UNREADABLE, count, decoded, kind_of
 from toolcaddie.providers.responses_wire import FUNCTION_CALL, MESSAGE, REASONING
+from toolcaddie.wires.bodies import UNREADABLE, count, decoded, kind_of
 
 _BETWEEN = "\n\n"
 """Stands between two messages of one answer, or two paragraphs of a summary: the wire has them apart."""

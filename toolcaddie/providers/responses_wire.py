@@ -21,7 +21,7 @@ import msgspec
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, ModelRequest, is_empty_note
 from toolcaddie.core.tool import JsonObject, ToolCall
-from toolcaddie.providers.http import ENCODER
+from toolcaddie.wires.bodies import ENCODER
 
 FUNCTION_CALL, MESSAGE, REASONING = "function_call", "message", "reasoning"
 """Types of items that both directions know."""

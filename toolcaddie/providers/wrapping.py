@@ -14,7 +14,7 @@ from toolcaddie.core.capabilities import Capabilities, capabilities_of
 from toolcaddie.core.errors import ProviderError, RequestError
 from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.core.vocabulary import Wire, wire_named
+from toolcaddie.core.vocabulary import WireName, wire_named
 from toolcaddie.ports import Provider
 from toolcaddie.util.replacing import replace
 
@@ -52,9 +52,9 @@ class Entry:
         return f"{self.provider.name}:{self.model}"
 
 
-def wire_of(provider: Provider) -> Wire:
+def wire_of(provider: Provider) -> WireName:
     """Returns the wire a provider speaks: its `wire`, else the one of its name."""
-    wire: Wire = getattr(provider, "wire", None) or wire_named(provider.name)
+    wire: WireName = getattr(provider, "wire", None) or wire_named(provider.name)
     return wire
 
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     )
     from toolcaddie.testing.responses import ResponsesWire
     from toolcaddie.testing.script import Reply, ScriptError, call, calls, say
-    from toolcaddie.testing.strict import refusal_of
     from toolcaddie.testing.upstream import (
         Exchange,
         RecordedRequest,
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
         refuse,
     )
     from toolcaddie.testing.wire import Wire
+    from toolcaddie.wires.chat.strict import complaint as refusal_of
 
 _HOMES = {
     "AnthropicWire": "anthropic",
@@ -73,7 +73,7 @@ _HOMES = {
     "hang_up": "faults",
     "noisy": "faults",
     "paced": "upstream",
-    "refusal_of": "strict",
+    "refusal_of": "chat",
     "refuse": "upstream",
     "say": "script",
 }

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from toolcaddie.testing.script import Reply, completion, completion_chunks
-from toolcaddie.testing.strict import refusal, refusal_of
+from toolcaddie.wires.chat.strict import complaint as refusal_of
+from toolcaddie.wires.chat.strict import refusal
 
 _DONE = b"[DONE]"
 _BEARER = "Bearer "

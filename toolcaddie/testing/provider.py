@@ -7,7 +7,7 @@ from typing import Any
 
 from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.core.vocabulary import Wire, wire_named
+from toolcaddie.core.vocabulary import WireName, wire_named
 from toolcaddie.testing.script import Reply, Script, completion, completion_chunks
 
 
@@ -25,10 +25,10 @@ class ScriptedProvider:
         *,
         name: str = "scripted",
         models: Sequence[str] = ("scripted",),
-        wire: Wire | None = None,
+        wire: WireName | None = None,
     ) -> None:
         self.name = name
-        self.wire: Wire = wire or wire_named(name)
+        self.wire: WireName = wire or wire_named(name)
         self.requests: list[ModelRequest] = []
         self.closed = False
         self._models = models

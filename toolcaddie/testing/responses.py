@@ -14,7 +14,7 @@ from toolcaddie.core.tool import ToolCall
 from toolcaddie.testing.chat import CHAT
 from toolcaddie.testing.responses_strict import loaded_by, refusal_of
 from toolcaddie.testing.script import Reply
-from toolcaddie.testing.strict import refusal
+from toolcaddie.wires.chat.strict import refusal
 
 _PIECES = 3
 """A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""

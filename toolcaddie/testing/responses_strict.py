@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from toolcaddie.testing.strict import Refusal, refusal
+from toolcaddie.wires.chat.strict import Refusal, refusal
 
 _MAX_TOOLS = 128
 _MAX_CALL_ID = 64

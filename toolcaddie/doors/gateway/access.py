@@ -19,7 +19,8 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from toolcaddie.core.control import Principal
-from toolcaddie.doors.gateway.problems import Problem, problem
+from toolcaddie.core.wire import Problem
+from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.ports import KeyStore
 
 _NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")

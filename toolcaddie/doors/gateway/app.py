@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import aiohttp
 import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,16 +16,18 @@ from starlette.routing import Route
 from toolcaddie.app.settings import Idempotency
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ProviderProtocolError, StorageError, ToolcaddieError
+from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.access import Access, doubled
-from toolcaddie.doors.gateway.chat import Chat
 from toolcaddie.doors.gateway.elsewhere import advice
 from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.handler import ModelHandler
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
-from toolcaddie.doors.gateway.problems import Problem, problem, problem_of
+from toolcaddie.doors.gateway.problems import problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, Forwarder, KeyStore, Store
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.log import Logger
+from toolcaddie.wires import chat
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -68,12 +70,13 @@ def create_app(
     """
     access = Access(parts.keys)
     onward = Onward(own_key=parts.own_upstream_key)
-    chat = Chat(
+    handler = ModelHandler(
+        chat.WIRE,
         parts.runtime,
         parts.documents,
         parts.event_log,
         onward=onward,
-        registry=parts.registry,
+        ways=_ways(parts.registry),
         forwards=forwards,
         bounds=bounds,
         idempotency=idempotency,
@@ -84,7 +87,7 @@ def create_app(
         if scope["type"] != "http" or scope["path"] != CHAT_PATH:
             await pages(scope, receive, send)
             return
-        exchange = Exchange(scope, receive, send, bounds=bounds)
+        exchange = Exchange(scope, receive, send, wire=chat.WIRE, bounds=bounds)
         if scope["method"] != "POST":
             await exchange.refuse(_not_allowed(scope["method"]))
             return
@@ -96,7 +99,7 @@ def create_app(
             if isinstance(principal, Problem):
                 await exchange.refuse(principal)
                 return
-            await chat.handle(exchange, principal, keyed=await access.has_keys())
+            await handler.handle(exchange, principal, keyed=await access.has_keys())
         except StorageError as error:  # without its keys the gateway knows nobody
             await exchange.fail(problem_of(error, own_upstream_key=onward.own_key))
         except (
@@ -106,6 +109,10 @@ def create_app(
             await exchange.fail(problem_of(error, own_upstream_key=onward.own_key))
 
     return app
+
+
+def _ways(registry: CollectorRegistry) -> Counter:
+    return Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
 
 
 def _not_allowed(method: str) -> Problem:
@@ -193,4 +200,5 @@ def _json(value: Any, *, status: int = 200) -> Response:
 
 
 def _refusal(found: Problem) -> Response:
-    return Response(found.body, status_code=found.status, headers=dict(found.headers), media_type="application/json")
+    body = chat.WIRE.write_error(found)
+    return Response(body, status_code=found.status, headers=dict(found.headers), media_type="application/json")

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapp
 from typing import Any
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.bodies import Share
-from toolcaddie.doors.gateway.problems import Problem, error_event, problem
+from toolcaddie.doors.gateway.problems import problem
+from toolcaddie.ports.wires import DoorWire
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
@@ -17,7 +19,7 @@ _UNWATCHED = 0.05
 
 
 class Exchange:
-    """Starts the answer at most once; everything after the start is a piece of the body."""
+    """Starts the answer at most once; everything after the start is a piece of the body. `wire` writes its errors."""
 
     def __init__(
         self,
@@ -25,8 +27,10 @@ class Exchange:
         receive: Callable[[], Awaitable[MutableMapping[str, Any]]],
         send: Send,
         *,
+        wire: DoorWire,
         bounds: Bounds = DEFAULT,
     ) -> None:
+        self._wire = wire
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.client: str | None = scope["client"][0] if scope.get("client") else None
         self.query: bytes = scope.get("query_string", b"")
@@ -92,7 +96,7 @@ class Exchange:
         await self.write(body, more=False)
 
     async def refuse(self, found: Problem) -> None:
-        await self.answer(found.status, found.body, found.headers)
+        await self.answer(found.status, self._wire.write_error(found), found.headers)
 
     async def fail(self, found: Problem) -> None:
         """Refuse, or where the answer has begun, end its stream with the error. What is no stream of events has no place
@@ -100,7 +104,8 @@ class Exchange:
         if not self.started:
             await self.refuse(found)
         elif self._streams:
-            await self.write(b"\n\n" + error_event(found), more=False)  # an upstream's event may be cut in the middle
+            # The blank line, because an upstream's event may be cut in the middle.
+            await self.write(b"\n\n" + self._wire.write_error_event(found), more=False)
 
     @property
     def _streams(self) -> bool:

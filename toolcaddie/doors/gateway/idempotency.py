@@ -31,9 +31,10 @@ from toolcaddie.app.settings import Idempotency
 from toolcaddie.core.bounds import LARGE
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import StorageError, ToolcaddieError, has_acted
+from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.essential import PIN_HEADER
 from toolcaddie.doors.gateway.exchange import Exchange, Send
-from toolcaddie.doors.gateway.problems import Problem, not_again, problem
+from toolcaddie.doors.gateway.problems import not_again, problem
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Store
 from toolcaddie.util.log import Logger

@@ -1,11 +1,9 @@
-"""Every failure in the shape OpenAI's clients expect, with a status they treat rightly."""
+"""Every failure as a `Problem`, with a status that clients treat rightly; a wire gives it its shape."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 import msgspec
 
@@ -24,17 +22,8 @@ from toolcaddie.core.errors import (
     ToolcaddieError,
     has_acted,
 )
+from toolcaddie.core.wire import Problem
 from toolcaddie.util.replacing import replace
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """An error answer: status, the body's bytes, and headers."""
-
-    status: int
-    body: bytes
-    headers: Mapping[str, str] = field(default_factory=dict)
-
 
 _LAST_STATUS = 599
 """An upstream may write any number; a client, and the server under us, know none above."""
@@ -51,8 +40,7 @@ def problem(
     code: str | None = None,
     headers: Mapping[str, str] = _NO_HEADERS,
 ) -> Problem:
-    error = {"message": message, "type": kind, "param": param, "code": code}
-    return Problem(status=status, body=msgspec.json.encode({"error": error}), headers=headers)
+    return Problem(status=status, message=message, kind=kind, param=param, code=code, headers=headers)
 
 
 def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
@@ -80,8 +68,14 @@ def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
             return problem(
                 502, "the upstream provider refused the gateway's key", kind="upstream_error", code="upstream_auth"
             )
-        case ProviderAuthError() | ProviderRejectedError() if error.status and (said := _said(error)):
-            return Problem(status=error.status, body=said, headers=_NO_RETRY)
+        case ProviderAuthError() | ProviderRejectedError() if error.status and _is_object(error.body):
+            return Problem(
+                status=error.status,
+                message=str(error),
+                kind="invalid_request_error",
+                headers=_NO_RETRY,
+                upstream=error.body,
+            )
         case ProviderRateLimitError():
             return _rate_limited(error)
         case ProviderUnavailableError() if error.status is None:
@@ -112,39 +106,19 @@ def _too_slow(error: ProviderError) -> bool:
     return "time" in (error.attempts[-1].detail if error.attempts else str(error))
 
 
-def error_event(found: Problem) -> bytes:
-    """An error in the middle of a stream: status and headers have been sent, so the body of the error is the last event, and
-    `should_retry` in it says what the header would have said."""
-    body = found.body
-    if found.headers.get("x-should-retry") == "false":
-        said = msgspec.json.decode(body)
-        inner = said.get("error") if isinstance(said, dict) else None
-        if isinstance(inner, dict):
-            body = msgspec.json.encode({**said, "error": {**inner, "should_retry": False}})
-    return b"data: " + body + b"\n\n"
-
-
 def _rate_limited(error: ProviderError) -> Problem:
-    headers = {} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"}
-    if said := _said(error, kind="rate_limit_error"):
-        return Problem(status=429, body=said, headers=headers)
-    told = problem(429, str(error), kind="rate_limit_error", code="rate_limit_exceeded")
-    return Problem(status=429, body=told.body, headers=headers)
+    return Problem(
+        status=429,
+        message=str(error),
+        kind="rate_limit_error",
+        code="rate_limit_exceeded",
+        headers={} if error.retry_after is None else {"retry-after": f"{error.retry_after:g}"},
+        upstream=error.body if _is_object(error.body) else b"",
+    )
 
 
-def _said(error: ProviderError, *, kind: str = "invalid_request_error") -> bytes:
-    """The provider's own body; empty: it is no JSON object. Other APIs have an `error` too, with other things in it or around
-    it, where a client of OpenAI's looks for `type`, `param` and `code`: these join, and nothing is taken away."""
+def _is_object(body: bytes) -> bool:
     try:
-        said: Any = msgspec.json.decode(error.body)
+        return isinstance(msgspec.json.decode(body), dict)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return b""
-    if not isinstance(said, dict):
-        return b""
-    inner = said.get("error")
-    if not isinstance(inner, dict) or ("type" in inner and "type" not in said):
-        return error.body
-    code, status = inner.get("code"), inner.get("status")
-    named = code if isinstance(code, str) else status if isinstance(status, str) else None
-    completed = {"message": str(error), "type": kind, "param": None, **inner, "code": named}
-    return msgspec.json.encode({**said, "error": completed})
+        return False

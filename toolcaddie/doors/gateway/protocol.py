@@ -19,7 +19,9 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from toolcaddie.core.bounds import Bounds, beyond
-from toolcaddie.doors.gateway.problems import Problem, problem
+from toolcaddie.core.wire import Problem
+from toolcaddie.doors.gateway.problems import problem
+from toolcaddie.wires import chat
 
 resource: Any = importlib.import_module("resource") if importlib.util.find_spec("resource") else None
 """There is none on Windows."""
@@ -321,14 +323,15 @@ def bounded_protocol(bounds: Bounds) -> type[BoundedProtocol]:
 
 
 def _response(found: Problem) -> bytes:
+    body = chat.WIRE.write_error(found)
     fields = {
         "content-type": "application/json",
-        "content-length": str(len(found.body)),
+        "content-length": str(len(body)),
         **found.headers,
         "connection": "close",
     }
     lines = b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in fields.items())
-    return STATUS_LINE[found.status] + lines + b"\r\n" + found.body
+    return STATUS_LINE[found.status] + lines + b"\r\n" + body
 
 
 def _bad_request(message: str) -> Problem:

@@ -20,8 +20,8 @@ _ROLES = ("system", "assistant", "user", "function", "tool", "developer")
 _CHOICES = ("none", "auto", "required")
 
 
-def refusal_of(body: Any) -> Refusal | None:
-    """The error a strict provider answers with status 400; None: the request is fine."""
+def complaint(body: Any) -> Refusal | None:
+    """Returns the error a strict provider answers with status 400; None: the request is fine."""
     if not isinstance(body, dict):
         return refusal("We could not parse the JSON body of your request.")
     for check in _CHECKS:

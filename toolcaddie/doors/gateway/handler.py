@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions`: handed on byte for byte where there is nothing to choose, else answered by a run."""
+"""A request to a model, over any wire: spliced through byte for byte where there is nothing to choose, else answered by a run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from functools import partial
-from typing import Any
 
 import aiohttp
-from prometheus_client import CollectorRegistry, Counter
+from prometheus_client import Counter
 
 from toolcaddie.app.settings import Idempotency
 from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
@@ -18,52 +17,59 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import MarksActed, ShutdownError, ToolcaddieError, mark_acted
 from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.core.run import RunRequest, RunResult
+from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
+from toolcaddie.doors.gateway.answers import AnswerDeltas, answer_text, reply_of
 from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, intended, new_run_id, wrong_key
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
-from toolcaddie.doors.gateway.problems import Problem, problem_of
-from toolcaddie.doors.gateway.stream import ChatStream
-from toolcaddie.doors.gateway.wire import ChatRequest, Peek, ToolLists, answer_text, peek, read_chat, write_chat
+from toolcaddie.doors.gateway.problems import problem_of
+from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import EventLog, Forwarder, RawResponse, Store
+from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse, Store
+from toolcaddie.ports.wires import DoorWire
+from toolcaddie.providers.wrapping import wire_of
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
-_UPSTREAM_PATH = "/chat/completions"
 _KEPT_AS_DEFAULT = Idempotency()
 
 
-class Chat:
-    """Handles chat requests. Holds what is worth keeping between them: read tool lists and hidden parts."""
+class ModelHandler:
+    """Answers requests to models over `wire`. Holds what is worth keeping between them: tool lists it has read, and hidden parts.
+
+    `forwards`: what has no tools goes to the upstream byte for byte, if that speaks the same wire. False: it is read and asked
+    like everything else, so that others may answer where the upstream fails.
+    """
 
     def __init__(
         self,
+        wire: DoorWire,
         runtime: Runtime,
         documents: Store,
         event_log: EventLog,
         *,
         onward: Onward,
-        registry: CollectorRegistry,
+        ways: Counter,
         forwards: bool = True,
         bounds: Bounds = DEFAULT,
         idempotency: Idempotency = _KEPT_AS_DEFAULT,
     ) -> None:
+        self._wire = wire
         self._runtime = runtime
         self._event_log = event_log
         self._once = Once(documents, event_log, idempotency, partial(problem_of, own_upstream_key=onward.own_key))
         self._hidden = HiddenParts(documents)
         self._bounds = bounds
         self._bodies = Bodies(bounds.bodies)
-        self._lists = ToolLists(bounds=bounds)
+        self._lists = ToolLists(wire.read_tools, bounds=bounds)
         self._onward = onward
-        self._forwarder = runtime.provider if forwards and isinstance(runtime.provider, Forwarder) else None
-        ways = Counter("toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=registry)
+        self._forwarder = _splicing(runtime.provider, wire) if forwards else None
         self._forwarded, self._ran = ways.labels("forwarded"), ways.labels("run")
 
     async def handle(self, exchange: Exchange, principal: Principal, *, keyed: bool) -> None:
@@ -88,37 +94,51 @@ class Chat:
     ) -> None:
         principal = self._runtime.identified(principal)
         large = len(body) >= LARGE
-        peeked = await aside(peek, body, self._bounds) if large else peek(body, self._bounds)
-        if self._forwarder is not None and self._passes_through(exchange, peeked):
+        opened = partial(self._wire.open, body, self._bounds)
+        envelope = await aside(opened) if large else opened()
+        if self._forwarder is not None and not self._has_choice(exchange, envelope):
             share.give()
             self._forwarded.inc()
             headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
             await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
         else:
             self._ran.inc()
-            read = partial(read_chat, peeked, self._lists, self._bounds)
-            request = await aside(read) if large else read()
+            read = partial(self._read, envelope)
+            request, tools = await aside(read) if large else read()
             share.give()
             headers = self._onward.headers(exchange.headers, keyed=keyed)
-            run = partial(self._run, chat=request, principal=principal, headers=headers)
+            run = partial(
+                self._run,
+                asked=request,
+                tools=tools,
+                use_catalog=self._joins_catalog(exchange, envelope),
+                principal=principal,
+                headers=headers,
+            )
             if HEADER in exchange.headers:
                 await self._once.answer(exchange, body, principal, run, keyed=keyed)
             else:
                 await exchange.while_there(run(exchange, run_id=new_run_id()))
 
-    def _passes_through(self, exchange: Exchange, peeked: Peek) -> bool:
-        return not peeked.has_tools and not self._joins_catalog(exchange, peeked.get("tool_choice"))
+    def _read(self, envelope: Envelope) -> tuple[DoorRequest, ClientTools]:
+        request = self._wire.read_request(envelope, self._bounds)
+        return request, self._lists.read(envelope.tools) if envelope.has_tools else NO_CLIENT_TOOLS
 
-    def _joins_catalog(self, exchange: Exchange, tool_choice: Any) -> bool:
-        """Our own tools join every chat request unless it says otherwise."""
-        if exchange.headers.get(b"x-toolcaddie-catalog", b"").strip().lower() == b"none" or tool_choice == "none":
+    def _has_choice(self, exchange: Exchange, envelope: Envelope) -> bool:
+        return envelope.has_tools or self._joins_catalog(exchange, envelope)
+
+    def _joins_catalog(self, exchange: Exchange, envelope: Envelope) -> bool:
+        """Our own tools join every request unless it says otherwise."""
+        if exchange.headers.get(b"x-toolcaddie-catalog", b"").strip().lower() == b"none":
             return False
-        return len(self._runtime.source.snapshot()) > 0
+        return not self._wire.declines_tools(envelope) and len(self._runtime.source.snapshot()) > 0
 
     # --- nothing to choose -------------------------------------------------------------------------------------------
 
     async def _forward(self, provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
-        path = f"{_UPSTREAM_PATH}?{exchange.query.decode('latin-1')}" if exchange.query else _UPSTREAM_PATH
+        path = self._wire.upstream_path
+        if exchange.query:
+            path = f"{path}?{exchange.query.decode('latin-1')}"
         try:
             response = await provider.forward("POST", path, body, headers)
             await self._pass_on(response, exchange)
@@ -151,35 +171,37 @@ class Chat:
         *,
         run_id: str,
         lease: int | None = None,
-        chat: ChatRequest,
+        asked: DoorRequest,
+        tools: ClientTools,
+        use_catalog: bool,
         principal: Principal,
         headers: Mapping[str, str],
     ) -> None:
-        restored = await self._hidden.restore(chat.messages, principal)
+        restored = await self._hidden.restore(asked.messages, principal)
         request = RunRequest(
             messages=restored.messages,
             principal=principal,
-            model=chat.model,
-            client_tools=chat.tools,
-            use_catalog=self._joins_catalog(exchange, chat.tool_choice),
-            tool_choice=chat.tool_choice,
-            params=chat.params,
+            model=asked.model,
+            client_tools=tools.tools,
+            use_catalog=use_catalog,
+            tool_choice=asked.tool_choice,
+            params=asked.params,
             headers=headers,
-            conversation=_named_conversation(exchange, chat, restored) or restored.answered,
+            conversation=_named_conversation(exchange, asked, restored) or restored.answered,
             cache_key=restored.opening,
             remember=False,
             run_id=run_id,
             lease=lease,
         )
-        pins = self._pins(exchange, chat, request)
+        pins = self._pins(exchange, asked, tools, request)
         if pins.tools:
             request = replace(request, essential=pins.tools)
         if pins.unknown:
             exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
-        answer = self._streamed if chat.stream else self._plain
+        answer = self._streamed if asked.stream else self._plain
         try:
             with MarksActed() as marks:  # what fails behind the run is told like what failed in it
-                await answer(exchange, chat, request, restored, marks)
+                await answer(exchange, asked, request, restored, marks)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
                 raise
@@ -187,32 +209,32 @@ class Chat:
             mark_acted(cut, await intended(self._event_log, run_id))
             raise cut from error
 
-    def _pins(self, exchange: Exchange, chat: ChatRequest, request: RunRequest) -> Pins:
+    def _pins(self, exchange: Exchange, asked: DoorRequest, tools: ClientTools, request: RunRequest) -> Pins:
         return pins_of(
             exchange.headers.get(PIN_HEADER.encode()),
-            chat.known,
-            chat.tool_choice,
-            chat.messages,
+            tools.known,
+            asked.tool_choice,
+            asked.messages,
             lambda: [tool.name for tool in self._runtime.view(request)],
         )
 
     async def _plain(
-        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
+        self, exchange: Exchange, asked: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
-        created = int(time.time())
+        head = _head(asked, request)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)
-        await self._keep(exchange, chat, request, restored, result)
+        await self._keep(exchange, asked, request, restored, result)
         told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
-        await exchange.answer(200, write_chat(result, created=created, model=chat.model), told)
+        reply = reply_of(result, wire=self._wire.name)
+        await exchange.answer(200, self._wire.write_reply(reply, head), told)
 
     async def _streamed(
-        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, marks: MarksActed
+        self, exchange: Exchange, asked: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
         """The status is sent with the first words, so that an upstream that fails before them still gives its status."""
-        stream = ChatStream(
-            run_id=request.run_id or "", created=int(time.time()), model=chat.model, include_usage=chat.include_usage
-        )
+        writer = self._wire.write_stream(asked, _head(asked, request))
+        deltas = AnswerDeltas(wire=self._wire.name)
         seen, sent = 0, 0
         result: RunResult | None = None
         events: AsyncIterator[RunEvent] = self._runtime.stream(request)
@@ -228,25 +250,27 @@ class Chat:
                     case RunFinished() | RunPaused():
                         result = _result_of(event)
                         continue
-                data = stream.event(event)
-                if data:
+                delta = deltas.of(event)
+                if delta is not None and (data := writer.add(delta)):
                     if not exchange.started:
                         await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
-        await self._keep(exchange, chat, request, restored, result)
+        await self._keep(exchange, asked, request, restored, result)
         if not exchange.started:
             await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
-        await exchange.write(stream.finish(result), more=False)
+        waiting = deltas.waiting(result)
+        rest = b"" if waiting is None else writer.add(waiting)
+        await exchange.write(rest + writer.end(reply_of(result, wire=self._wire.name)), more=False)
 
     async def _keep(
-        self, exchange: Exchange, chat: ChatRequest, request: RunRequest, restored: Restored, result: RunResult
+        self, exchange: Exchange, asked: DoorRequest, request: RunRequest, restored: Restored, result: RunResult
     ) -> None:
         """Before the client has the end of its answer: what it will not send back, and what it was sent."""
         digest = await self._hidden.keep(
             result, visible_answer(result, answer_text(result)), restored, request.principal
         )
-        name = _named_conversation(exchange, chat, restored) or digest
+        name = _named_conversation(exchange, asked, restored) or digest
         self._runtime.remember(request, result.state, conversation=name)
 
     def _told(self, request: RunRequest, seen: int, sent: int) -> dict[str, str]:
@@ -263,6 +287,15 @@ class Chat:
 _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
+def _splicing(provider: Provider, wire: DoorWire) -> Forwarder | None:
+    """Returns the provider if requests of this wire can go to it as they are."""
+    return provider if isinstance(provider, Forwarder) and wire_of(provider) == wire.name else None
+
+
+def _head(asked: DoorRequest, request: RunRequest) -> AnswerHead:
+    return AnswerHead(id=request.run_id or "", created=int(time.time()), model=asked.model)
+
+
 def _result_of(event: RunFinished | RunPaused) -> RunResult:
     if isinstance(event, RunFinished):
         return event.result
@@ -273,11 +306,11 @@ def _sent(result: RunResult) -> int:
     return len(result.state.delivered) + len(result.state.meta)
 
 
-def _named_conversation(exchange: Exchange, chat: ChatRequest, restored: Restored) -> str | None:
+def _named_conversation(exchange: Exchange, asked: DoorRequest, restored: Restored) -> str | None:
     """The client's own name for the conversation. A `prompt_cache_key` may serve a whole application, so that it names a
     conversation only together with how that began."""
     named = exchange.headers.get(b"x-toolcaddie-conversation")
     if named:
         return named.decode("latin-1")[:200]
-    key = chat.params.get("prompt_cache_key")
+    key = asked.params.get("prompt_cache_key")
     return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else None

@@ -1,0 +1,108 @@
+"""Values that pass between a wire and its users: what goes to a provider, and what comes in and goes out at a door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.errors import ProviderError
+from toolcaddie.core.message import Message
+from toolcaddie.core.tool import JsonObject
+
+# ---------------------------------------------------------------- towards a provider
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireRequest:
+    """A request as it goes to a provider."""
+
+    path: str
+    """Below the provider's base address, with its query."""
+    body: bytes
+    headers: Mapping[str, str] | None = None
+    """Those of the `ModelRequest`, with what the wire itself has to say in headers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorReport:
+    """A provider's error answer: the exception it stands for, its message in one line, and the seconds to wait if the body
+    says so."""
+
+    kind: type[ProviderError]
+    message: str
+    retry_after: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPage:
+    """A page of a provider's list of models, as OpenAI's model objects, and the path of the next page; empty: the last."""
+
+    models: Sequence[JsonObject]
+    next_path: str = ""
+
+
+# ---------------------------------------------------------------- at a door
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """The top-level fields of a request as bytes. A door decodes only those that decide its route: most bodies are mostly
+    tools."""
+
+    fields: Mapping[str, msgspec.Raw]
+
+    @property
+    def tools(self) -> bytes:
+        return bytes(self.fields.get("tools", b"null"))
+
+    @property
+    def has_tools(self) -> bool:
+        return self.tools not in (b"null", b"[]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoorRequest:
+    """A client's request in our words. Tools are read apart from it, because a client sends the same list again and again,
+    and a door keeps what it read."""
+
+    model: str
+    messages: tuple[Message, ...]
+    tool_choice: Any = None
+    """As in `ModelRequest`."""
+    stream: bool = False
+    params: Mapping[str, Any] = field(default_factory=dict)
+    """All other fields, untouched."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerHead:
+    """What stands above an answer, whole or streamed. `id` is ours; each wire puts its own prefix before it."""
+
+    id: str
+    created: int
+    """Seconds since 1970."""
+    model: str
+    """The model the client named; a whole answer names the one that answered, if that is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """An error as a door answers it, before a wire gives it its shape."""
+
+    status: int
+    message: str
+    kind: str
+    """In OpenAI's words: 'invalid_request_error', 'rate_limit_error', 'server_error', ...; other wires translate."""
+    param: str | None = None
+    code: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    upstream: bytes = b""
+    """The upstream's own error body, a JSON object. It goes to the client, completed where it is another API's."""
+
+    @property
+    def may_be_sent_again(self) -> bool:
+        """Whether a client that retries by itself may send the same request again."""
+        return self.headers.get("x-should-retry") != "false"

@@ -1,0 +1,127 @@
+"""The one client of model servers: a wire writes the request and reads the answer, `http` carries both."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from typing import TypedDict
+
+import aiohttp
+
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.errors import ProviderProtocolError
+from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import WireName
+from toolcaddie.core.wire import WireRequest
+from toolcaddie.ports.wires import ClientWire
+from toolcaddie.providers.http import HttpServer
+
+_MOST_PAGES = 20
+
+
+class ClientOptions(TypedDict, total=False):
+    """What every client takes beside its address and key.
+
+    `default_model` is asked where a request names none. `timeout` bounds a whole answer in seconds. `headers` go with every
+    request. A `session` given is used and not closed; otherwise one is made at first use, inside the running loop, and again
+    after `close`. `key_header` and `key_prefix` say how the key is sent.
+    """
+
+    default_model: str
+    timeout: float
+    headers: Mapping[str, str] | None
+    session: aiohttp.ClientSession | None
+    key_header: str
+    key_prefix: str
+    bounds: Bounds
+
+
+class Client:
+    """A model server at `base_url` that speaks `wire`. Implements `ports.Provider` and `ports.Forwarder`.
+
+    `api_key` None sends no key, for servers of one's own. The other arguments are those of `ClientOptions`.
+
+    Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what the API cannot be asked.
+    """
+
+    def __init__(
+        self,
+        wire: ClientWire,
+        base_url: str,
+        api_key: str | None,
+        *,
+        name: str,
+        default_model: str = "",
+        timeout: float = 600.0,
+        headers: Mapping[str, str] | None = None,
+        session: aiohttp.ClientSession | None = None,
+        key_header: str = "authorization",
+        key_prefix: str = "Bearer ",
+        bounds: Bounds = DEFAULT,
+    ) -> None:
+        self.name = name
+        self.wire: WireName = wire.name
+        self.default_model = default_model
+        self._wire = wire
+        self._server = HttpServer(
+            base_url,
+            api_key,
+            name=name,
+            timeout=timeout,
+            headers=headers,
+            session=session,
+            key_header=key_header,
+            key_prefix=key_prefix,
+            bounds=bounds,
+            read_error=wire.read_error,
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(name={self.name!r}, host={self._server.host!r})"
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        sent, author = self._written(request, stream=False)
+        read = partial(self._wire.read_reply, who=self.name, author=author)
+        return await self._server.whole(
+            "POST", sent.path, sent.body, read, headers=sent.headers, timeout=request.timeout
+        )
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        """Deltas as they come, then the reply. Closing the iterator closes the connection to the provider."""
+        sent, author = self._written(request, stream=True)
+        reader = self._wire.read_stream(request, who=self.name, author=author)
+        return self._server.streamed(sent.path, sent.body, reader, headers=sent.headers, timeout=request.timeout)
+
+    async def models(self) -> Sequence[JsonObject]:
+        models: list[JsonObject] = []
+        path = self._wire.models_path
+        read = partial(self._wire.read_models, who=self.name)
+        for _ in range(_MOST_PAGES):
+            page = await self._server.whole("GET", path, None, read)
+            models.extend(page.models)
+            if not page.next_path:
+                return models
+            path = page.next_path
+        raise ProviderProtocolError(f"{self.name} lists its models on more than {_MOST_PAGES} pages")
+
+    async def forward(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> aiohttp.ClientResponse:
+        """The raw answer to a raw request, as `HttpServer.raw` gives it."""
+        return await self._server.raw(method, path, body, headers=headers, timeout=timeout)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    def _written(self, request: ModelRequest, *, stream: bool) -> tuple[WireRequest, str]:
+        """Returns the request on its wire, and who is to answer it."""
+        model = request.model or self.default_model
+        author = f"{self.name}:{model}"
+        return self._wire.write_request(request, model=model, author=author, stream=stream), author

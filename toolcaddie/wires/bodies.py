@@ -1,0 +1,139 @@
+"""JSON bodies: encoding, decoding with errors that name the sender, and the few facts all APIs share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.bounds import LARGE, Bounds, beyond
+from toolcaddie.core.errors import (
+    ProviderAuthError,
+    ProviderError,
+    ProviderProtocolError,
+    ProviderRateLimitError,
+    ProviderRejectedError,
+    ProviderUnavailableError,
+    RequestError,
+)
+from toolcaddie.core.schema.counts import check_counts
+from toolcaddie.core.wire import Envelope, ErrorReport, ModelPage
+
+_DECODER = msgspec.json.Decoder()
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MOST_TOKENS = 2**53
+_QUOTED = 300
+"""So much of an answer we cannot read is shown in the error."""
+UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
+"""What decoding raises: for what is no JSON, for texts in it that are no UTF-8, for brackets within brackets without end."""
+
+
+def _plain(value: Any) -> Any:
+    """Converts what the encoder does not know by itself: mappings that are no dicts."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
+
+
+ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+
+
+# ---------------------------------------------------------------- what a provider sent
+
+
+def decoded(data: bytes, *, who: str) -> dict[str, Any]:
+    """Returns the JSON object in `data`. Raises `ProviderProtocolError` for garbage, and for an error object where an answer
+    was due."""
+    try:
+        value = _DECODER.decode(data)
+    except UNREADABLE as error:
+        raise ProviderProtocolError(
+            f"{who} answered with something that is not JSON: {_quoted(data)}", body=data
+        ) from error
+    if not isinstance(value, dict):
+        raise ProviderProtocolError(f"{who} answered with {type(value).__name__}, not a JSON object: {_quoted(data)}")
+    if value.get("error"):
+        raise ProviderProtocolError(f"{who} broke off with an error: {error_message(data)}", body=data)
+    return value
+
+
+def count(tokens: int | None) -> int:
+    """Returns a server's number of tokens; what it does not say, or no database could keep, counts nothing."""
+    return tokens if tokens is not None and 0 <= tokens <= _MOST_TOKENS else 0
+
+
+def kind_of(status: int) -> type[ProviderError]:
+    """Returns the error that an HTTP status means; also for statuses named inside an answer."""
+    if status in (401, 403):
+        return ProviderAuthError
+    if status == 429:
+        return ProviderRateLimitError
+    # 409: the server lost a race with itself, and says so of a chat request only then
+    if status in (408, 409) or status >= 500:
+        return ProviderUnavailableError
+    return ProviderRejectedError if status >= 400 else ProviderProtocolError
+
+
+def error_message(body: bytes) -> str:
+    """Returns what an error body says, in one line: OpenAI's shape, its common variations, or the beginning of the text."""
+    try:
+        value = _DECODER.decode(body)
+    except UNREADABLE:
+        return _quoted(body)
+    if isinstance(value, list) and len(value) == 1:  # a stream that never began, as one provider words it
+        value = value[0]
+    error = value.get("error", value) if isinstance(value, dict) else value
+    if isinstance(error, dict):
+        error = error.get("message") or error.get("detail") or error
+    return error if isinstance(error, str) else _quoted(body)
+
+
+def error_report(status: int, body: bytes) -> ErrorReport:
+    """Returns what status and body of an error answer mean where an API has no words of its own for it."""
+    return ErrorReport(kind=kind_of(status), message=error_message(body))
+
+
+def model_page(body: bytes, *, who: str) -> ModelPage:
+    """Returns the one page of a list of models as OpenAI writes it. Raises `ProviderProtocolError`."""
+    models = decoded(body, who=who).get("data")
+    if not isinstance(models, list) or not all(isinstance(model, dict) for model in models):
+        raise ProviderProtocolError(f"{who} answered without a list of models")
+    return ModelPage(models=models)
+
+
+def _quoted(body: bytes) -> str:
+    return " ".join(body[:_QUOTED].decode(errors="replace").split()) or "an empty body"
+
+
+# ---------------------------------------------------------------- what a client sent
+
+
+def open_envelope(body: bytes, bounds: Bounds, *, what: str) -> Envelope:
+    """Returns the fields of a client's request. `what` names it in errors, such as 'a chat request'. Raises `RequestError`
+    where the body is no JSON object, or holds more than the bounds allow."""
+    if len(body) >= LARGE:
+        _check_fields(check_counts(body, bounds, what="the body").fields, bounds)
+    try:
+        fields = _FIELDS.decode(body)
+    except UNREADABLE as error:
+        raise _not_json(error, what) from error
+    _check_fields(len(fields), bounds)
+    return Envelope(fields)
+
+
+def _check_fields(number: int, bounds: Bounds) -> None:
+    if number > bounds.keys:
+        raise RequestError(beyond(f"the request has {number:,} fields", bounds.keys, "keys"), code="too_many_fields")
+
+
+def field_value(raw: msgspec.Raw | bytes, *, what: str) -> Any:
+    """Returns the value of a field. Raises `RequestError` where it cannot be read."""
+    try:
+        return _DECODER.decode(raw)
+    except UNREADABLE as error:
+        raise _not_json(error, what) from error
+
+
+def _not_json(error: Exception, what: str) -> RequestError:
+    return RequestError(f"the body is not the JSON of {what}: {error}", code="invalid_json")

@@ -1,0 +1,40 @@
+"""Errors in OpenAI's shape, `{"error": {message, type, param, code}}`: written by doors and scripted servers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.wire import Problem
+
+
+def write_error(problem: Problem) -> bytes:
+    if problem.upstream:
+        return _completed(problem)
+    error = {"message": problem.message, "type": problem.kind, "param": problem.param, "code": problem.code}
+    return msgspec.json.encode({"error": error})
+
+
+def write_error_event(problem: Problem) -> bytes:
+    """Returns the error as the last event of a stream; `should_retry` in it says what the header would have said."""
+    body = write_error(problem)
+    if not problem.may_be_sent_again:
+        error = msgspec.json.decode(body)
+        inner = error.get("error")
+        if isinstance(inner, dict):
+            body = msgspec.json.encode({**error, "error": {**inner, "should_retry": False}})
+    return b"data: " + body + b"\n\n"
+
+
+def _completed(problem: Problem) -> bytes:
+    """Returns the upstream's own error. Other APIs have an `error` too, with other things in it or around it, where a client of
+    OpenAI's looks for `type`, `param` and `code`: these join, and nothing is taken away."""
+    body: Any = msgspec.json.decode(problem.upstream)
+    inner = body.get("error")
+    if not isinstance(inner, dict) or ("type" in inner and "type" not in body):
+        return problem.upstream
+    code, status = inner.get("code"), inner.get("status")
+    named = code if isinstance(code, str) else status if isinstance(status, str) else None
+    completed = {"message": problem.message, "type": problem.kind, "param": None, **inner, "code": named}
+    return msgspec.json.encode({**body, "error": completed})

@@ -1,0 +1,178 @@
+"""Messages, calls and tools of chat completions, both ways.
+
+What is not known goes through: unknown fields of messages and calls ride in `extra`, content parts stay as they are. A call of
+another kind than a function (OpenAI's custom tools) rides in `extra` whole, with its `type`; its `arguments` are for readers
+only: the input as the model wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, get_args
+
+from toolcaddie.core.bounds import Bounds, beyond
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message, Role, Usage
+from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
+
+FUNCTION, CUSTOM = "function", "custom"
+_ROLES = tuple(sorted(get_args(Role)))
+_MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
+_CALL_FIELDS = frozenset({"index", "id", "type", "function"})
+_FUNCTION_FIELDS = frozenset({"name", "arguments"})
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_message(message: Message) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.tool_calls:
+        wire["tool_calls"] = [write_call(call) for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        wire["tool_call_id"] = message.tool_call_id
+    return {**message.extra, **wire} if message.extra else wire
+
+
+def write_call(call: ToolCall) -> dict[str, Any]:
+    if call.extra and "type" in call.extra:
+        return {"id": call.id, **call.extra}
+    function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
+    wire: dict[str, Any] = {"id": call.id, "type": FUNCTION, "function": function}
+    if call.extra:
+        nested = call.extra.get("function")
+        return {**call.extra, **wire, "function": {**nested, **function} if nested else function}
+    return wire
+
+
+def write_usage(usage: Usage) -> dict[str, Any]:
+    return {
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }
+
+
+# ---------------------------------------------------------------- unknown fields
+
+
+def message_extra(wire: Mapping[str, Any]) -> JsonObject | None:
+    """Returns the fields of an answer we do not know. Nulls are omitted: they say nothing, and some servers refuse their
+    echo."""
+    return {k: v for k, v in wire.items() if v is not None and k not in _MESSAGE_FIELDS} or None
+
+
+def call_extra(wire: Mapping[str, Any]) -> JsonObject | None:
+    """Returns the fields of a call, or of a piece of it, we do not know."""
+    extra = {name: value for name, value in wire.items() if name not in _CALL_FIELDS}
+    nested = {k: v for k, v in (wire.get(FUNCTION) or {}).items() if k not in _FUNCTION_FIELDS}
+    if nested:
+        extra[FUNCTION] = nested
+    return extra or None
+
+
+# ---------------------------------------------------------------- reading what a client sent
+
+
+def read_message(item: Any, where: str) -> Message:
+    """Returns the message at `where`. Raises `RequestError` naming the field at fault."""
+    if not isinstance(item, dict):
+        raise RequestError(f"'{where}' must be an object", param=where)
+    rest = dict(item)
+    role, content = rest.pop("role", None), rest.pop("content", None)
+    if role not in _ROLES:
+        raise RequestError(f"'{where}.role' must be one of {', '.join(_ROLES)}", param=f"{where}.role")
+    if isinstance(content, list):
+        if not all(isinstance(part, dict) for part in content):
+            raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
+        content = tuple(content)
+    elif content is not None and not isinstance(content, str):
+        raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
+    call_id = rest.pop("tool_call_id", None)
+    if role == "tool" and not isinstance(call_id, str):
+        raise RequestError(f"'{where}.tool_call_id' must name the call it answers", param=f"{where}.tool_call_id")
+    calls = rest.pop("tool_calls", None) or ()
+    if not isinstance(calls, list | tuple):
+        raise RequestError(f"'{where}.tool_calls' must be an array", param=f"{where}.tool_calls")
+    return Message(
+        role=role,
+        content=content,
+        tool_calls=tuple(_read_call(call, f"{where}.tool_calls[{number}]") for number, call in enumerate(calls)),
+        tool_call_id=call_id,
+        extra=rest or None,
+    )
+
+
+def _read_call(item: Any, where: str) -> ToolCall:
+    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+        raise RequestError(f"'{where}' must be an object with an id", param=where)
+    rest: dict[str, Any] = {name: value for name, value in item.items() if name not in ("id", "type", "function")}
+    kind, function = item.get("type", FUNCTION), item.get("function")
+    if kind != FUNCTION:  # custom tools and kinds still to come go out as they came in
+        inside = rest.get(str(kind))
+        name = inside.get("name", kind) if isinstance(inside, dict) else kind
+        return ToolCall(id=item["id"], name=str(name), extra={"type": kind, **rest})
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise RequestError(f"'{where}.function' must have a name", param=f"{where}.function")
+    arguments = function.get("arguments", "{}")
+    if not isinstance(arguments, str):
+        raise RequestError(
+            f"'{where}.function.arguments' must be a string of JSON", param=f"{where}.function.arguments"
+        )
+    if unknown := {name: value for name, value in function.items() if name not in _FUNCTION_FIELDS}:
+        rest["function"] = unknown
+    return ToolCall(id=item["id"], name=function["name"], arguments=arguments, extra=rest or None)
+
+
+def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
+    """Returns a client's tools. Raises `RequestError` naming the field at fault."""
+    if not isinstance(items, list):
+        raise RequestError("'tools' must be an array", param="tools")
+    if len(items) > bounds.tools:
+        message = beyond(f"'tools' holds {len(items):,}", bounds.tools, "tools")
+        raise RequestError(message, param="tools", code="too_many_tools")
+    tools = tuple(_read_tool(item, f"tools[{index}]") for index, item in enumerate(items))
+    for index, tool in enumerate(tools):
+        if len(tool.name) > bounds.name:
+            raise name_too_long(f"tools[{index}].function.name", tool.name, bounds)
+        if len(tool.description) > bounds.description:
+            where = f"tools[{index}].function.description"
+            message = beyond(f"'{where}' has {len(tool.description):,} characters", bounds.description, "description")
+            raise RequestError(message, param=where, code="description_too_long")
+    _check_unique(tools)
+    return tools
+
+
+def _check_unique(tools: Sequence[Tool]) -> None:
+    first: dict[str, int] = {}
+    for index, tool in enumerate(tools):
+        earlier = first.setdefault(tool.name, index)
+        if earlier != index:
+            message = f"'tools[{index}]' repeats the name {tool.name!r} of 'tools[{earlier}]'; names must be unique"
+            raise RequestError(message, param="tools", code="duplicate_tool")
+
+
+def _read_tool(item: Any, where: str) -> Tool:
+    match item:
+        case {"type": "function", "function": {"name": str(name), **function}}:
+            schema = function.get("parameters")
+            return Tool(
+                name=name,
+                description=str(function.get("description") or ""),
+                input_schema=schema if isinstance(schema, dict) else {"type": "object", "properties": {}},
+                source=CLIENT_SOURCE,
+                definition=item,
+            )
+        case {"type": str(kind), **rest} if kind != FUNCTION:
+            inside = rest.get(kind)
+            own_name = inside.get("name") if isinstance(inside, dict) else None
+            # Kinds without a name (a server's own tools) get one nobody can call, so that two of them do not collide.
+            return Tool(name=str(own_name or f"{where} {kind}"), source=CLIENT_SOURCE, core=True, definition=item)
+    raise RequestError(f"'{where}' must have a type, and a function with a name", param=where)
+
+
+def name_too_long(where: str, name: str, bounds: Bounds) -> RequestError:
+    message = beyond(f"'{where}' has {len(name):,} characters", bounds.name, "name")
+    return RequestError(message, param=where, code="name_too_long")

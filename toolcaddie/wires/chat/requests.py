@@ -1,0 +1,174 @@
+"""A request of chat completions: written for a provider, read at a door."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolcaddie.core.bounds import Bounds, beyond
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message, ModelRequest, is_empty_note
+from toolcaddie.core.wire import DoorRequest, Envelope
+from toolcaddie.util.replacing import replace
+from toolcaddie.wires.bodies import ENCODER, field_value
+from toolcaddie.wires.chat.messages import FUNCTION, name_too_long, read_message, write_message
+
+WHAT = "a chat request"
+"""Names a request in errors."""
+_ANSWER = "answer"
+"""A name for a schema that has none; the wire wants one."""
+_LONGEST_ID = 40
+_DIGITS = 32
+_OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
+
+
+# ---------------------------------------------------------------- for a provider
+
+
+def write_request(request: ModelRequest, *, model: str, stream: bool, usage: bool, author: str) -> bytes:
+    """Returns the body of a request. `usage`: ask a stream for its usage, whatever the caller asked."""
+    messages = [
+        write_message(_without_strange_fields(message, author))
+        for message in _with_fitting_ids(request.messages, author)
+        if not is_empty_note(message)  # it may only make tools known, for a wire that can say so
+    ]
+    body: dict[str, Any] = {"model": model, "messages": messages}
+    if request.tools:
+        body["tools"] = list(request.tools)
+    choice = _choice(request)
+    if choice is not None:
+        body["tool_choice"] = choice
+    if request.output_schema is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {"name": _ANSWER, "schema": request.output_schema},
+        }
+    if request.cache_key:
+        body["prompt_cache_key"] = request.cache_key
+    for name, value in (request.params or {}).items():
+        body.setdefault(name, value)
+    if not stream:
+        body.pop("stream", None)
+        body.pop("stream_options", None)  # refused where nothing is streamed
+        return ENCODER.encode(body)
+    body["stream"] = True
+    if usage:
+        options = body.get("stream_options") or {}
+        if not isinstance(options, Mapping):
+            raise RequestError("'stream_options' must be an object", param="stream_options")
+        body["stream_options"] = {**options, "include_usage": True}
+    return ENCODER.encode(body)
+
+
+def asks_for_usage(params: Mapping[str, Any] | None) -> bool:
+    """Returns whether the caller itself asked for the usage of a stream."""
+    options = (params or {}).get("stream_options")
+    return isinstance(options, Mapping) and options.get("include_usage") is True
+
+
+def _choice(request: ModelRequest) -> Any:
+    """Returns the choice, joined with the mask: all tools stay in the request, and so in the provider's cache."""
+    if request.allowed is None or not request.tools or request.tool_choice not in (None, "auto", "required"):
+        return request.tool_choice
+    tools = [{"type": FUNCTION, FUNCTION: {"name": name}} for name in request.allowed]
+    return {"type": "allowed_tools", "allowed_tools": {"mode": request.tool_choice or "auto", "tools": tools}}
+
+
+def _without_strange_fields(message: Message, author: str) -> Message:
+    """Returns the message without what another provider put into it: this one would refuse fields it never wrote."""
+    if not message.author or message.author == author:
+        return message
+    calls = tuple(
+        call if call.extra and "type" in call.extra else replace(call, extra=None) for call in message.tool_calls
+    )
+    return replace(message, tool_calls=calls, extra=None)
+
+
+def _with_fitting_ids(messages: Sequence[Message], author: str) -> Sequence[Message]:
+    """Returns the messages with calls of other providers under ids that this wire takes, and their results with them. The
+    caller's own ids stay: many a server takes longer ones, and says so itself if not."""
+    fitting = {
+        call.id: f"call_{hashlib.sha256(call.id.encode()).hexdigest()[:_DIGITS]}"
+        for message in messages
+        if message.author and message.author != author
+        for call in message.tool_calls
+        if len(call.id) > _LONGEST_ID
+    }
+    return [_renamed(message, fitting) for message in messages] if fitting else messages
+
+
+def _renamed(message: Message, names: Mapping[str, str]) -> Message:
+    calls = tuple(replace(call, id=names.get(call.id, call.id)) for call in message.tool_calls)
+    answered = message.tool_call_id
+    return replace(message, tool_calls=calls, tool_call_id=None if answered is None else names.get(answered, answered))
+
+
+# ---------------------------------------------------------------- at a door
+
+
+def declines_tools(envelope: Envelope) -> bool:
+    """Returns whether the request says that no tool may be called."""
+    choice = envelope.fields.get("tool_choice")
+    return choice is not None and field_value(choice, what=WHAT) == "none"
+
+
+def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
+    """Returns the request without its tools. Raises `RequestError` naming the field at fault."""
+    fields = {name: field_value(raw, what=WHAT) for name, raw in envelope.fields.items() if name != "tools"}
+    model, messages = fields.get("model"), fields.get("messages")
+    if not isinstance(model, str) or not model:
+        raise RequestError("you must provide a model parameter", param="model")
+    if not isinstance(messages, list) or not messages:
+        raise RequestError("'messages' must be a non-empty array", param="messages")
+    if len(messages) > bounds.messages:
+        message = beyond(f"'messages' holds {len(messages):,}", bounds.messages, "messages")
+        raise RequestError(message, param="messages", code="too_many_messages")
+    if fields.get("n") not in (None, 1) or fields.get("n") is True:
+        raise RequestError(
+            "'n' must be 1 when tools are selected: each choice would need a conversation of its own", param="n"
+        )
+    _check_types(fields)
+    read = tuple(read_message(item, f"messages[{index}]") for index, item in enumerate(messages))
+    _check_messages(read, bounds)
+    return DoorRequest(
+        model=model,
+        messages=read,
+        tool_choice=fields.get("tool_choice"),
+        stream=bool(fields.get("stream")),
+        params={name: value for name, value in fields.items() if name not in _OURS},
+    )
+
+
+_TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "stream": ((bool,), "true or false"),
+    "stream_options": ((dict,), "an object"),
+    "stream_options.include_usage": ((bool,), "true or false"),
+    "tool_choice": ((str, dict), "a string or an object"),
+}
+"""Optional fields that are read here, by their path, with what they may be beside null. The others are the provider's."""
+
+
+def _check_types(fields: Mapping[str, Any]) -> None:
+    for path, (types, words) in _TYPES.items():
+        value: Any = fields
+        for name in path.split("."):
+            value = None if value is None else value.get(name)
+        if value is not None and not isinstance(value, types):
+            raise RequestError(f"'{path}' must be {words}", param=path)
+
+
+def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
+    """Checks what all messages hold together."""
+    parts = sum(len(message.content) for message in messages if isinstance(message.content, tuple))
+    if parts > bounds.parts:
+        message = beyond(f"'messages' holds {parts:,} parts of content", bounds.parts, "parts")
+        raise RequestError(message, param="messages", code="too_many_parts")
+    calls = sum(len(message.tool_calls) for message in messages)
+    if calls > bounds.calls:
+        message = beyond(f"'messages' holds {calls:,} tool calls", bounds.calls, "calls")
+        raise RequestError(message, param="messages", code="too_many_tool_calls")
+    for index, each in enumerate(messages):
+        for number, call in enumerate(each.tool_calls):
+            if len(call.name) > bounds.name:
+                raise name_too_long(f"messages[{index}].tool_calls[{number}].function.name", call.name, bounds)
