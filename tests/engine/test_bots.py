@@ -16,6 +16,7 @@ from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool import Tool
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import FunctionSource, tool
+from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, say
 
 pytestmark = pytest.mark.anyio
@@ -92,13 +93,14 @@ async def test_an_executor_holds_its_bots_limits_whoever_the_principal_is() -> N
 
 async def test_a_run_put_away_by_a_bot_that_is_gone_is_not_carried_on() -> None:
     mine = Tool(name="open_door", source="client")
-    runtime = house(call("open_door"), default_bot="front-desk")
+    documents = MemoryStore()
+    runtime = house(call("open_door"), default_bot="front-desk", documents=documents)
     waiting = await runtime.run("notes", client_tools=(mine,))
     other = Runtime(
         provider=ScriptedProvider([say("x")]),
         sources=[source(notes=3)],
         bots={"therapist": Bot()},
-        documents=runtime._documents,
+        documents=documents,
     )
     with pytest.raises(RequestError, match="there is no bot 'front-desk'"):
         await other.resume(waiting.run_id, results={waiting.client_calls[0].id: "open"})

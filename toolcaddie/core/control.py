@@ -17,6 +17,12 @@ class Principal:
     role: str | None = None
     tenant: str = "default"
 
+    @property
+    def owner(self) -> tuple[str, str]:
+        """The one key under which things of a principal are kept: tenant and id. Bot and role are no part of it: the same
+        person keeps their conversations and runs under each of them."""
+        return (self.tenant, self.id)
+
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """What policy says of a call."""

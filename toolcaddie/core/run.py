@@ -47,6 +47,27 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """Identifies a conversation whose client sends all of it again with every request (`core.transcript` makes the digests).
+
+    The results of its own tools come with the next request too, so its runs are not stored for `Runtime.resume` when they end
+    with calls of the client's tools.
+    """
+
+    digest: str
+    """Of the conversation as the client sent it."""
+    answered: str | None = None
+    """Up to the last answer in it: the digest under which the turn before was kept; None: there is no answer yet."""
+    name: str = ""
+    """The client's own name for the conversation; empty: it has none."""
+
+    @property
+    def previous_name(self) -> str | None:
+        """The name that the turn before was kept under."""
+        return self.name or self.answered
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
     """What a caller asks for.
 
@@ -64,17 +85,19 @@ class RunRequest:
     tool_choice: Any = None
     params: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
-    conversation: str | None = None
-    """The caller's own name for this conversation, for deliveries that stay the same from turn to turn."""
+    conversation: str | Transcript | None = None
+    """The caller's own name for this conversation, or its digests, for deliveries that stay the same from turn to turn."""
     cache_key: str = ""
     """What a provider may route the requests of this conversation by; empty: the conversation's name."""
     remember: bool = True
-    """False: the caller keeps the conversation itself: what was delivered by `Runtime.remember`, and the results of its own
-    tools come with a new request, not by `Runtime.resume`."""
+    """False: the caller keeps the conversation itself: it hands in `delivered`, and the results of its own tools come with a
+    new request, not by `Runtime.resume`."""
     delivered: Sequence[DeliveredTool] = ()
     """What the conversation was sent before, where the caller keeps it."""
     categories: Sequence[str] | None = None
     """Take these categories instead of matching the message."""
+    max_tools: int | None = None
+    """How many tools may be selected for this request, core and meta tools aside; None: as many as the preset says."""
     disabled_tools: Sequence[str] = ()
     essential: Mapping[str, str] = field(default_factory=dict)
     """Tools the caller cannot do without, each with the reason that `why` shows: always sent, outside `max_tools` and inside the
@@ -87,6 +110,11 @@ class RunRequest:
     run_id: str | None = None
     lease: int | None = None
     """Begin only while this process holds that lease: something was claimed for the run under it. None: any."""
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether a run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
+        return self.remember and not isinstance(self.conversation, Transcript)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

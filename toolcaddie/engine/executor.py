@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -75,6 +76,12 @@ class Executor:
         self._policy = policy
         self._approver = approver
         self._invoke = _around(self._call_source, middleware, source)
+
+    def with_approver(self, approver: Approver | None) -> Executor:
+        """Returns the same gates with another approver."""
+        other = copy(self)
+        other._approver = approver
+        return other
 
     async def admit(
         self, pending: PendingCall, context: RunContext, emit: Emit, *, meta: Collection[str] = ()

@@ -15,7 +15,7 @@ from typing import Any, get_args
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import CatalogError, RequestError
 from toolcaddie.core.message import Message, Role
-from toolcaddie.core.run import RunRequest
+from toolcaddie.core.run import RunRequest, Transcript
 from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
@@ -59,12 +59,13 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "use_catalog": (_FLAG, "use_catalog=False"),
     "params": ((dict, Mapping), "params={'temperature': 0.2}"),
     "headers": ((dict, Mapping), "headers={'x-team': 'desk'}"),
-    "conversation": (_TEXT_OR_NONE, "conversation='desk-7'"),
+    "conversation": ((*_TEXT_OR_NONE, Transcript), "conversation='desk-7'"),
     "cache_key": (_TEXT, "cache_key='desk-7'"),
     "remember": (_FLAG, "remember=False"),
     "essential": ((dict, Mapping), "essential={'lookup_policy': 'why it must be there'}"),
     "injected": ((dict, Mapping), "injected={'_chatId': '7'}"),
     "run_id": (_TEXT_OR_NONE, "run_id='run_7'"),
+    "max_tools": ((int, type(None)), "max_tools=24"),
 }
 _LISTS: Mapping[str, str] = {
     "client_tools": "a list of definitions",
@@ -208,6 +209,11 @@ def _in_our_words(request: RunRequest) -> RunRequest:
     kinds = tuple(map(type, _checked_values(request)))
     if wrong := _wrong_option(kinds):
         raise RequestError(wrong[1], param=wrong[0])
+    most = request.max_tools
+    if most is not None and (isinstance(most, bool) or most < 0):
+        raise RequestError(
+            f"max_tools is {most!r}; give 0 or more, or None for as many as the preset says", param="max_tools"
+        )
     changed: dict[str, Any] = {}
     if not _all_are(request.messages, Message):
         changed["messages"] = messages_from(request.messages)

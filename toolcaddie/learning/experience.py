@@ -357,7 +357,7 @@ class Experience:
 
 def owner_of(principal: Principal | None) -> int:
     """The number of a principal; nobody in particular has that of the operator's log."""
-    return EVERYBODY if principal is None else _hashed(principal.tenant, principal.id)
+    return EVERYBODY if principal is None else _hashed(*principal.owner)
 
 
 def tenant_of(principal: Principal | None) -> int:

@@ -190,4 +190,4 @@ def _message(said: Mapping[str, Any]) -> Message:
 def _conversation(principal: Principal, messages: Sequence[Message]) -> str:
     """A conversation is known by who has it and by its first words: each turn of it repeats these. In a long one they leave
     the window, and its later turns count as another."""
-    return f"{principal.tenant}\0{principal.id}\0{messages[0].text[:500]}"
+    return "\0".join((*principal.owner, messages[0].text[:500]))

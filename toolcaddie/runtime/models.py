@@ -6,9 +6,11 @@ provider_named("ollama:qwen3:8b", base_url="http://gpu-box:11434/v1")
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import Capabilities
@@ -43,6 +45,8 @@ DEFAULT_MODELS: Mapping[str, str] = {
 """Who is asked of a provider that a fallback names without a model. The others serve whatever was put on them."""
 
 _PRACTICE = "practice"
+_MEMBERS = ("name", "complete", "stream", "models", "close")
+"""What a provider has."""
 
 
 def provider_names() -> list[str]:
@@ -81,6 +85,29 @@ def provider_named(
     config = {"base_url": base_url, "api_key": key, "model": model or None, **more}
     provider: Provider = Registry().make("provider", name, config)
     return Entry(provider=provider, model=model)
+
+
+def entry_from(provider: Provider | str | Entry) -> Entry:
+    """Returns the provider to ask, and its model. Raises `ConfigError` for what is no provider, before any request is made."""
+    if isinstance(provider, str):
+        provider = provider_named(provider)
+    entry = provider if isinstance(provider, Entry) else Entry(provider=provider)
+    if wrong := _wrong_with(entry.provider):
+        raise ConfigError(f"{wrong}; see ports.Provider, or name one as provider:model")
+    return entry
+
+
+def _wrong_with(provider: Any) -> str:
+    """Returns why this is no provider; empty: it has all that one needs."""
+    if isinstance(provider, type):
+        return f"{provider.__name__} is a class: give an instance, {provider.__name__}()"
+    kind = type(provider).__name__
+    missing = [name for name in _MEMBERS if not hasattr(provider, name)]
+    if missing:
+        return f"{kind} is no provider: it lacks {', '.join(missing)}"
+    if inspect.iscoroutinefunction(provider.stream):
+        return f"{kind}.stream must give an async iterator: `async def` with a `yield`, or a plain `def`"
+    return "" if isinstance(provider.name, str) and provider.name else f"{kind}.name must be a text"
 
 
 def entry_of(wanted: FallbackProvider) -> Entry:

@@ -53,7 +53,7 @@ class StoredRuns:
         """Raises `RunNotFoundError`, also for another principal's: nobody learns that it is there."""
         stored = await self._documents.get(RUN, run_id)
         run = None if stored is None else _decoded(stored)
-        if run is None or (principal is not None and not _same(run.request.principal, principal)):
+        if run is None or (principal is not None and run.request.principal.owner != principal.owner):
             raise RunNotFoundError(f"no run {run_id!r} waits to be resumed", param="run_id")
         return run
 
@@ -142,7 +142,3 @@ def unknown_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:
 
 def _decoded(stored: bytes) -> StoredRun:
     return msgspec.json.decode(stored, type=StoredRun)
-
-
-def _same(one: Principal, other: Principal) -> bool:
-    return (one.tenant, one.id) == (other.tenant, other.id)

@@ -72,4 +72,4 @@ def _place(handle: str, offset: int, end: int, total: int, *, cut: bool) -> str:
 
 def _key(handle: str, principal: Principal) -> str:
     """The principal is part of the key, so a stranger's handle is found no more than one that never was."""
-    return hashlib.sha256(canonical_json([principal.tenant, principal.id, handle])).hexdigest()
+    return hashlib.sha256(canonical_json([*principal.owner, handle])).hexdigest()

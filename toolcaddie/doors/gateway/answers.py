@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from toolcaddie.core.events import ClientCallDelta, ModelAsked, RunEvent, TextDelta
-from toolcaddie.core.message import Message, ModelDelta, ModelReply
+from toolcaddie.core.message import ModelDelta, ModelReply
 from toolcaddie.core.run import RunResult
 from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
 
-BETWEEN_ROUNDS = "\n\n"
-"""Words of two model calls must not run into each other."""
 _RAW_WIRE = "chat"
 """The wire that `raw` of results and events is in."""
 
@@ -50,7 +49,7 @@ class AnswerDeltas:
 def reply_of(result: RunResult, *, wire: str) -> ModelReply:
     """Returns the answer to a client: all that the model said in its rounds, and the calls that are the client's to make."""
     return ModelReply(
-        message=Message(role="assistant", content=answer_text(result), tool_calls=result.client_calls),
+        message=visible_answer(result),
         finish_reason=_finish_reason(result),
         usage=result.usage,
         model=result.state.model,
@@ -71,17 +70,3 @@ def _finish_reason(result: RunResult) -> str:
     if reason not in ("", "stop", "tool_calls", "function_call"):
         return reason
     return "tool_calls" if result.client_calls else "stop"
-
-
-def answer_text(result: RunResult) -> str | None:
-    """Returns what the caller reads: all the model said in its rounds, as a stream shows it. A run that waits for a person says
-    so; it cannot ask over plain HTTP."""
-    texts = [message.text for message in result.messages if message.role == "assistant" and message.text]
-    if result.status == "pending":
-        texts.append(approval_text(result))
-    return BETWEEN_ROUNDS.join(texts) or (None if result.client_calls else "")
-
-
-def approval_text(result: RunResult) -> str:
-    names = ", ".join(item.call.name for item in result.state.pending if item.waiting == "approval")
-    return f"This needs a person's approval before it goes on: {names} (run {result.run_id})."

@@ -16,13 +16,13 @@ from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import MarksActed, ShutdownError, ToolcaddieError, mark_acted
 from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
-from toolcaddie.core.run import RunRequest, RunResult
+from toolcaddie.core.run import RunRequest, RunResult, Transcript
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
-from toolcaddie.doors.gateway.answers import AnswerDeltas, answer_text, reply_of
+from toolcaddie.doors.gateway.answers import AnswerDeltas, reply_of
 from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.hidden import HiddenParts, Restored, visible_answer
+from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, intended, new_run_id, wrong_key
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
 from toolcaddie.doors.gateway.problems import problem_of
@@ -187,9 +187,10 @@ class ModelHandler:
             tool_choice=asked.tool_choice,
             params=asked.params,
             headers=headers,
-            conversation=_named_conversation(exchange, asked, restored) or restored.answered,
+            conversation=Transcript(
+                name=_name_by_client(exchange, asked, restored), digest=restored.digest, answered=restored.answered
+            ),
             cache_key=restored.opening,
-            remember=False,
             run_id=run_id,
             lease=lease,
         )
@@ -224,7 +225,7 @@ class ModelHandler:
         head = _head(asked, request)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)
-        await self._keep(exchange, asked, request, restored, result)
+        await self._hidden.keep(result, restored, request.principal)
         told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
         reply = reply_of(result, wire=self._wire.name)
         await exchange.answer(200, self._wire.write_reply(reply, head), told)
@@ -256,22 +257,12 @@ class ModelHandler:
                         await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
-        await self._keep(exchange, asked, request, restored, result)
+        await self._hidden.keep(result, restored, request.principal)
         if not exchange.started:
             await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
         waiting = deltas.waiting(result)
         rest = b"" if waiting is None else writer.add(waiting)
         await exchange.write(rest + writer.end(reply_of(result, wire=self._wire.name)), more=False)
-
-    async def _keep(
-        self, exchange: Exchange, asked: DoorRequest, request: RunRequest, restored: Restored, result: RunResult
-    ) -> None:
-        """Before the client has the end of its answer: what it will not send back, and what it was sent."""
-        digest = await self._hidden.keep(
-            result, visible_answer(result, answer_text(result)), restored, request.principal
-        )
-        name = _named_conversation(exchange, asked, restored) or digest
-        self._runtime.remember(request, result.state, conversation=name)
 
     def _told(self, request: RunRequest, seen: int, sent: int) -> dict[str, str]:
         """What was done, for whoever looks."""
@@ -306,11 +297,11 @@ def _sent(result: RunResult) -> int:
     return len(result.state.delivered) + len(result.state.meta)
 
 
-def _named_conversation(exchange: Exchange, asked: DoorRequest, restored: Restored) -> str | None:
-    """The client's own name for the conversation. A `prompt_cache_key` may serve a whole application, so that it names a
-    conversation only together with how that began."""
+def _name_by_client(exchange: Exchange, asked: DoorRequest, restored: Restored) -> str:
+    """Returns the client's own name for the conversation, empty without one. A `prompt_cache_key` may serve a whole
+    application, so that it names a conversation only together with how that began."""
     named = exchange.headers.get(b"x-toolcaddie-conversation")
     if named:
         return named.decode("latin-1")[:200]
     key = asked.params.get("prompt_cache_key")
-    return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else None
+    return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else ""

@@ -12,7 +12,6 @@ so a short id counts only behind the same conversation. All keys begin with the 
 
 from __future__ import annotations
 
-import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import msgspec
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunResult
+from toolcaddie.core.transcript import digest_of, empty_digest, extended, visible_answer
 from toolcaddie.engine.reveal import result_message
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Store
@@ -33,8 +33,6 @@ _UNIQUE_ID = 20
 """Providers that make unique ids make them at least this long."""
 _MANY, _MUCH = 500, 1_000_000
 """Messages, and characters of them all, that are gone through on the spot."""
-_REWRITTEN = ("system", "developer")
-"""Roles whose text clients change from request to request (the time, the user's name): no part of a digest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +86,7 @@ class HiddenParts:
             whole.add(item.message, None if found is None else msgspec.json.decode(found, type=HiddenPart))
         answers = [item.digest for item in seen if item.message.role == "assistant"]
         openings = [item.digest for item in seen if item.message.role == "user"]
-        digest = seen[-1].digest if seen else _owner(principal)
+        digest = seen[-1].digest if seen else empty_digest(principal)
         return Restored(
             messages=whole.done(),
             digest=digest,
@@ -96,12 +94,13 @@ class HiddenParts:
             opening=openings[0] if openings else digest,
         )
 
-    async def keep(self, result: RunResult, visible: Message, before: Restored, principal: Principal) -> str:
-        """Keep the hidden part of an answer, durably, and give the conversation's digest with it.
+    async def keep(self, result: RunResult, before: Restored, principal: Principal) -> None:
+        """Keep the hidden part of an answer, durably.
 
         To be awaited before the answer ends: a client may come back at once, and to another process.
         """
-        digest = _extended(before.digest, visible)
+        visible = visible_answer(result)
+        digest = extended(before.digest, visible)
         keys = _keys(visible, before.digest, digest, principal)
         part = _hidden_part(result, visible)
         for key in keys:
@@ -112,7 +111,6 @@ class HiddenParts:
             elif self._known.get(key) is not None:  # the same words once more, and this time nothing behind them
                 await self._documents.delete(_KIND, key)
                 self._note(key, None)
-        return digest
 
     async def _stored(self, keys: Iterable[str]) -> dict[str, bytes | None]:
         """The parts under these keys: what is remembered, and the rest in one look."""
@@ -138,11 +136,6 @@ class HiddenParts:
         while len(self._known) > 1 and (len(self._known) > self._size or self._weight < 0):
             _, forgotten = self._known.popitem(last=False)
             self._weight += len(forgotten or b"")
-
-
-def visible_answer(result: RunResult, text: str | None) -> Message:
-    """The answer as the client will send it back."""
-    return Message(role="assistant", content=text, tool_calls=result.client_calls)
 
 
 class _Whole:
@@ -212,9 +205,9 @@ def _is_long(messages: Sequence[Message]) -> bool:
 
 
 def _seen(messages: Sequence[Message], principal: Principal) -> list[_Seen]:
-    running, seen = _owner(principal), []
+    running, seen = empty_digest(principal), []
     for message in messages:
-        before, running = running, _extended(running, message)
+        before, running = running, extended(running, message)
         keys = _keys(message, before, running, principal) if message.role == "assistant" else ()
         seen.append(_Seen(message=message, digest=running, keys=keys))
     return seen
@@ -223,24 +216,8 @@ def _seen(messages: Sequence[Message], principal: Principal) -> list[_Seen]:
 def _keys(message: Message, before: str, digest: str, principal: Principal) -> tuple[str, ...]:
     if not message.tool_calls:
         return (f"text-{digest}",)
-    owner = _owner(principal)
+    owner = empty_digest(principal)
     return tuple(
-        f"call-{_hash(owner, call.id) if len(call.id) >= _UNIQUE_ID else _hash(before, call.id)}"
+        f"call-{digest_of(owner, call.id) if len(call.id) >= _UNIQUE_ID else digest_of(before, call.id)}"
         for call in message.tool_calls
     )
-
-
-def _owner(principal: Principal) -> str:
-    return _hash(principal.tenant, principal.id)
-
-
-def _extended(digest: str, message: Message) -> str:
-    """The digest of a conversation with one more message: roles, words, calls; not what clients like to rewrite."""
-    if message.role in _REWRITTEN:
-        return digest
-    calls = [f"{call.id} {call.name}" for call in message.tool_calls]
-    return _hash(digest, message.role, message.text.strip(), message.tool_call_id or "", *calls)
-
-
-def _hash(*parts: str) -> str:
-    return hashlib.blake2b("\n".join(parts).encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -295,7 +295,7 @@ def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
 
 def _document_key(key: bytes, principal: Principal, authorization: bytes) -> str:
     """No part of it can be read back: who sends a key may have put anything into it."""
-    who = [principal.tenant, principal.id, principal.bot or "", principal.role or ""]
+    who = [*principal.owner, principal.bot or "", principal.role or ""]
     digest = hashlib.sha256()
     for part in (*(text.encode(errors="surrogatepass") for text in who), authorization, key):
         digest.update(len(part).to_bytes(8, "big") + part)

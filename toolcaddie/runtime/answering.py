@@ -1,0 +1,93 @@
+"""The walk of a request: view, choice, plan, loop, end. Each stage takes values and returns the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from toolcaddie.core.errors import RequestError, StorageError
+from toolcaddie.core.events import RequestClassified, RunStarted, ToolsSelected
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.run import RunContext, RunRequest, RunResult
+from toolcaddie.engine.broken import end_recorded
+from toolcaddie.engine.executor import Emit
+from toolcaddie.ports import Classifier, Store
+from toolcaddie.runtime.bus import EventBus, Listener
+from toolcaddie.runtime.choosing import Choice, choose
+from toolcaddie.runtime.conversations import Conversations
+from toolcaddie.runtime.ending import Ending
+from toolcaddie.runtime.offloading import call_for
+from toolcaddie.runtime.planning import first_state, plan
+from toolcaddie.runtime.requests import context_of
+from toolcaddie.runtime.setups import Setups
+from toolcaddie.runtime.views import Views
+from toolcaddie.storage.runs import StoredRuns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """What answers requests."""
+
+    setups: Setups
+    views: Views
+    classifier: Classifier | None
+    conversations: Conversations
+    bus: EventBus
+    runs: StoredRuns
+    documents: Store
+    ending: Ending
+    clock: Callable[[], float]
+    stopping: Callable[[], bool]
+    """Whether the server is being shut down, so that a cancellation comes from it."""
+
+    async def answer(self, request: RunRequest, live: Listener | None = None) -> RunResult:
+        """Answers one request. `live` is passed the events of its run."""
+        await self._check(request)
+        setup = self.setups.of(request)
+        call = call_for(request, setup, self.views)
+        view = await call(self.views.of, request)
+        context = context_of(request, view, self.setups.model_of(request))
+        owner = await self.documents.lease()
+        if request.lease not in (None, owner):
+            raise StorageError("this process lost its lease before the run began; send the request again")
+        async with end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit:
+            await emit(started(request, context, setup.preset))
+            before = await self.conversations.before(request)
+            choice = await choose(request, view, setup, before, self.classifier, call)
+            await _tell_choice(choice, context, emit)
+            delivery = plan(choice, request, view, before, now=self.clock())
+            state = first_state(context, request, delivery, choice.classification)
+            result = await choice.engine.run(
+                state, context, choice.selection, emit, live=live is not None, delivery=delivery
+            )
+            put_away = partial(self.runs.put_away, owner=owner)
+            return await self.ending.end(request, result, view, setup, emit, put_away=put_away)
+
+    async def _check(self, request: RunRequest) -> None:
+        if not request.messages:
+            raise RequestError("there are no messages to answer", param="messages")
+        if request.run_id and request.is_resumable:
+            await self.runs.check_free(request.run_id)
+
+
+def started(request: RunRequest, context: RunContext, preset: Preset) -> RunStarted:
+    messages = request.messages
+    current = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "user"), None)
+    window = preset.selection.window
+    return RunStarted(
+        run_id=context.run_id,
+        principal=context.principal,
+        preset=preset.name,
+        model=context.model,
+        message="" if current is None else messages[current].text,
+        history=() if current is None else tuple(messages[max(0, current - window) : current]),
+        catalog_version=context.view.catalog.version,
+        catalog_size=len(context.view),
+    )
+
+
+async def _tell_choice(choice: Choice, context: RunContext, emit: Emit) -> None:
+    if choice.classification is not None:
+        await emit(RequestClassified(run_id=context.run_id, classification=choice.classification))
+    await emit(ToolsSelected(run_id=context.run_id, selection=choice.selection))

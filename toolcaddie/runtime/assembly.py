@@ -1,0 +1,275 @@
+"""From the arguments of a runtime to its stages."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolcaddie import learning
+from toolcaddie.control.bots import Bot, Bots, Role
+from toolcaddie.control.policy.allow import AllowAll
+from toolcaddie.control.results.held import HeldResults
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.inputs.parts import Sources, embedder_from, preset_from, sources_from
+from toolcaddie.learning.co_use import CoUse
+from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools
+from toolcaddie.ports import (
+    Approver,
+    CacheStore,
+    Classifier,
+    Embedder,
+    EventSink,
+    Middleware,
+    Policy,
+    Provider,
+    RankerFactory,
+    RemoteEmbedder,
+    Store,
+)
+from toolcaddie.providers.observed import Observed
+from toolcaddie.providers.wrapping import Entry
+from toolcaddie.registry import Registry
+from toolcaddie.runtime.answering import Answering
+from toolcaddie.runtime.background import Background
+from toolcaddie.runtime.bus import EventBus
+from toolcaddie.runtime.calling import Calling
+from toolcaddie.runtime.conversations import Conversations
+from toolcaddie.runtime.ending import Ending
+from toolcaddie.runtime.executors import Executors
+from toolcaddie.runtime.learning import Learning
+from toolcaddie.runtime.models import ModelSide, entry_from, entry_of
+from toolcaddie.runtime.resuming import Resuming
+from toolcaddie.runtime.setups import Setups
+from toolcaddie.runtime.tool_warnings import warn_of_tools
+from toolcaddie.runtime.vectors import EMBEDDING, Vectors
+from toolcaddie.runtime.views import Views
+from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.storage.cache import MemoryCache, StoreCache
+from toolcaddie.storage.memory import MemoryStore
+from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+_HELD_BYTES = 128 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """The stages of a runtime, and what it closes."""
+
+    source: CombinedSource
+    model: str
+    tool_config: ToolConfig | None
+    preset: Preset
+    bots: Bots
+    models: ModelSide
+    views: Views
+    setups: Setups
+    executors: Executors
+    vectors: Vectors | None
+    learning: Learning | None
+    bus: EventBus
+    background: Background
+    classifier: Classifier | None
+    answering: Answering
+    resuming: Resuming
+    calling: Calling
+    shutdown: threading.Event
+    """Set when the server is being shut down."""
+
+    async def close(self) -> None:
+        """Finishes what is being written and closes what has connections."""
+        if self.learning is not None:
+            await self.learning.settled()
+        if self.vectors is not None:
+            await self.vectors.close()
+        await self.background.finished()
+        await self.models.close()
+        if (close := getattr(self.classifier, "close", None)) is not None:
+            await close()
+
+
+def assembled(
+    *,
+    provider: Provider | str | Entry,
+    sources: Sources,
+    preset: str | Preset,
+    model: str,
+    policy: Policy | None,
+    approver: Approver | None,
+    middleware: Sequence[Middleware],
+    trail: EventSink | None,
+    sinks: Sequence[EventSink],
+    documents: Store | None,
+    classifier: Classifier | None,
+    embedder: Embedder | RemoteEmbedder | str | None,
+    patience: float,
+    rankers: Mapping[str, RankerFactory] | None,
+    experience: learning.Experience | None,
+    capabilities: Sequence[Capabilities],
+    bots: Mapping[str, Bot] | None,
+    roles: Mapping[str, Role] | None,
+    default_bot: str | None,
+    categories: Sequence[str] | None,
+    replace_reserved: Iterable[str],
+    fallbacks: Sequence[Provider | str | Entry],
+    attempts: int,
+    tool_config: ToolConfig | Mapping[str, Any] | None,
+    cache: CacheStore | None,
+    meta_tools: Sequence[AnyMetaTool],
+    bounds: Bounds,
+    clock: Callable[[], float],
+) -> Assembly:
+    """Makes the stages. Raises `ConfigError` for whatever cannot work, so that no request finds it first."""
+    embedder = embedder_from(embedder)
+    source = CombinedSource(sources_from(sources), replace_reserved=replace_reserved)
+    entry = entry_from(provider)
+    config = _config(tool_config)
+    chosen = preset_from(preset)
+    models = _models(entry, fallbacks, attempts, config, capabilities)
+    known_bots = Bots(
+        bots,
+        roles,
+        default=default_bot,
+        categories=categories,
+        expandable=chosen.selection.expandable_categories,
+    )
+    known_bots.check(source.snapshot())
+    policy = policy or AllowAll()
+    views = Views(source, policy, known_bots)
+    held = HeldResults(MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held"))
+    all_meta_tools = _meta_tools(chosen, meta_tools)
+    executors = Executors(
+        source=source,
+        policy=policy,
+        approver=approver,
+        middleware=middleware,
+        config=config,
+        cache_store=cache or _memory(config),
+        held=held,
+        meta_tools=all_meta_tools,
+        bounds=bounds,
+    )
+    vectors = None if embedder is None else Vectors(embedder, documents, patience=patience)
+    setups = Setups(
+        default=chosen,
+        model=model or entry.model,
+        models=models,
+        executors=executors,
+        bots=known_bots,
+        rankers=_rankers(rankers, vectors, experience),
+        co_used=None if experience is None else CoUse(experience),
+        vectors=vectors,
+        config=config,
+        held=held,
+        meta_tools=all_meta_tools,
+        bounds=bounds,
+    )
+    learning = None
+    if experience is not None:
+        learning = Learning(experience, source, setups.default.selector, chosen.selection)
+        sinks = (learning.sink, *sinks)
+    stored = documents or MemoryStore()
+    bus, background, shutdown = EventBus(trail, sinks), Background(), threading.Event()
+    conversations = Conversations(stored, background, clock=clock)
+    ending = Ending(conversations=conversations, background=background)
+    runs = StoredRuns(stored)
+    if config is not None:
+        warn_of_tools(config, source.snapshot())
+    return Assembly(
+        source=source,
+        model=model or entry.model,
+        tool_config=config,
+        preset=chosen,
+        bots=known_bots,
+        models=models,
+        views=views,
+        setups=setups,
+        executors=executors,
+        vectors=vectors,
+        learning=learning,
+        bus=bus,
+        background=background,
+        classifier=classifier,
+        answering=Answering(
+            setups=setups,
+            views=views,
+            classifier=classifier,
+            conversations=conversations,
+            bus=bus,
+            runs=runs,
+            documents=stored,
+            ending=ending,
+            clock=clock,
+            stopping=shutdown.is_set,
+        ),
+        resuming=Resuming(
+            setups=setups,
+            views=views,
+            bots=known_bots,
+            approver=approver,
+            bus=bus,
+            runs=runs,
+            ending=ending,
+            stopping=shutdown.is_set,
+        ),
+        calling=Calling(setups=setups, views=views, bus=bus),
+        shutdown=shutdown,
+    )
+
+
+def _models(
+    entry: Entry,
+    fallbacks: Sequence[Provider | str | Entry],
+    attempts: int,
+    config: ToolConfig | None,
+    capabilities: Sequence[Capabilities],
+) -> ModelSide:
+    forced_fallback = None if config is None else config.fallback_provider
+    return ModelSide(
+        provider=entry.provider,
+        attempts=attempts,
+        fallbacks=tuple(map(entry_from, fallbacks)),
+        forced_fallback=None if forced_fallback is None else entry_of(forced_fallback),
+        capabilities=capabilities,
+        observed=Observed(),
+    )
+
+
+def _rankers(
+    given: Mapping[str, RankerFactory] | None, vectors: Vectors | None, experience: learning.Experience | None
+) -> Mapping[str, RankerFactory]:
+    rankers = dict(given or {})
+    if vectors is not None:
+        rankers[EMBEDDING] = vectors.ranker
+    if experience is not None:
+        rankers[learning.NAME] = learning.factory(experience)
+        if vectors is not None and not vectors.is_remote:
+            experience.compare_by(vectors.prepared)
+    return rankers
+
+
+def _meta_tools(preset: Preset, others: Sequence[AnyMetaTool]) -> MetaTools:
+    """Returns the meta tools that ship, those given, and the installed ones that the preset names."""
+    shipped = joined_meta_tools(others)
+    installed = [Registry().make("meta_tool", name) for name in preset.meta if name not in shipped]
+    return joined_meta_tools((*others, *installed))
+
+
+def _config(given: ToolConfig | Mapping[str, Any] | None) -> ToolConfig | None:
+    """Returns the configuration of an agent; what is allowed in it and probably not meant is logged."""
+    config = given if given is None or isinstance(given, ToolConfig) else ToolConfig.of(given)
+    for warning in config.warnings if config else ():
+        log.warning("tool_config", warning=warning)
+    return config
+
+
+def _memory(config: ToolConfig | None) -> CacheStore:
+    rule = None if config is None else config.cache_results
+    return MemoryCache() if rule is None else MemoryCache(max_size=rule.max_size)

@@ -1,0 +1,66 @@
+"""The events of all runs, passed to the audit trail, the other sinks, subscribers and whoever reads one run live."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from toolcaddie.core.events import RunEvent
+from toolcaddie.engine.executor import Emit
+from toolcaddie.ports import EventSink
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+Listener = Callable[[RunEvent], Awaitable[None]]
+
+
+class EventBus:
+    """Passes each event on in a fixed order, and waits for each listener before the next.
+
+    The trail comes first and fails closed: what it cannot write does not happen. Sinks and subscribers must not take an answer
+    away, so their failures are logged. The listener of a single run comes last: it sees only what is on record.
+    """
+
+    def __init__(self, trail: EventSink | None, sinks: Sequence[EventSink] = ()) -> None:
+        self._trail = trail
+        self._sinks = tuple(sinks)
+        self._subscribers: tuple[Listener, ...] = ()
+
+    def emitter(self, live: Listener | None = None) -> Emit:
+        """Returns the function that takes the events of one run. `live`: the listener of that run alone."""
+        trail, sinks = self._trail, self._sinks
+
+        async def emit(event: RunEvent) -> None:
+            if trail is not None:
+                await trail.emit(event)
+            for sink in sinks:
+                try:
+                    await sink.emit(event)
+                except Exception:  # a broken sink of telemetry must not take the answer away
+                    log.exception("sink_failed", sink=type(sink).__name__, event_kind=type(event).__name__)
+            if self._subscribers:
+                await self._tell_subscribers(event)
+            if live is not None:
+                await live(event)
+
+        return emit
+
+    @contextmanager
+    def subscribe(self, listener: Listener) -> Iterator[None]:
+        """Passes the events of all runs to `listener` as long as the block lasts. It is awaited, so a slow one slows every run
+        down: one that needs time puts the event into a queue."""
+        self._subscribers = (*self._subscribers, listener)
+        try:
+            yield
+        finally:
+            rest = list(self._subscribers)
+            rest.remove(listener)
+            self._subscribers = tuple(rest)
+
+    async def _tell_subscribers(self, event: RunEvent) -> None:
+        for listener in self._subscribers:
+            try:
+                await listener(event)
+            except Exception:  # the same holds for a stranger who only looks on
+                log.exception("subscriber_failed", event_kind=type(event).__name__)

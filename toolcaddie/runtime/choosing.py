@@ -1,0 +1,190 @@
+"""From a request and its view to the tools that are chosen, and the engine whose meta tools fit them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.message import Message
+from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.schema import definition_tokens
+from toolcaddie.core.selection import Classification, DroppedTool, Selection
+from toolcaddie.engine.choice import forced_names
+from toolcaddie.engine.first_stage import classified
+from toolcaddie.engine.loop import Engine
+from toolcaddie.ports import Classifier, SelectionQuery
+from toolcaddie.runtime.conversations import Conversation
+from toolcaddie.runtime.coverage import classification_decides, has_room_for_meta, sends_everything
+from toolcaddie.runtime.offering import Offering
+from toolcaddie.runtime.offloading import Call
+from toolcaddie.runtime.setups import Setup
+from toolcaddie.selection.classifier import keeps
+from toolcaddie.selection.selector import Explanation
+from toolcaddie.selection.whole import everything
+from toolcaddie.util.replacing import replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The tools chosen for a request."""
+
+    engine: Engine
+    """Carries the request on; its meta tools are those that fit the selection."""
+    selection: Selection
+    classification: Classification | None = None
+    """What a first stage said; None: none was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """What is searched for a request, and the meta tools that its caller could be offered."""
+
+    query: SelectionQuery
+    offering: Offering
+
+
+async def choose(
+    request: RunRequest,
+    view: View,
+    setup: Setup,
+    before: Conversation | None,
+    classifier: Classifier | None,
+    call: Call,
+) -> Choice:
+    """Chooses the tools of a request. `before`: what its conversation was sent; `call`: how heavy work is done."""
+    search: Search = await call(search_for, request, view, setup)
+    await setup.vectors.prepare(view, search.query)
+    when = setup.preset.selection.classify
+    if classifier is None or when == "never" or not _leaves_categories(request, view, setup.preset):
+        return _choice(await call(_selection, search, view, setup), search, view, setup, before)
+    unclassified = None
+    if when == "needed":
+        unclassified = await call(_selection, search, view, setup)
+        if not unclassified.no_match:
+            return _choice(unclassified, search, view, setup, before)
+    said = await _classification(classifier, request.messages, view, setup, before)
+    decides = classification_decides(setup.preset)
+    useful = said.how != "failed" and bool(said.categories or unclassified is None or decides)
+    if unclassified is not None and not useful:
+        return replace(_choice(unclassified, search, view, setup, before), classification=said)
+    if useful:
+        search = replace(search, query=_classified_query(search.query, said, decides=decides))
+    selection = await call(_selection, search, view, setup)
+    choice = _choice(selection, search, view, setup, before, none_needed=useful and decides and not said.categories)
+    return replace(choice, classification=said)
+
+
+def choose_now(request: RunRequest, view: View, setup: Setup) -> Choice:
+    """Chooses the tools of a new conversation's first request, without asking anyone else, in an event loop or not."""
+    search = search_for(request, view, setup)
+    setup.vectors.prepare_now(view, search.query)
+    return _choice(_selection(search, view, setup), search, view, setup, None)
+
+
+def all_dropped(request: RunRequest, view: View, setup: Setup) -> tuple[DroppedTool, ...]:
+    """Returns every tool that `choose_now` leaves out."""
+    return setup.selector.dropped(view, search_for(request, view, setup).query, setup.preset.budget)
+
+
+def explain(name: str, request: RunRequest, view: View, setup: Setup) -> Explanation:
+    """Returns why a tool is in or out for a request."""
+    query = search_for(request, view, setup).query
+    setup.vectors.prepare_now(view, query)
+    return setup.selector.explain(view, query, setup.preset.budget, name)
+
+
+def search_for(request: RunRequest, view: View, setup: Setup) -> Search:
+    """Returns the query of a request, with a place for the meta tools unless the caller's choice alone fills the array."""
+    offering = setup.offerings.of(view, request.principal)
+    pinned = forced_names(request.tool_choice)
+    has_room = has_room_for_meta(setup.preset, view, (*pinned, *request.essential))
+    offered = offering.engine.meta if has_room else {}
+    query = SelectionQuery(
+        messages=request.messages,
+        categories=request.categories,
+        pinned=pinned,
+        essential=request.essential,
+        fixed_count=len(offered),
+        fixed_tokens=offering.tokens if offered else 0,
+        expandable=REQUEST_MORE_TOOLS in offered,
+        principal=request.principal,
+    )
+    return Search(query=query, offering=offering)
+
+
+def _selection(search: Search, view: View, setup: Setup) -> Selection:
+    preset = setup.preset
+    if preset.exposure == "compact":
+        return Selection(catalog_size=len(view), tokens_all=definition_tokens(view))
+    if preset.exposure == "all":
+        return everything(view, preset.budget.provider_cap, search.query.essential)
+    return setup.selector.select(view, search.query, preset.budget)
+
+
+# --- the first stage ----------------------------------------------------------------------------------------------------
+
+
+def _leaves_categories(request: RunRequest, view: View, preset: Preset) -> bool:
+    """Whether there are categories to choose that the caller has not chosen already."""
+    chosen = sends_everything(preset, view) or preset.exposure != "selected" or request.categories is not None
+    return not chosen and bool(view.category_names())
+
+
+async def _classification(
+    classifier: Classifier, messages: Sequence[Message], view: View, setup: Setup, before: Conversation | None
+) -> Classification:
+    """Returns what the first stage says, or what it said last where the message goes on with that."""
+    last = before.categories if before is not None else ()
+    if keeps(last, messages, view, setup.selector):
+        return Classification(categories=last, how="kept")
+    return await classified(classifier, messages, view)
+
+
+def _classified_query(query: SelectionQuery, said: Classification, *, decides: bool) -> SelectionQuery:
+    """Returns the query with the categories of a first stage. They decide where only categories are looked at; beside other
+    rankers they are one signal among several, so that a wrong one costs a place and not the tool that the words point to."""
+    return replace(query, categories=said.categories) if decides else replace(query, suggested=said.categories)
+
+
+# --- meta tools ---------------------------------------------------------------------------------------------------------
+
+
+def _choice(
+    selection: Selection,
+    search: Search,
+    view: View,
+    setup: Setup,
+    before: Conversation | None,
+    *,
+    none_needed: bool = False,
+) -> Choice:
+    preset, engine = setup.preset, search.offering.engine
+    crowded = preset.exposure == "selected" and not search.query.fixed_count
+    if crowded or not _offers_meta(preset, view, selection, before, none_needed=none_needed):
+        engine = search.offering.bare
+    elif preset.exposure != "compact" and any(view.get(name) is not None for name in engine.meta):
+        # The caller's own tool has the name; where only meta tools are sent there is nothing to mix up.
+        engine = replace(engine, meta={name: tool for name, tool in engine.meta.items() if view.get(name) is None})
+    return Choice(engine=engine, selection=selection)
+
+
+def _offers_meta(
+    preset: Preset, view: View, selection: Selection, before: Conversation | None, *, none_needed: bool
+) -> bool:
+    """Meta tools are offered from the first request of a conversation or not at all, so that they never move the others.
+
+    Not where everything is sent anyway, and not where the first stage says that no tool is needed (plain chat). Where
+    nothing was found for any other reason, they alone are sent.
+    """
+    if not preset.meta or not len(view):
+        return False
+    if preset.exposure == "compact":
+        return True
+    if before is not None and before.delivered:
+        return before.meta
+    if none_needed and preset.selection.on_no_match == "none":
+        return False
+    return len(selection.tools) < len(view)

@@ -1,0 +1,89 @@
+"""What stands around every call of a tool in this runtime: policy, approver, and the layers that see its result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolcaddie.control.results.cache import DEFAULT_TTL, Cache, CacheStatistics
+from toolcaddie.control.results.held import HeldResults
+from toolcaddie.control.results.result_check import ResultCheck
+from toolcaddie.control.results.retry import Retry
+from toolcaddie.control.results.timeout import Timeout
+from toolcaddie.control.results.truncate import Truncate
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.engine.executor import Executor
+from toolcaddie.meta.registry import MetaTools
+from toolcaddie.ports import Approver, CacheStore, Middleware, Policy, ToolSource
+
+
+class Executors:
+    """Makes the executor of each preset. Presets that keep results alike share a cache."""
+
+    def __init__(
+        self,
+        *,
+        source: ToolSource,
+        policy: Policy,
+        approver: Approver | None,
+        middleware: Sequence[Middleware],
+        config: ToolConfig | None,
+        cache_store: CacheStore,
+        held: HeldResults,
+        meta_tools: MetaTools,
+        bounds: Bounds,
+    ) -> None:
+        self._source = source
+        self._policy = policy
+        self._approver = approver
+        self._middleware = tuple(middleware)
+        self._config = config
+        self._cache_store = cache_store
+        self._held = held
+        self._meta_tools = meta_tools
+        self._bounds = bounds
+        self._caches: dict[tuple[bool, bool, float], Cache] = {}
+
+    @property
+    def cache_statistics(self) -> Sequence[CacheStatistics]:
+        return [cache.statistics for cache in self._caches.values()]
+
+    def of(self, preset: Preset) -> Executor:
+        """The layers around a call, outermost first.
+
+        A cut result names a handle of one caller, so whole results are cached and cut anew each time; only final, checked
+        results are cached; a result that breaks its promise is a failure that may be repeated; each try has its own time.
+        """
+        config, limits = self._config, preset.limits
+        return Executor(
+            source=self._source,
+            policy=self._policy,
+            approver=self._approver,
+            middleware=(
+                Truncate(limits.result_bytes, held=self._held),
+                *self._middleware,
+                *self._caching(preset),
+                *((Retry(limits.tool_retries),) if limits.tool_retries else ()),
+                *((ResultCheck(self._bounds),) if config is not None and config.validate_tool_response else ()),
+                Timeout(most=limits.tool_seconds_most),
+            ),
+            bounds=self._bounds,
+            meta_tools=self._meta_tools,
+        )
+
+    def _caching(self, preset: Preset) -> Sequence[Middleware]:
+        """Returns the cache of a preset, or of the agent's own configuration."""
+        rule = None if self._config is None else self._config.cache_results
+        if rule is None:
+            everything, unmarked, ttl, key = preset.cache == "everything", False, DEFAULT_TTL, None
+        else:
+            everything, unmarked, ttl, key = rule.enabled, rule.enabled, rule.ttl, rule.key
+        if (preset.cache == "off" and rule is None) or ttl <= 0:
+            return ()
+        if (everything, unmarked, ttl) not in self._caches:
+            more = {} if key is None else {"key": key}
+            self._caches[everything, unmarked, ttl] = Cache(
+                self._cache_store, everything=everything, unmarked=unmarked, ttl=ttl, **more
+            )
+        return (self._caches[everything, unmarked, ttl],)

@@ -1,0 +1,48 @@
+"""The memory of a runtime: what was called after which request, and how far that is believed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from toolcaddie import learning
+from toolcaddie.audit.redact import redact_text
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.presets import SelectionSettings
+from toolcaddie.core.tool import Tool
+from toolcaddie.selection.selector import Selector
+from toolcaddie.sources.combined import CombinedSource
+
+
+class Learning:
+    """Learns from runs as they end, and from logs. `settings` say which messages of a run are remembered."""
+
+    def __init__(
+        self, experience: learning.Experience, source: CombinedSource, selector: Selector, settings: SelectionSettings
+    ) -> None:
+        self._experience = experience
+        self._source = source
+        self._selector = selector
+        self.sink = learning.LearningSink(
+            experience,
+            redact=redact_text,
+            tool_of=self._tool,
+            refit=self._refit,
+            window=settings.window,
+            window_user=settings.window_user,
+        )
+
+    async def learn(self, entries: Iterable[learning.LogEntry], catalog: Catalog | None) -> None:
+        """Remembers the entries and fits the memory's weight again, in the catalog of now if none is given."""
+        await asyncio.to_thread(self._experience.extend, entries)
+        await asyncio.to_thread(self._refit, catalog)
+
+    async def settled(self) -> None:
+        """Waits until all runs that ended are remembered."""
+        await self.sink.settled()
+
+    def _tool(self, name: str) -> Tool | None:
+        return self._source.snapshot().get(name)
+
+    def _refit(self, catalog: Catalog | None = None) -> None:
+        self._selector.refit(self._source.snapshot() if catalog is None else catalog)

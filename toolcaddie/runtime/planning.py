@@ -1,0 +1,96 @@
+"""From a choice to the tool array of the first model call, and the state that a run begins with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.message import Message, message_tokens
+from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_RESULT
+from toolcaddie.core.run import RunContext, RunRequest, RunState
+from toolcaddie.core.selection import Classification
+from toolcaddie.core.tool import Tool
+from toolcaddie.engine.choice import forced_names
+from toolcaddie.engine.loop import READER, Engine
+from toolcaddie.engine.reveal import known_from, referenced_in, telling
+from toolcaddie.ports import DeliveryPlan
+from toolcaddie.runtime.choosing import Choice
+from toolcaddie.runtime.conversations import Conversation
+
+_RECENT = 12
+"""Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
+_INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
+
+
+def plan(choice: Choice, request: RunRequest, view: View, before: Conversation | None, *, now: float) -> Delivery:
+    """Plans the tools of the first model call. `before`: what the conversation was sent; `now`: seconds since the epoch."""
+    engine, messages = choice.engine, request.messages
+    cached = _cached_length(messages)
+    return engine.planner.plan(
+        DeliveryPlan(
+            view=view,
+            selection=choice.selection,
+            delivered=before.delivered if before else (),
+            meta=_meta_tools(engine, view, before),
+            budget=engine.preset.budget,
+            capabilities=engine.capabilities,
+            known=known_from(messages),
+            referenced=referenced_in(messages),
+            pinned=_pinned(request, view),
+            allowed=before.allowed if before else None,
+            called=_recently_called(messages),
+            history=message_tokens(messages[:cached]),
+            fresh=message_tokens(messages[cached:]),
+            idle=None if before is None or before.at is None else max(0.0, now - before.at),
+            rounds=sum(1 for message in messages if message.role == "assistant"),
+            lasting=bool(request.conversation) or not request.remember,
+        )
+    )
+
+
+def first_state(context: RunContext, request: RunRequest, delivery: Delivery, said: Classification | None) -> RunState:
+    """Returns the state that a run begins with; `said`: what a first stage said, which is paid for."""
+    messages, said = tuple(request.messages), said or Classification()
+    added = [tool for name in delivery.added if (tool := context.view.get(name)) is not None]
+    return RunState(
+        run_id=context.run_id,
+        messages=(*messages, telling(added, delivery.added_by)) if added else messages,
+        first_new=len(messages),
+        delivered=delivery.tools,
+        meta=delivery.meta,
+        known=(*known_from(messages), *delivery.added),
+        referenced=(*referenced_in(messages), *(delivery.added if delivery.added_by == "reference" else ())),
+        allowed=None if delivery.allowed is None else tuple(n for n in delivery.allowed if n not in delivery.meta),
+        later_by=delivery.later_by,
+        categories=said.categories,
+        usage=said.usage,
+        seconds=said.seconds,
+        catalog_version=context.view.catalog.version,
+    )
+
+
+def _cached_length(messages: Sequence[Message]) -> int:
+    """Returns how many of the messages a provider may have cached: up to the last answer, or the system prompt alone."""
+    answered = next((i for i in range(len(messages) - 1, -1, -1) if messages[i].role == "assistant"), -1) + 1
+    return answered or sum(1 for message in messages if message.role in ("system", "developer"))
+
+
+def _meta_tools(engine: Engine, view: View, before: Conversation | None) -> tuple[Tool, ...]:
+    if before is not None and before.reads and view.get(READ_RESULT) is None:
+        return (*engine.meta.values(), READER)
+    return tuple(engine.meta.values())
+
+
+def _pinned(request: RunRequest, view: View) -> tuple[str, ...]:
+    """Returns what must stand in the array: the tools of the caller's choice, and those it cannot do without."""
+    return (*forced_names(request.tool_choice), *(name for name in request.essential if view.get(name) is not None))
+
+
+def _recently_called(messages: Sequence[Message]) -> tuple[str, ...]:
+    """Returns the tools that the conversation's last messages call, also through `execute_tool`: its arguments are looked at as
+    text."""
+    calls = [call for message in messages[-_RECENT:] for call in message.tool_calls]
+    inner = (_INNER.search(call.arguments) for call in calls if call.name == EXECUTE_TOOL)
+    return (*(call.name for call in calls), *(match[1] for match in inner if match))

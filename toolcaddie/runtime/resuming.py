@@ -1,0 +1,104 @@
+"""Carries on a run that was put away: its questions are answered, and it enters again at the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from toolcaddie.control.bots import Bots
+from toolcaddie.control.decided import Decided
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.events import RunResumed
+from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState, RunStatus
+from toolcaddie.core.selection import Selection
+from toolcaddie.core.tool import ToolResult
+from toolcaddie.engine.broken import end_recorded
+from toolcaddie.engine.loop import Engine
+from toolcaddie.ports import Approver
+from toolcaddie.runtime.bus import EventBus, Listener
+from toolcaddie.runtime.ending import Ending
+from toolcaddie.runtime.requests import context_of
+from toolcaddie.runtime.setups import Setup, Setups
+from toolcaddie.runtime.views import Views
+from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.util.replacing import replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a run waited for: decisions and results, by call id."""
+
+    approvals: Mapping[str, bool]
+    results: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resuming:
+    """What carries runs on."""
+
+    setups: Setups
+    views: Views
+    bots: Bots
+    approver: Approver | None
+    bus: EventBus
+    runs: StoredRuns
+    ending: Ending
+    stopping: Callable[[], bool]
+
+    async def resume(
+        self, run_id: str, answers: Answers, *, principal: Principal | None, live: Listener | None = None
+    ) -> RunResult:
+        """Carries a run on. `principal`: only if the run is theirs; `live` is passed the events from here on."""
+        stored = await self.runs.find(run_id, principal)
+        pending = tuple(_answered(item, answers) for item in stored.state.pending)
+        _check_complete(run_id, pending)
+        identified = self.bots.identified(stored.request.principal if principal is None else principal)
+        request = replace(stored.request, principal=identified)
+        setup = self.setups.of(request)
+        view = self.views.of(request)
+        context = context_of(replace(request, run_id=run_id), view, self.setups.model_of(request))
+        engine = self._engine(stored, setup, context, answers)
+        state = _state(stored.state, pending, context)
+        answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
+        claim = await self.runs.claim(stored)
+        try:
+            async with end_recorded(
+                run_id, self.bus.emitter(live), acted=bool(state.called), stopping=self.stopping
+            ) as emit:
+                await emit(RunResumed(run_id=run_id, principal=context.principal, answered=answered))
+                result = await engine.run(
+                    state, context, Selection(), emit, live=live is not None, checkpoint=claim.checkpoint
+                )
+                return await self.ending.end(request, result, view, setup, emit, put_away=claim.put_away, claim=claim)
+        except BaseException:
+            await claim.give_back()
+            raise
+
+    def _engine(self, stored: StoredRun, setup: Setup, context: RunContext, answers: Answers) -> Engine:
+        """Returns the engine the run began with, whose questions are answered already."""
+        engine = setup.offerings.resumed(stored.meta_categories, context.principal)
+        return replace(engine, executor=engine.executor.with_approver(Decided(answers.approvals, self.approver)))
+
+
+def _answered(item: PendingCall, answers: Answers) -> PendingCall:
+    if item.waiting == "client" and item.call.id in answers.results:
+        return replace(item, result=ToolResult(content=answers.results[item.call.id]), waiting="")
+    if item.waiting == "approval" and item.call.id in answers.approvals:
+        return replace(item, waiting="", decision=None)  # decided again: policy may have changed meanwhile
+    return item
+
+
+def _check_complete(run_id: str, pending: tuple[PendingCall, ...]) -> None:
+    waiting = [item.call.id for item in pending if item.waiting]
+    if waiting:
+        raise RequestError(
+            f"run {run_id} still waits for {', '.join(waiting)}; give each an approval or a result", param="approvals"
+        )
+
+
+def _state(stored: RunState, pending: tuple[PendingCall, ...], context: RunContext) -> RunState:
+    """Returns the state to carry on: without tools that are gone. One that is completed only lacks its end on record."""
+    status: RunStatus = "completed" if stored.status == "completed" else "running"
+    delivered = tuple(sent for sent in stored.delivered if context.view.get(sent.name) is not None)
+    return replace(stored, status=status, pending=pending, delivered=delivered)

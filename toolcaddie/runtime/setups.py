@@ -1,0 +1,126 @@
+"""The parts that serve one preset for one model: selector, engine and meta tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from toolcaddie import learning
+from toolcaddie.control.bots import Bots
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.presets import Preset, preset
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.delivery.planner import DeliveryPlanner
+from toolcaddie.engine.loop import Engine
+from toolcaddie.meta.registry import MetaTools
+from toolcaddie.ports import HeldPages, RankerFactory
+from toolcaddie.providers.wrapping import Entry, known_of
+from toolcaddie.runtime.executors import Executors
+from toolcaddie.runtime.models import ModelSide
+from toolcaddie.runtime.offering import Offerings
+from toolcaddie.runtime.presets import capped, configured, limited, with_signals
+from toolcaddie.runtime.vectors import PresetVectors, Vectors
+from toolcaddie.selection.index.links import CoUsed
+from toolcaddie.selection.selector import Selector
+from toolcaddie.util.replacing import replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """What serves the requests of one preset under one model's cap."""
+
+    preset: Preset
+    selector: Selector
+    engine: Engine
+    offerings: Offerings
+    vectors: PresetVectors
+
+
+class Setups:
+    """Makes a setup for each pair of preset and model capabilities once, and keeps it."""
+
+    def __init__(
+        self,
+        *,
+        default: Preset,
+        model: str,
+        models: ModelSide,
+        executors: Executors,
+        bots: Bots,
+        rankers: Mapping[str, RankerFactory],
+        co_used: Callable[[Catalog], CoUsed] | None,
+        vectors: Vectors | None,
+        config: ToolConfig | None,
+        held: HeldPages,
+        meta_tools: MetaTools,
+        bounds: Bounds,
+    ) -> None:
+        self._default_preset = default
+        self._model = model
+        self._models = models
+        self._executors = executors
+        self._bots = bots
+        self._rankers = rankers
+        self._co_used = co_used
+        self._vectors = vectors
+        self._config = config
+        self._held = held
+        self._meta_tools = meta_tools
+        self._bounds = bounds
+        self._made: dict[tuple[str | None, Capabilities], Setup] = {}
+        self.default = self.of(
+            RunRequest(messages=())
+        )  # a preset that cannot work fails here, not in the first request
+        """The setup of requests that name no preset."""
+
+    def of(self, request: RunRequest) -> Setup:
+        """Raises `ConfigError` for a preset that does not exist, or cannot work here."""
+        capabilities = known_of(
+            Entry(provider=self._models.provider, model=self.model_of(request)), self._models.capabilities
+        )
+        key = (request.preset, capabilities)
+        if key not in self._made:
+            self._made[key] = self._setup(request.preset, capabilities)
+        found = self._made[key]
+        return found if request.max_tools is None else self._limited(found, request.max_tools)
+
+    def model_of(self, request: RunRequest) -> str:
+        """Returns the model that is asked, by the provider's own name of it: a request may say `provider:model` as well."""
+        return (request.model or self._model).removeprefix(f"{self._models.provider.name}:")
+
+    def _setup(self, name: str | None, capabilities: Capabilities) -> Setup:
+        chosen = self._default_preset if name is None else preset(name)
+        chosen = configured(capped(chosen, capabilities), self._config)
+        chosen = with_signals(chosen, has_embedder=self._vectors is not None, learns=learning.NAME in self._rankers)
+        selector = Selector(chosen.selection, self._rankers, core=chosen.core_first, co_used=self._co_used)
+        vectors = PresetVectors(self._vectors, chosen)
+        engine = Engine(
+            provider=self._models.forcing(chosen) if chosen.force else self._models.plain(),
+            selector=selector,
+            planner=DeliveryPlanner(chosen.exposure, mode=chosen.delivery),
+            executor=self._executors.of(chosen),
+            preset=chosen,
+            capabilities=capabilities,
+            prepare=vectors.prepare,
+            held=self._held,
+            meta_tools=self._meta_tools,
+            bounds=self._bounds,
+        )
+        return Setup(
+            preset=chosen,
+            selector=selector,
+            engine=engine,
+            offerings=Offerings(engine, self._bots),
+            vectors=vectors,
+        )
+
+    def _limited(self, setup: Setup, max_tools: int) -> Setup:
+        """Returns the setup for a request that says how many tools it may carry. It shares the index and is not kept: callers
+        may say any number."""
+        chosen = limited(setup.preset, max_tools)
+        vectors = PresetVectors(self._vectors, chosen)
+        engine = replace(setup.engine, preset=chosen, prepare=vectors.prepare)
+        return replace(setup, preset=chosen, engine=engine, offerings=Offerings(engine, self._bots), vectors=vectors)
