@@ -109,6 +109,18 @@ class CallIntended(Struct, frozen=True, kw_only=True):
     call: ToolCall
 
 
+class CallProgressed(Struct, frozen=True, kw_only=True):
+    """A call that is under way tells how far it has come, live. Not kept by the trail."""
+
+    run_id: str
+    call_id: str
+    tool: str
+    done: float
+    total: float | None = None
+    """None: not known."""
+    message: str = ""
+
+
 class CallFinished(Struct, frozen=True, kw_only=True):
     run_id: str
     call: ToolCall
@@ -187,6 +199,7 @@ RunEvent = (
     | MetaCalled
     | CallDecided
     | CallIntended
+    | CallProgressed
     | CallFinished
     | CallUnknown
     | LimitReached

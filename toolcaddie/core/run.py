@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -117,6 +117,10 @@ class RunRequest:
         return self.remember and not isinstance(self.conversation, Transcript)
 
 
+ReportProgress = Callable[[float, float | None, str], Awaitable[None]]
+"""Takes how much is done, of how much (None: not known), and words for a person."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
     """What stays the same while a run goes on. A tool's own copy says besides how much is left of the run."""
@@ -135,6 +139,10 @@ class RunContext:
     """A scratch pad for the tools of this one run; gone with it."""
     calls_left: int | None = None
     """Tool calls that the run may still make after this one; None: any number."""
+    deadline: float | None = None
+    """The moment on the monotonic clock at which this call is cancelled; None: no moment is set."""
+    on_progress: ReportProgress | None = field(default=None, compare=False, repr=False)
+    """Takes the progress of this call; None: no one listens."""
     began: float = field(default_factory=time.monotonic, compare=False)
     """When the run began on the monotonic clock; of a run carried on, as if it had gone on without the pause."""
 
@@ -142,6 +150,11 @@ class RunContext:
     def elapsed(self) -> float:
         """Seconds that the run has taken so far."""
         return time.monotonic() - self.began
+
+    async def report_progress(self, done: float, total: float | None = None, message: str = "") -> None:
+        """Tells whoever watches the run how far this call has come."""
+        if self.on_progress is not None:
+            await self.on_progress(done, total, message)
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ import msgspec
 from toolcaddie.control.visibility import may_use
 from toolcaddie.core.bounds import DEFAULT, Bounds, beyond
 from toolcaddie.core.catalog import View
-from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, RunEvent
+from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, CallProgressed, RunEvent
 from toolcaddie.core.run import Limits, PendingCall, RunContext
 from toolcaddie.core.schema import argument_errors, canonical_json, takes_long
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
@@ -128,15 +128,23 @@ class Executor:
         if not tool.annotations.read_only and not tool.annotations.idempotent:
             await emit(CallIntended(run_id=context.run_id, call=call))
         started = time.perf_counter()
-        result = await self._invoke(
-            Invocation(
-                call=call,
-                tool=tool,
-                arguments={**admitted.arguments, **context.injected},
-                context=replace(context, calls_left=None if limits.turns is None else max(0, limits.turns - turn)),
-                seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
+        progress = _Progress(call, context.run_id, emit)
+        try:
+            result = await self._invoke(
+                Invocation(
+                    call=call,
+                    tool=tool,
+                    arguments={**admitted.arguments, **context.injected},
+                    context=replace(
+                        context,
+                        calls_left=None if limits.turns is None else max(0, limits.turns - turn),
+                        on_progress=progress,
+                    ),
+                    seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
+                )
             )
-        )
+        finally:
+            progress.over = True
         if result.effect is not None:  # only the engine's own meta tools may change a run
             result = replace(result, effect=None)
         seconds = time.perf_counter() - started
@@ -157,6 +165,26 @@ class Executor:
         except Exception as error:  # a stranger's source may raise anything; the model gets a result, we the traceback
             log.exception("tool_raised", tool=invocation.tool.name, source=invocation.tool.source)
             return failed(f"{invocation.tool.name} failed: {type(error).__name__}: {error}"[:2000])
+
+
+class _Progress:
+    """Makes events of what a call reports while it runs. A call that was given up may go on reporting; no one hears it."""
+
+    def __init__(self, call: ToolCall, run_id: str, emit: Emit) -> None:
+        self._call, self._run_id, self._emit = call, run_id, emit
+        self.over = False
+
+    async def __call__(self, done: float, total: float | None, message: str) -> None:
+        if not self.over:
+            event = CallProgressed(
+                run_id=self._run_id,
+                call_id=self._call.id,
+                tool=self._call.name,
+                done=done,
+                total=total,
+                message=message,
+            )
+            await self._emit(event)
 
 
 def _around(

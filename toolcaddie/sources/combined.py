@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ import msgspec
 
 from toolcaddie.core.catalog import Catalog, Category, check_tool
 from toolcaddie.core.errors import CatalogError, ConfigError, DuplicateToolError
+from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.meta_names import META_TOOLS, READ_RESULT
 from toolcaddie.core.reserved import RESERVED_NAMES
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import Tool, ToolResult, failed
-from toolcaddie.ports import ClaimingSource, ToolSource
+from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
+from toolcaddie.sources.life import Report, close_sources, log_status, open_sources
 from toolcaddie.util.log import Logger
 from toolcaddie.util.suggest import close_names
 
@@ -49,12 +52,20 @@ class CombinedSource:
     does not fit is left out, alone: whoever had a name keeps it, everything else is served, `problems` says what is
     missing and why, and it comes in by itself once the obstacle is gone.
 
+    Sources that connect to something have their tools while it is open: `async with CombinedSource(...)`, or `open` and
+    `close`. `report` is told of every source that was connected or closed, that failed, or whose tools changed.
+
     `replace_reserved` names reserved tools (`reserved.RESERVED_NAMES`) that the sources may bring instead of the product's
     own. Raises `ConfigError` for a name that is not reserved.
     """
 
     def __init__(
-        self, sources: Iterable[ToolSource], *, name: str = "combined", replace_reserved: Iterable[str] = ()
+        self,
+        sources: Iterable[ToolSource],
+        *,
+        name: str = "combined",
+        replace_reserved: Iterable[str] = (),
+        report: Report = log_status,
     ) -> None:
         self._name = name
         self._parts = tuple(sources)
@@ -63,10 +74,46 @@ class CombinedSource:
         twice = sorted({label for label in labels if labels.count(label) > 1})
         if twice:
             raise ConfigError(f"two sources are called {twice[0]!r}; give one of them another name")
+        self._report = report
+        self._opening = asyncio.Lock()
+        self.is_open = not any(isinstance(part, OpenableSource) for part in self._parts)
+        """Whether all tools that there can be are there; at once, where no part connects to anything."""
         self._changing = threading.Lock()
         self._state, problems = _merge(self._parts, self._revisions(), _NOTHING, self._replaced)
         if problems:
             raise problems[0]
+
+    async def open(self) -> None:
+        """Opens the parts. Opening what is open does nothing.
+
+        Raises `ConfigError` for a part that cannot be opened, `CatalogError` for tools that do not go together; everything is
+        closed then.
+        """
+        async with self._opening:
+            if not self.is_open:
+                await self._open_parts()
+                self.is_open = True
+
+    async def _open_parts(self) -> None:
+        await open_sources(self._parts, self._report)
+        with self._changing:
+            self._state, problems = _merge(self._parts, self._revisions(), self._state, self._replaced)
+        if problems:
+            await close_sources(self._parts, self._report)
+            raise problems[0]
+
+    async def close(self) -> None:
+        """Closes the parts; they may be opened again."""
+        if any(isinstance(part, OpenableSource) for part in self._parts):
+            self.is_open = False
+            await close_sources(self._parts, self._report)
+
+    async def __aenter__(self) -> CombinedSource:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     @property
     def name(self) -> str:
@@ -115,10 +162,16 @@ class CombinedSource:
             before = self._state
             if seen != before.seen:
                 self._state, _ = _merge(self._parts, seen, before, self._replaced)
+                self._report_changes(before, seen)
                 for problem in self._state.problems:
                     if problem not in before.problems:
                         log.error("omitted_from_catalog", problem=problem)
             return self._state
+
+    def _report_changes(self, before: _State, seen: tuple[int, ...]) -> None:
+        for part, revision, now in zip(self._parts, before.seen, seen, strict=True):
+            if revision != now and self.is_open:
+                self._report(SourceStatus(source=part.name, status="changed", tools=len(part.tools())))
 
 
 _NOTHING = _State(seen=(), revision=-1, catalog=Catalog.of(()), holders={}, routes={}, problems=())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.tool import ToolResult, failed
@@ -40,6 +41,8 @@ class Timeout:
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
         if self._most is not None and invocation.seconds > self._most:
             invocation = replace(invocation, seconds=self._most)
+        deadline = time.monotonic() + invocation.seconds
+        invocation = replace(invocation, context=replace(invocation.context, deadline=deadline))
         with commands_ended():
             return await self._in_time(invocation, call_next)
 

@@ -15,6 +15,7 @@ from rich.text import Text
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.events import (
     CallFinished,
+    CallProgressed,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -119,6 +120,8 @@ class Steps:
                 self._wait(f"running {', '.join(call.name for call in event.calls)}")
             case MetaCalled():
                 self._say(f"{_call_text(event.call)} {_added(event)}")
+            case CallProgressed():
+                self._wait(progress_line(event))
             case CallFinished():
                 self._say(call_line(event))
             case LimitReached():
@@ -181,6 +184,12 @@ def selected_line(selection: Selection) -> str:
     names = f" ({', '.join(selection.categories)})" if selection.categories else ""
     none = "; nothing fitted the message" if selection.no_match else ""
     return f"{len(selection.tools)} of {selection.catalog_size} tools selected{names}{none}"
+
+
+def progress_line(event: CallProgressed) -> str:
+    """Returns how far a call has come: `export_clients: 3 of 8, writing`."""
+    amount = f"{event.done:g}" if event.total is None else f"{event.done:g} of {event.total:g}"
+    return f"{event.tool}: {amount}{f', {event.message}' if event.message else ''}"
 
 
 def call_line(event: CallFinished) -> str:

@@ -1,0 +1,118 @@
+"""Opening and closing of sources that connect to something."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from toolcaddie.core.catalog import Category
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import SourceStatus
+from toolcaddie.core.run import RunContext
+from toolcaddie.core.tool import Tool, ToolResult, failed
+from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+Report = Callable[[SourceStatus], None]
+"""Takes the new state of a source. Called from any thread."""
+
+
+def log_status(status: SourceStatus) -> None:
+    """Reports a source's state to the log alone; that tools changed is no line, because programs add functions all day."""
+    if status.status == "failed":
+        log.error("source_failed", source=status.source, error=status.detail)
+    elif status.status != "changed":
+        log.info(f"source_{status.status}", source=status.source, tools=status.tools)
+
+
+async def open_sources(sources: Iterable[ToolSource], report: Report = log_status) -> None:
+    """Opens all that connect to something, together. Where one fails those that are open are closed again.
+
+    Raises `ConfigError` naming every source that failed.
+    """
+    openable = _openable(sources)
+    try:
+        outcomes = await asyncio.gather(*(source.open() for source in openable), return_exceptions=True)
+    except asyncio.CancelledError:
+        await close_sources(openable, report)
+        raise
+    failures = [(source, error) for source, error in zip(openable, outcomes, strict=True) if error is not None]
+    for source, error in failures:
+        report(SourceStatus(source=source.name, status="failed", detail=_cause(error)))
+    if failures:
+        await close_sources(openable, report)
+        said = "; ".join(f"source {source.name!r} cannot be opened: {_cause(error)}" for source, error in failures)
+        raise ConfigError(f"{said}. Correct its settings, or set required = false to start without its tools")
+    for source in openable:
+        if not isinstance(source, OptionalSource) or source.is_open:
+            report(SourceStatus(source=source.name, status="connected", tools=len(source.tools())))
+
+
+async def close_sources(sources: Iterable[ToolSource], report: Report = log_status) -> None:
+    """Closes all that connect to something. An error while closing is logged, because the others must be closed too."""
+    openable = _openable(sources)
+    outcomes = await asyncio.gather(*(source.close() for source in openable), return_exceptions=True)
+    for source, error in zip(openable, outcomes, strict=True):
+        if error is not None:
+            log.error("source_not_closed", source=source.name, error=_cause(error))
+        report(SourceStatus(source=source.name, status="closed"))
+
+
+class OptionalSource:
+    """A source that need not be there: where it cannot be opened its tools are absent, and the rest works."""
+
+    def __init__(self, source: OpenableSource, report: Report = log_status) -> None:
+        self._source = source
+        self._report = report
+        self._turns = 0
+        """Times that it was opened or closed: its tools came or went."""
+        self.is_open = False
+
+    @property
+    def name(self) -> str:
+        return self._source.name
+
+    @property
+    def revision(self) -> int:
+        return self._source.revision + self._turns
+
+    @property
+    def claims(self) -> frozenset[str]:
+        return self._source.claims if isinstance(self._source, ClaimingSource) else frozenset()
+
+    def tools(self) -> Sequence[Tool]:
+        return self._source.tools() if self.is_open else ()
+
+    def categories(self) -> Sequence[Category]:
+        return self._source.categories() if self.is_open else ()
+
+    async def call_tool(self, tool: Tool, arguments: dict[str, object], context: RunContext) -> ToolResult:
+        if not self.is_open:
+            return failed(f"the source {self.name!r} of {tool.name!r} is not connected; do without it", "revoked")
+        return await self._source.call_tool(tool, arguments, context)
+
+    async def open(self) -> None:
+        try:
+            await self._source.open()
+        except Exception as error:  # noqa: BLE001  a stranger's source: the host starts without its tools and reports it
+            self._report(SourceStatus(source=self.name, status="failed", detail=_cause(error)))
+            await self._source.close()
+            return
+        self.is_open = True
+        self._turns += 1
+
+    async def close(self) -> None:
+        if self.is_open:
+            self.is_open = False
+            self._turns += 1
+        await self._source.close()
+
+
+def _openable(sources: Iterable[ToolSource]) -> list[OpenableSource]:
+    return [source for source in sources if isinstance(source, OpenableSource)]
+
+
+def _cause(error: BaseException) -> str:
+    return str(error) or type(error).__name__
