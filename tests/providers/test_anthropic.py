@@ -16,6 +16,7 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolcaddie.core.content import Image
 from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
@@ -45,6 +46,7 @@ from toolcaddie.testing import (
     say,
 )
 from toolcaddie.testing.anthropic import AnthropicWire
+from toolcaddie.wires.chat.content import read_content
 
 pytestmark = pytest.mark.anyio
 
@@ -547,7 +549,7 @@ async def test_a_result_without_its_call_is_refused_by_name(history: tuple[Messa
 async def test_what_is_said_before_and_between_finds_its_place() -> None:
     history = (
         Message(role="system", content="be brief"),
-        Message(role="developer", content=({"type": "text", "text": "be kind"},)),
+        Message(role="developer", content=read_content(({"type": "text", "text": "be kind"},))),
         Message(role="assistant", content="Hi, I am new here."),
         USER,
         Message(role="system", content="it is late"),
@@ -648,7 +650,7 @@ PNG = base64.b64encode(b"\x89PNG...").decode()
     ],
 )
 async def test_images_and_files_go_out_in_the_apis_words(part: dict[str, Any], block: dict[str, Any]) -> None:
-    content = ({"type": "text", "text": "look"}, {"type": "text", "text": ""}, MappingProxyType(part))
+    content = read_content(({"type": "text", "text": "look"}, {"type": "text", "text": ""}, MappingProxyType(part)))
     history = (Message(role="user", content=content), asks(("c1", "freeze")), result("c1", content))
     body = await sent(replace(HELLO, messages=history, tools=(FREEZE,)))
     assert body["messages"][0]["content"] == [{"type": "text", "text": "look"}, block]
@@ -659,35 +661,50 @@ async def test_images_and_files_go_out_in_the_apis_words(part: dict[str, Any], b
     ("message", "words"),
     [
         (
-            Message(role="user", content=({"type": "input_audio", "input_audio": {"data": "x"}},)),
-            r"messages\[0\].content\[0\]: content of type 'input_audio'",
+            Message(
+                role="user",
+                content=read_content(({"type": "input_audio", "input_audio": {"data": "x", "format": "wav"}},)),
+            ),
+            r"messages\[0\].content\[0\]: content of type 'audio'",
         ),
-        (Message(role="user", content=({"type": "text", "text": 7},)), r"content\[0\].text: must be text"),
-        (Message(role="user", content=({"text": "x"},)), "content of type None"),
-        (Message(role="user", content=(7,)), "content of type None"),  # type: ignore[arg-type]
-        (Message(role="user", content=({"type": "image_url", "image_url": {}},)), "must hold a url"),
         (
-            Message(role="user", content=({"type": "image_url", "image_url": "file:///etc/x"},)),
+            Message(role="user", content=read_content(({"type": "text", "text": 7},))),
+            r"content\[0\].text: must be text",
+        ),
+        (Message(role="user", content=read_content(({"text": "x"},))), "content of type None"),
+        (Message(role="user", content=read_content(({"type": "image_url", "image_url": {}},))), "must hold a url"),
+        (
+            Message(role="user", content=read_content(({"type": "image_url", "image_url": "file:///etc/x"},))),
             "https address or a data",
         ),
-        (Message(role="user", content=({"type": "image_url", "image_url": "data:image/png,x"},)), "data URL in base64"),
         (
-            Message(role="user", content=({"type": "image_url", "image_url": "data:image/tiff;base64,x"},)),
+            Message(role="user", content=(Image(url="data:image/png,x"),)),
+            "data URL in base64",
+        ),
+        (
+            Message(
+                role="user", content=read_content(({"type": "image_url", "image_url": "data:image/tiff;base64,x"},))
+            ),
             "an image of type 'image/tiff' cannot be sent; image/gif",
         ),
-        (Message(role="user", content=({"type": "file", "file": 7},)), "file: must be an object"),
-        (Message(role="user", content=({"type": "file", "file": {}},)), "file_data or file_id"),
+        (Message(role="user", content=read_content(({"type": "file", "file": 7},))), "file: must be an object"),
+        (Message(role="user", content=read_content(({"type": "file", "file": {}},))), "file_data or file_id"),
         (
-            Message(role="user", content=({"type": "file", "file": {"file_data": "data:audio/wav;base64,x"}},)),
+            Message(
+                role="user", content=read_content(({"type": "file", "file": {"file_data": "data:audio/wav;base64,x"}},))
+            ),
             "a file of type 'audio/wav' cannot be sent",
         ),
         (
-            Message(role="user", content=({"type": "file", "file": {"file_data": "data:text/plain;base64,@@"}},)),
+            Message(
+                role="user",
+                content=read_content(({"type": "file", "file": {"file_data": "data:text/plain;base64,@@"}},)),
+            ),
             "not base64 of UTF-8",
         ),
         (
-            Message(role="assistant", content=({"type": "image_url", "image_url": "https://x/y"},)),
-            "content of type 'image_url'",
+            Message(role="assistant", content=read_content(({"type": "image_url", "image_url": "https://x/y"},))),
+            "content of type 'image'",
         ),
         (Message(role="function", content="x"), "role 'function'"),
     ],
@@ -1078,7 +1095,7 @@ async def test_the_cache_is_told_the_ends_of_tools_system_and_the_last_two_turns
 @pytest.mark.parametrize("how", ["part", "result", "tool", "param"])
 async def test_who_marks_what_to_cache_itself_is_left_to_it(how: str) -> None:
     mark = {"type": "ephemeral", "ttl": "1h"}
-    marked: Any = ({"type": "text", "text": "hi", "cache_control": mark},)
+    marked = read_content(({"type": "text", "text": "hi", "cache_control": mark},))
     content = marked if how == "part" else "hi"
     own = {"name": "own", "input_schema": SCHEMA, **({"cache_control": mark} if how == "tool" else {})}
     request = ModelRequest(

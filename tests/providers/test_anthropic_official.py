@@ -19,6 +19,7 @@ from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.anthropic import Anthropic
 from toolcaddie.testing import Reply, ScriptedUpstream, calls, refuse
 from toolcaddie.testing.anthropic import AnthropicWire
+from toolcaddie.wires.chat.content import read_content
 
 pytestmark = pytest.mark.anyio
 
@@ -59,12 +60,14 @@ HISTORY = (
     Message(role="system", content="be brief"),
     Message(
         role="user",
-        content=(
-            {"type": "text", "text": "look"},
-            {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0="}},
-            {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}},
-            {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}},
-            {"type": "file", "file": {"file_data": "data:text/plain;base64,YQ=="}},
+        content=read_content(
+            (
+                {"type": "text", "text": "look"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0="}},
+                {"type": "image_url", "image_url": {"url": "https://x.example/a.png"}},
+                {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}},
+                {"type": "file", "file": {"file_data": "data:text/plain;base64,YQ=="}},
+            )
         ),
     ),
     Message(

@@ -13,6 +13,7 @@ from toolcaddie.core.schema import wire_definition
 from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.testing import ScriptedUpstream, calls, say
+from toolcaddie.wires.chat.content import read_content
 
 pytestmark = [pytest.mark.anyio, described]
 
@@ -43,7 +44,7 @@ REQUESTS = [
     ),
     ModelRequest(
         model="gpt-test",
-        messages=(Message(role="user", content=({"type": "text", "text": "look"},)),),
+        messages=(Message(role="user", content=read_content(({"type": "text", "text": "look"},))),),
         tools=(msgspec.Raw(msgspec.json.encode(wire_definition(TOOL))),),  # type: ignore[arg-type]
         tool_choice="required",
         params={"stream_options": {"include_obfuscation": False}},

@@ -28,6 +28,7 @@ from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.retry import Retry
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.testing import Reply, ScriptedUpstream, call, calls, cut, endless, garbage, paced, refuse, say
+from toolcaddie.wires.chat.content import read_content
 
 pytestmark = pytest.mark.anyio
 
@@ -174,7 +175,9 @@ async def test_it_may_begin_with_a_choice_and_the_message_as_it_is() -> None:
 
 async def test_content_parts_get_the_note_as_a_part_and_no_user_message_gets_one() -> None:
     parts = ({"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": {"url": "data:x"}})
-    shown = ModelRequest(model="m", messages=(Message(role="user", content=parts),), tools=ASKED.tools, force=FORCE)
+    shown = ModelRequest(
+        model="m", messages=(Message(role="user", content=read_content(parts)),), tools=ASKED.tools, force=FORCE
+    )
     silent = ModelRequest(model="m", messages=ASKED.messages[:1], tools=ASKED.tools, force=FORCE)
     async with forced([say("no"), FOUND] * 2) as (provider, upstream, _):
         await provider.complete(shown)

@@ -16,6 +16,7 @@ from aiohttp import web
 from google import genai
 from google.genai import types
 
+from toolcaddie.core.content import Image, Text
 from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
@@ -44,6 +45,7 @@ from toolcaddie.testing import (
     say,
 )
 from toolcaddie.testing.gemini import GeminiWire
+from toolcaddie.wires.chat.content import read_content
 
 pytestmark = pytest.mark.anyio
 
@@ -306,10 +308,7 @@ async def test_parts_of_kinds_to_come_are_kept_and_pictures_are_content(stream: 
     async with wired([Events(events)]) as (provider, _):
         message = (await asked(provider, stream)).message
     assert message.native == parts
-    assert message.content == (
-        {"type": "text", "text": "see"},
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}},
-    )
+    assert message.content == (Text(text="see"), Image(data=PIXEL, mime_type="image/png"))
 
 
 @both_ways
@@ -397,12 +396,14 @@ async def test_a_request_goes_out_as_it_was_meant() -> None:
         model=f"models/{MODEL}",
         messages=(
             Message(role="system", content="be brief"),
-            Message(role="developer", content=({"type": "text", "text": "be kind"},)),
+            Message(role="developer", content=read_content(({"type": "text", "text": "be kind"},))),
             Message(
                 role="user",
-                content=(
-                    {"type": "text", "text": "look"},
-                    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"}},
+                content=read_content(
+                    (
+                        {"type": "text", "text": "look"},
+                        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}", "detail": "low"}},
+                    )
                 ),
             ),
             called("freeze", arguments='{"id":7}', content="I will."),
@@ -666,7 +667,7 @@ async def test_a_schema_of_the_answer_goes_out_whatever_format_was_asked_for() -
 
 
 def parts_of(*parts: Any) -> Message:
-    return Message(role="user", content=parts)
+    return Message(role="user", content=read_content(parts))
 
 
 @pytest.mark.parametrize(
@@ -711,10 +712,13 @@ async def test_pictures_sounds_and_files_go_through(part: Any, expected: Any) ->
         (parts_of({"type": "text", "text": 7}), "type 'text'"),
         (parts_of({"type": "image_url", "image_url": {"url": "nowhere"}}), "neither a data: URL nor an address"),
         (parts_of({"type": "image_url", "image_url": {"url": "data:,x"}}), "MIME type"),
-        (parts_of({"type": "file", "file": {"file_id": "file-123"}}), "type 'file'"),
+        (parts_of({"type": "file", "file": {"file_id": "file-123"}}), "type 'resource'"),
         (Message(role="function", content="x"), "role 'function'"),
         (
-            Message(role="system", content=({"type": "image_url", "image_url": {"url": "https://x.example/a"}},)),
+            Message(
+                role="system",
+                content=read_content(({"type": "image_url", "image_url": {"url": "https://x.example/a"}},)),
+            ),
             "only text in a system",
         ),
         (result("c9"), "'c9' does not follow"),
@@ -845,7 +849,7 @@ async def test_what_another_provider_wrote_is_taken_over_without_losing_a_call(m
 async def test_pictures_of_a_result_stand_in_it_and_for_older_models_after_it(model: str) -> None:
     picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
     text = {"type": "text", "text": "a chart"}
-    body = await sent(asking(USER, called("find"), result("c0", (text, picture)), model=model))
+    body = await sent(asking(USER, called("find"), result("c0", read_content((text, picture))), model=model))
     blob = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
     plain = {"name": "find", "response": {"output": "a chart"}}
     inside, outside = [[{"functionResponse": {**plain, "parts": [blob]}}]], [[{"functionResponse": plain}], [blob]]

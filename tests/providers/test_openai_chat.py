@@ -41,6 +41,7 @@ from toolcaddie.testing import (
     refuse,
     say,
 )
+from toolcaddie.wires.chat.content import read_content
 from toolcaddie.wires.chat.messages import write_message
 
 pytestmark = pytest.mark.anyio
@@ -275,7 +276,8 @@ async def test_a_request_goes_out_as_it_was_meant() -> None:
     history = (
         Message(role="system", content="be brief"),
         Message(
-            role="user", content=({"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "x"}})
+            role="user",
+            content=read_content(({"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "x"}})),
         ),
         Message(role="assistant", tool_calls=(ToolCall(id="c1", name="freeze", arguments='{"a":1}'),), extra={"x": 1}),
         Message(role="tool", tool_call_id="c1", content="done"),

@@ -18,6 +18,7 @@ from openai.types.responses import Response, ResponseInputItemParam, ResponseStr
 from pydantic import TypeAdapter
 
 from tests.providers.described import described, validator_of
+from toolcaddie.core.content import Refusal, Text, block_kind
 from toolcaddie.core.errors import (
     ConfigError,
     ProviderAuthError,
@@ -46,6 +47,7 @@ from toolcaddie.testing import (
     say,
 )
 from toolcaddie.testing.responses import ResponsesWire, error_event
+from toolcaddie.wires.chat.content import read_content
 
 pytestmark = pytest.mark.anyio
 
@@ -508,7 +510,10 @@ async def test_messages_without_words_are_sent_or_left_out_but_never_refused() -
 async def test_what_an_assistant_refused_is_told_in_words() -> None:
     refused = (
         Message(role="assistant", extra={"refusal": "No."}),
-        Message(role="assistant", content=({"type": "text", "text": "Well:"}, {"type": "refusal", "refusal": "no."})),
+        Message(
+            role="assistant",
+            content=(Text(text="Well:"), Refusal(text="no.")),
+        ),
     )
     body = await sent(replace(HELLO, messages=(*refused, USER)))
     assert [item["content"] for item in body["input"]] == ["No.", "Well:\nno.", "hello"]
@@ -532,8 +537,8 @@ async def test_images_files_and_texts_go_out_in_this_apis_parts() -> None:
         {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,AA"},
         {"type": "input_text", "text": "already"},
     ]
-    shot = (USER, calling(ToolCall(id="c1", name="find")), result("c1", parts[:2]))
-    assert (await sent(replace(HELLO, messages=(Message(role="user", content=parts),))))["input"][0][
+    shot = (USER, calling(ToolCall(id="c1", name="find")), result("c1", read_content(parts[:2])))
+    assert (await sent(replace(HELLO, messages=(Message(role="user", content=read_content(parts)),))))["input"][0][
         "content"
     ] == expected
     assert (await sent(replace(WITH_TOOLS, messages=shot)))["input"][2]["output"] == expected[:2]
@@ -542,16 +547,21 @@ async def test_images_files_and_texts_go_out_in_this_apis_parts() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        Message(role="user", content=({"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},)),
-        Message(role="user", content=({"type": "smell"},)),
-        Message(role="user", content=({"type": "text", "text": 7},)),
-        Message(role="assistant", content=({"type": "image_url", "image_url": {"url": "data:"}},)),
+        Message(
+            role="user",
+            content=read_content(({"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},)),
+        ),
+        Message(role="user", content=read_content(({"type": "smell"},))),
+        Message(role="user", content=read_content(({"type": "text", "text": 7},))),
+        Message(role="assistant", content=read_content(({"type": "image_url", "image_url": {"url": "data:"}},))),
     ],
 )
 async def test_a_part_that_cannot_be_told_is_refused_by_name(message: Message) -> None:
-    assert not isinstance(message.content, str | None)
+    assert isinstance(message.content, tuple)
     async with wired([]) as (provider, upstream):
-        with pytest.raises(RequestError, match=f"'{message.content[0]['type']}' in a message of the role") as refused:
+        with pytest.raises(
+            RequestError, match=f"'{block_kind(message.content[0])}' in a message of the role"
+        ) as refused:
             await provider.complete(replace(HELLO, messages=(message,)))
         assert (upstream.requests, refused.value.param) == ([], "messages")
 
@@ -1151,7 +1161,7 @@ async def every_request() -> list[Any]:
             reply = await provider.complete(replace(HELD, messages=tuple(said)))
             said += [reply.message, *(result(each.id, revealed=("note",)) for each in reply.message.tool_calls)]
         picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
-        said.append(Message(role="user", content=({"type": "text", "text": "look"}, picture)))
+        said.append(Message(role="user", content=read_content(({"type": "text", "text": "look"}, picture))))
         elsewhere = [replace(message, author="x:y") if message.author else message for message in said]
         params = {"reasoning_effort": "low", "max_tokens": 50, "temperature": 0, "verbosity": "low"}
         for messages in (said, elsewhere):

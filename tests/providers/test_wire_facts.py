@@ -24,6 +24,7 @@ from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import provider_names
 from toolcaddie.samples import gym
 from toolcaddie.testing import CHAT, AnthropicWire, GeminiWire, ResponsesWire, ScriptedProvider, ScriptedUpstream, say
+from toolcaddie.wires.chat.content import read_content
 
 pytestmark = pytest.mark.anyio
 
@@ -238,7 +239,7 @@ async def test_no_wire_sends_a_system_message_without_words(name: str, content: 
         Message(role="assistant", content="Yes?"),
         Message(role="user", content="go"),
     ]
-    blank = Message(role="system", content=tuple(content) if isinstance(content, list) else content)
+    blank = Message(role="system", content=read_content(content))
     wire = {"openai-responses": ResponsesWire, "anthropic": AnthropicWire, "gemini": GeminiWire}.get(
         name, lambda: CHAT
     )()

@@ -193,6 +193,7 @@ class LimitsOverrides(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     tool_seconds_most: Seconds | Off | UnsetType = UNSET
     tool_retries: Annotated[int, Meta(ge=0, le=10)] | UnsetType = UNSET
     result_bytes: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
+    result_media_bytes: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
     repeats_warn: Annotated[int, Meta(ge=2)] | Off | UnsetType = UNSET
     repeats_stop: Annotated[int, Meta(ge=2)] | Off | UnsetType = UNSET
 

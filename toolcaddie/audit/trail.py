@@ -5,6 +5,9 @@ Nothing of the live stream is kept: a `TextDelta` is part of an answer that is w
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import re
 import time
 from collections import Counter, OrderedDict
@@ -14,6 +17,18 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from toolcaddie.audit.redact import MAX_PARSED, redact_json, redact_text
+from toolcaddie.core.content import (
+    Audio,
+    Content,
+    Image,
+    Resource,
+    Video,
+    block_kind,
+    byte_size,
+    media_of,
+    shown_text,
+    text_of,
+)
 from toolcaddie.core.delivery import DeliveryOption, ExpectedBill
 from toolcaddie.core.events import (
     CallDecided,
@@ -52,6 +67,7 @@ DROPPED_LIMIT = 50
 
 _REASONS = 5
 _NAMES = 200
+_MEDIA = 20
 _ATTEMPTS = 50
 _REMEMBERED_RUNS = 10_000
 _MARGIN = 2_000
@@ -370,7 +386,9 @@ def _call(call: ToolCall) -> Data:
 
 
 def _result(result: ToolResult) -> Data:
-    kept: Data = {"content": _json_or_text(result.content), "bytes": len(result.content)}
+    kept: Data = {"content": _json_or_text(shown_text(result.content)), "bytes": _length(result.content)}
+    if media := media_of(result.content):
+        kept["media"] = [_digested(block) for block in media[:_MEDIA]]
     if result.cached:
         kept["cached"] = True
     elif result.tries > 1:
@@ -378,6 +396,30 @@ def _result(result: ToolResult) -> Data:
     if result.is_error:
         kept["error"] = result.error or "failed"
     return kept
+
+
+def _length(content: Content) -> int:
+    if isinstance(content, str):
+        return len(content)
+    return len(text_of(content)) + sum(byte_size(block.data) for block in media_of(content))
+
+
+def _digested(block: Image | Audio | Video | Resource) -> Data:
+    """A picture, sound or file by its digest: the trail proves what was there, and does not carry it."""
+    return {
+        "type": block_kind(block),
+        "mime_type": _text(block.mime_type),
+        "bytes": byte_size(block.data),
+        "sha256": hashlib.sha256(_binary(block.data)).hexdigest(),
+    }
+
+
+def _binary(data: str) -> bytes:
+    """The bytes that base64 stands for; of what is no base64, its text."""
+    try:
+        return base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return data.encode("utf-8", "replace")
 
 
 def _waiting(item: PendingCall) -> Data:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from toolcaddie.core.content import Content, Refusal, Text, as_content, block_text, text_of
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.core.tool import JsonObject, ToolCall
 
@@ -14,10 +15,10 @@ Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message. `content` is text, or content parts (text, images, ...) in OpenAI's form, passed through as they are."""
+    """One message. `content` is text, or blocks (text, images, ...)."""
 
     role: Role
-    content: str | tuple[JsonObject, ...] | None = None
+    content: Content | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     extra: JsonObject | None = None
@@ -34,14 +35,14 @@ class Message:
     shown: tuple[str, ...] = ()
     """Tools whose schemas the text of this message shows."""
 
+    def __post_init__(self) -> None:
+        if self.content is not None and not isinstance(self.content, str):
+            object.__setattr__(self, "content", as_content(self.content))
+
     @property
     def text(self) -> str:
-        """The words of the message: the text parts, joined by newlines."""
-        if self.content is None or isinstance(self.content, str):
-            return self.content or ""
-        return "\n".join(
-            part["text"] for part in self.content if part.get("type") == "text" and isinstance(part.get("text"), str)
-        )
+        """The words of the message: those of its blocks, joined by newlines."""
+        return text_of(self.content)
 
 
 def is_empty_note(message: Message) -> bool:
@@ -50,7 +51,7 @@ def is_empty_note(message: Message) -> bool:
         return False
     if message.content is None or isinstance(message.content, str):
         return not (message.content or "").strip()
-    return all(part.get("type") == "text" and not str(part.get("text") or "").strip() for part in message.content)
+    return all(isinstance(block, Text) and not block.text.strip() for block in message.content)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +189,7 @@ def _tokens_of(message: Message) -> int:
     if content is None or isinstance(content, str):
         size, parts = len(content or ""), 0
     else:
-        size, parts = len(message.text), sum(1 for part in content if part.get("type") != "text")
+        size = len(message.text)
+        parts = sum(block_text(block) is None and not isinstance(block, Refusal) for block in content)
     size += sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
     return int(size / BYTES_PER_TOKEN) + _MESSAGE_TOKENS + parts * _PART_TOKENS

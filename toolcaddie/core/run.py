@@ -42,6 +42,8 @@ class Limits:
     """How often a tool that failed is run again, where that is safe."""
     result_bytes: int = 100_000
     """A longer result is cut, and says so."""
+    result_media_bytes: int = 4_000_000
+    """Pictures, sound and files of a result, in base64; those beyond are replaced by a sentence."""
     repeats_warn: int | None = 3
     repeats_stop: int | None = 5
 

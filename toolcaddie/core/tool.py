@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from toolcaddie.core.content import Content, as_content, text_of
+
 JsonObject = Mapping[str, Any]
 
 CLIENT_SOURCE = "client"
@@ -116,7 +118,8 @@ ErrorKind = Literal[
 class ToolResult:
     """What came back. An error is a result too: the model reads it and can do better."""
 
-    content: str
+    content: Content
+    """Text, or blocks: text, images, audio, documents."""
     is_error: bool = False
     error: ErrorKind | None = None
     structured: Any = None
@@ -129,6 +132,15 @@ class ToolResult:
     """The tool did not run for this call: the result was kept from an equal call, or comes from one that was under way."""
     tries: int = 1
     """How often the tool ran for it."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.content, str):
+            object.__setattr__(self, "content", as_content(self.content))
+
+    @property
+    def text(self) -> str:
+        """The words of the result: those of its blocks, joined by newlines."""
+        return text_of(self.content)
 
     @property
     def success(self) -> bool:

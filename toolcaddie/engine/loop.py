@@ -17,6 +17,7 @@ from typing import Any
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import ASSUMED_CACHE, Capabilities
 from toolcaddie.core.catalog import View
+from toolcaddie.core.content import with_text
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.errors import LimitExceededError
 from toolcaddie.core.events import (
@@ -556,7 +557,7 @@ class _Run:
         if state.later_by != "text" or state.allowed is not None or not isinstance(result.effect, Reveal):
             return result
         tools = [tool for name in result.effect.names if (tool := self.context.view.get(name)) is not None]
-        return replace(result, content=f"{result.content}\n{schemas(tools)}")
+        return replace(result, content=with_text(result.content, f"\n{schemas(tools)}"))
 
     def scene(self, state: RunState) -> MetaScene:
         budget, sparing = self.preset.budget, self.preset.delivery != "direct" and state.allowed is None
@@ -642,7 +643,9 @@ class _Run:
             count = counts[key] = earlier.get(key, 0) + 1
             if count >= self.limits.repeats_warn:
                 note = f"\n\n(The same call gave the same result {count} times in a row. Change something, or answer.)"
-                outcomes[index] = replace(outcomes[index], result=replace(result, content=result.content + note))
+                outcomes[index] = replace(
+                    outcomes[index], result=replace(result, content=with_text(result.content, note))
+                )
         stop = self.limits.repeats_stop
         closing = stop is not None and any(count >= stop for count in counts.values())
         return replace(state, repeats=tuple(counts.items()), closing=state.closing or closing), outcomes

@@ -12,6 +12,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, get_args
 
+from toolcaddie.core.content import BLOCKS
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import CatalogError, RequestError
 from toolcaddie.core.message import Message, Role
@@ -19,6 +20,7 @@ from toolcaddie.core.run import RunRequest, Transcript
 from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
+from toolcaddie.wires.chat.content import read_content
 
 Asked = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
 """A message, a conversation that ends with it (`Message`s or OpenAI's dicts), or a whole request."""
@@ -133,8 +135,8 @@ def message_from(wire: Any, where: str) -> Message:
     role, content = rest.pop("role", None), rest.pop("content", None)
     if role not in _ROLES:
         raise RequestError(f"{where}: role must be one of {', '.join(_ROLES)}, not {role!r}", param=where)
-    if isinstance(content, list | tuple) and all(isinstance(part, Mapping) for part in content):
-        content = tuple(content)
+    if isinstance(content, list | tuple) and all(isinstance(part, (Mapping, *BLOCKS)) for part in content):
+        content = read_content(content)
     elif content is not None and not isinstance(content, str):
         raise RequestError(
             f"{where}: content must be a text or a list of parts such as {{'type': 'text', 'text': '...'}}, "

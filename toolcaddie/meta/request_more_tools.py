@@ -182,4 +182,4 @@ def _partly_refused(reveal: Reveal, refused: Sequence[str], askable: Sequence[st
     result = _revealed(reveal, (), askable)
     shown = ", ".join(repr(name[:64]) for name in refused[:10])
     text = f"You cannot ask for {shown} here. You can ask for: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'nothing'}."
-    return replace(result, content=f"{result.content} {text}") if reveal.names else failed(text, "denied")
+    return replace(result, content=f"{result.text} {text}") if reveal.names else failed(text, "denied")

@@ -11,15 +11,16 @@ import base64
 import binascii
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from toolcaddie.core import content
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
-from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.tool import ToolCall
 
 Block = dict[str, Any]
 
@@ -36,6 +37,9 @@ _MAX_ID = 64
 _MAX_NAME = 128
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_PDF = "application/pdf"
+_OWN_PARTS = frozenset({"image", "document", "search_result"})
+"""Parts of this API that a caller may write himself, into whatever request."""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -66,9 +70,7 @@ def conversation(
         head += 1
     turns = _Turns(author=author, mid_system=mid_system, deferred=frozenset(deferred))
     system = [
-        block
-        for place, message in enumerate(messages[:head])
-        for block in _blocks(message.content, _SPOKEN, f"messages[{place}]")
+        block for place, message in enumerate(messages[:head]) for block in _blocks(message, f"messages[{place}]")
     ]
     turns.shown.update(name for message in messages[:head] for name in message.revealed)
     for place in range(head, len(messages)):
@@ -100,10 +102,10 @@ class _Turns:
         if message.role == "assistant":
             self._assistant(message, where)
         elif message.role in ("system", "developer"):
-            self._system(_blocks(message.content, _SPOKEN, where), message.revealed)
+            self._system(_blocks(message, where), message.revealed)
         elif message.role == "user":
             self._notes_within()
-            self._said += _blocks(message.content, _SEEN, where) or [_text(_NOTHING_SAID)]
+            self._said += _blocks(message, where, seen=True) or [_text(_NOTHING_SAID)]
         elif message.role == "tool":
             self._notes_within()
             self._result(message, where)
@@ -160,16 +162,16 @@ class _Turns:
             raise _refused(
                 f"{where}: the result for {message.tool_call_id!r} answers no call of the assistant's message before it"
             )
-        content = _blocks(message.content, _SEEN, where)
+        answer = _blocks(message, where, seen=True)
         result: Block = {"type": "tool_result", "tool_use_id": sent}
         revealed = [name for name in dict.fromkeys(message.revealed) if name in self._deferred]
         if message.is_error:
-            result |= {"is_error": True, "content": content or _NO_REASON}
+            result |= {"is_error": True, "content": answer or _NO_REASON}
         elif revealed:  # a result that names tools may hold nothing else, so its words follow behind all results
             result["content"] = [{"type": "tool_reference", "tool_name": name} for name in revealed]
-            self._said += [_text(f"Result of the call {sent}:"), *content] if content else []
-        elif content:
-            result["content"] = content
+            self._said += [_text(f"Result of the call {sent}:"), *answer] if answer else []
+        elif answer:
+            result["content"] = answer
         self._results.append(result)
 
     def _answered(self, given: str | None) -> str | None:
@@ -217,7 +219,7 @@ class _Turns:
 
 
 def _rebuilt(message: Message, where: str) -> list[Block]:
-    return [*_blocks(message.content, _SPOKEN, where), *(_call(call) for call in message.tool_calls)]
+    return [*_blocks(message, where), *(_call(call) for call in message.tool_calls)]
 
 
 def _call(call: ToolCall) -> Block:
@@ -239,22 +241,47 @@ def _input(call: ToolCall) -> Any:
 # ---------------------------------------------------------------- content
 
 
-def _blocks(content: Any, kinds: Mapping[str, Callable[[JsonObject, str], Block]], where: str) -> list[Block]:
-    if content is None:
+def _blocks(message: Message, where: str, *, seen: bool = False) -> list[Block]:
+    """A message's content in the API's blocks, without texts that say nothing. `seen`: more than words may stand there. In a
+    result a line stands for what has no block."""
+    if message.content is None:
         return []
-    if isinstance(content, str):
-        return [_text(content)] if _speaks(content) else []
+    if isinstance(message.content, str):
+        return [_text(message.content)] if _speaks(message.content) else []
     made = []
-    for place, part in enumerate(content):
-        here = f"{where}.content[{place}]"
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        translate = kinds.get(kind) if isinstance(kind, str) else None
-        if translate is None:
-            raise _refused(f"{here}: content of type {kind!r} cannot be sent to this provider here")
-        block = translate(part, here)
+    for place, one in enumerate(message.content):
+        block = _block(one, f"{where}.content[{place}]", seen=seen, result=message.role == "tool")
         if block["type"] != _TEXT or _speaks(block["text"]):
             made.append(block)
     return made
+
+
+def _block(block: content.Block, where: str, *, seen: bool, result: bool) -> Block:
+    try:
+        made = _written(block, where, seen=seen)
+    except RequestError:
+        if not result or isinstance(block, content.Other):
+            raise
+        made = _text(content.placeholder(block))
+    return _marked(block, made)
+
+
+def _written(block: content.Block, where: str, *, seen: bool) -> Block:
+    match block:
+        case content.Text() | content.Refusal():
+            return _text(block.text)
+        case content.Image() if seen:
+            return _image(block, where)
+        case content.Resource() if seen:
+            return _file(block, where)
+        case content.Other(part=part) if seen and content.block_kind(block) in _OWN_PARTS:
+            return dict(part)
+        case content.Other(problem=problem) if problem:
+            raise _refused(f"{where}.{problem}")
+        case _:
+            raise _refused(
+                f"{where}: content of type {content.block_kind(block)!r} cannot be sent to this provider here"
+            )
 
 
 def _speaks(text: Any) -> bool:
@@ -271,49 +298,46 @@ def _note(block: Block) -> Block:
     return {**block, "text": f"<system_note>\n{block['text']}\n</system_note>"}
 
 
-def _text_part(part: JsonObject, where: str) -> Block:
-    text = part.get("text")
-    if not isinstance(text, str):
-        raise _refused(f"{where}.text: must be text")
-    return _marked(part, _text(text))
-
-
-def _refusal_part(part: JsonObject, where: str) -> Block:
-    return _text_part({"text": part.get("refusal")}, where)
-
-
-def _image_part(part: JsonObject, where: str) -> Block:
-    inside = part.get("image_url")
-    url = inside.get("url") if isinstance(inside, Mapping) else inside
-    if not isinstance(url, str):
-        raise _refused(f"{where}.image_url: must hold a url")
-    if url.startswith(("https://", "http://")):
-        return _marked(part, {"type": "image", "source": {"type": "url", "url": url}})
-    kind, data = _data_of(url, f"{where}.image_url")
+def _image(block: content.Image, where: str) -> Block:
+    if block.file_id:
+        return {"type": "image", "source": {"type": "file", "file_id": block.file_id}}
+    if block.url.startswith(("https://", "http://")):
+        return {"type": "image", "source": {"type": "url", "url": block.url}}
+    if not block.data:
+        raise _refused(f"{where}: an image must be an https address or a data URL in base64")
+    kind = _kind(block.mime_type)
     if kind not in _IMAGES:
-        raise _refused(f"{where}.image_url: an image of type {kind!r} cannot be sent; {', '.join(sorted(_IMAGES))} can")
-    return _marked(part, _base64("image", kind, data))
+        raise _refused(f"{where}: an image of type {kind!r} cannot be sent; {', '.join(sorted(_IMAGES))} can")
+    return _base64("image", kind, block.data)
 
 
-def _file_part(part: JsonObject, where: str) -> Block:
-    file = part.get("file")
-    if not isinstance(file, Mapping):
-        raise _refused(f"{where}.file: must be an object")
-    if isinstance(file.get("file_id"), str):
-        return _marked(part, {"type": "document", "source": {"type": "file", "file_id": file["file_id"]}})
-    if not isinstance(file.get("file_data"), str):
-        raise _refused(f"{where}.file: must hold file_data or file_id")
-    kind, data = _data_of(file["file_data"], f"{where}.file.file_data")
-    block = _document(kind, data, f"{where}.file")
-    if block["type"] == "document" and isinstance(file.get("filename"), str):
-        block["title"] = file["filename"]
-    return _marked(part, block)
+def _file(block: content.Resource, where: str) -> Block:
+    made = _document_of(block, where)
+    if made["type"] == "document" and (title := block.title or block.name):
+        made["title"] = title
+    return made
+
+
+def _document_of(block: content.Resource, where: str) -> Block:
+    if block.file_id:
+        return {"type": "document", "source": {"type": "file", "file_id": block.file_id}}
+    if block.text is not None:
+        return _text_document(block.text)
+    if block.data:
+        return _document(_kind(block.mime_type), block.data, where)
+    if block.uri.startswith(("https://", "http://")) and _kind(block.mime_type) == _PDF:
+        return {"type": "document", "source": {"type": "url", "url": block.uri}}
+    raise _refused(f"{where}: a file must be a data URL in base64, or the https address of a PDF")
+
+
+def _kind(mime_type: str) -> str:
+    return mime_type.partition(";")[0].lower()
 
 
 def _document(kind: str, data: str, where: str) -> Block:
     if kind in _IMAGES:
         return _base64("image", kind, data)
-    if kind == "application/pdf":
+    if kind == _PDF:
         return _base64("document", kind, data)
     if not kind.startswith("text/"):
         raise _refused(f"{where}: a file of type {kind!r} cannot be sent; PDF, text and images can")
@@ -321,44 +345,26 @@ def _document(kind: str, data: str, where: str) -> Block:
         text = base64.b64decode(data, validate=True).decode()
     except (binascii.Error, UnicodeError) as error:
         raise _refused(f"{where}: what it holds is not base64 of UTF-8 text: {error}") from error
+    return _text_document(text)
+
+
+def _text_document(text: str) -> Block:
     return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
-
-
-def _data_of(url: str, where: str) -> tuple[str, str]:
-    """Media type and base64 of a data URL."""
-    head, comma, data = url.partition(",")
-    if not head.startswith("data:") or not comma or not head.endswith(";base64"):
-        raise _refused(f"{where}: must be an https address or a data URL in base64")
-    return head[len("data:") :].split(";")[0].lower(), data
 
 
 def _base64(kind: str, media_type: str, data: str) -> Block:
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def _as_it_is(part: JsonObject, where: str) -> Block:
-    return dict(part)
-
-
-def _marked(part: JsonObject, block: Block) -> Block:
+def _marked(block: content.Block, made: Block) -> Block:
     """With the caller's own mark for the prompt cache, if the part has one."""
-    if part.get("cache_control") is not None:
-        block["cache_control"] = part["cache_control"]
-    return block
+    extra = block.extra or {}
+    if block.wire == "messages":
+        return {**extra, **made}
+    if extra.get("cache_control") is not None:
+        made["cache_control"] = extra["cache_control"]
+    return made
 
 
 def _refused(why: str) -> RequestError:
     return RequestError(why, param="messages")
-
-
-_SPOKEN: dict[str, Callable[[JsonObject, str], Block]] = {"text": _text_part, "refusal": _refusal_part}
-"""Parts that the system and the assistant may have."""
-_SEEN: dict[str, Callable[[JsonObject, str], Block]] = {
-    **_SPOKEN,
-    "image_url": _image_part,
-    "file": _file_part,
-    "image": _as_it_is,
-    "document": _as_it_is,
-    "search_result": _as_it_is,
-}
-"""Parts that the user's messages and results may have; the last ones are the API's own."""

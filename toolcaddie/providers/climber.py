@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.content import with_text
 from toolcaddie.core.errors import ProviderError, ProviderRejectedError, RequestError
 from toolcaddie.core.message import Attempt, CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
@@ -253,15 +254,9 @@ def enhanced(messages: Sequence[Message], note: str) -> Sequence[Message]:
     for index in range(len(messages) - 1, -1, -1):
         message = messages[index]
         if message.role == "user":
-            longer = replace(message, content=_with_note(message.content, note))
+            longer = replace(message, content=with_text(message.content or "", note))
             return (*messages[:index], longer, *messages[index + 1 :])
     return (*messages, Message(role="user", content=note.strip()))
-
-
-def _with_note(content: str | tuple[JsonObject, ...] | None, note: str) -> str | tuple[JsonObject, ...]:
-    if isinstance(content, tuple):
-        return (*content, {"type": "text", "text": note.strip()})
-    return (content or "") + note
 
 
 def _decoded(definition: Any) -> JsonObject:

@@ -7,12 +7,24 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from toolcaddie.core.content import (
+    Audio,
+    Block,
+    Image,
+    Other,
+    Refusal,
+    Resource,
+    Text,
+    Video,
+    block_kind,
+    placeholder,
+)
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, is_empty_note
 from toolcaddie.core.tool import JsonObject, ToolCall
@@ -257,36 +269,50 @@ def _content_parts(message: Message) -> list[Part]:
     """What the message says, without texts that say nothing."""
     if message.content is None or isinstance(message.content, str):
         return [{"text": message.content}] if message.content else []
-    return [part for part in map(_part, message.content) if part.get("text") != ""]
+    return [part for part in (_part(block, message.role) for block in message.content) if part.get("text") != ""]
 
 
-def _part(part: JsonObject) -> Part:
-    """One of OpenAI's content parts. Raises `RequestError` naming the type of one that cannot be said."""
-    kind = part.get("type")
-    inside = part.get(kind) if isinstance(kind, str) else None
-    if kind in ("text", "refusal") and isinstance(inside, str):
-        return {"text": inside}
-    if isinstance(inside, Mapping):
-        if kind in ("image_url", "video_url") and isinstance(inside.get("url"), str):
-            return _at(inside["url"])
-        if kind == "input_audio" and isinstance(inside.get("data"), str) and isinstance(inside.get("format"), str):
-            return {"inlineData": {"mimeType": f"audio/{inside['format']}", "data": inside["data"]}}
-        if kind == "file" and isinstance(inside.get("file_data"), str):
-            return _at(inside["file_data"])
-        if kind == "file" and str(inside.get("file_id", "")).startswith("https://"):  # of the provider's own store
-            return _at(inside["file_id"])
-    raise RequestError(f"Gemini cannot be sent this content part of type {kind!r}", param="messages")
+def _part(block: Block, role: str) -> Part:
+    """One block. In a result a line stands for one that cannot be said; elsewhere `RequestError` names its type."""
+    try:
+        return _written(block)
+    except RequestError:
+        if role != "tool" or isinstance(block, Other):
+            raise
+        return {"text": placeholder(block)}
 
 
-def _at(address: str) -> Part:
-    """What a `data:` URL holds, or what lies at another address, which the provider fetches."""
-    if not address.startswith("data:"):
-        if "://" not in address:
-            raise RequestError("a content part has neither a data: URL nor an address", param="messages")
-        mime = _TYPES.get(address.partition("?")[0].rpartition(".")[2].lower())
-        return {"fileData": {"mimeType": mime, "fileUri": address} if mime else {"fileUri": address}}
-    head, _, data = address.partition(",")
-    kind, *more = head.removeprefix("data:").split(";")
-    if not kind or "base64" not in more or not data:
+def _written(block: Block) -> Part:
+    match block:
+        case Text() | Refusal():
+            return {"text": block.text}
+        case Image() | Audio() | Video():
+            return _media(block.mime_type, block.data) if block.data else _at(block.url, block.mime_type)
+        case Resource(text=str(text)):
+            return {"text": text}
+        case Resource(data=data) if data:
+            return _media(block.mime_type, data)
+        case Resource(uri=uri) if uri:
+            return _at(uri, block.mime_type)
+        case Resource(file_id=file_id) if file_id.startswith("https://"):  # of the provider's own store
+            return _at(file_id, block.mime_type)
+        case Other(wire="gemini"):
+            return block.part
+        case _:
+            raise RequestError(
+                f"Gemini cannot be sent this content part of type {block_kind(block)!r}", param="messages"
+            )
+
+
+def _media(mime_type: str, data: str) -> Part:
+    return {"inlineData": {"mimeType": mime_type.partition(";")[0], "data": data}}
+
+
+def _at(address: str, mime_type: str = "") -> Part:
+    """What lies at an address, which the provider fetches."""
+    if address.startswith("data:"):
         raise RequestError("the data: URL of a content part needs a MIME type and ;base64", param="messages")
-    return {"inlineData": {"mimeType": kind, "data": data}}
+    if "://" not in address:
+        raise RequestError("a content part has neither a data: URL nor an address", param="messages")
+    mime = mime_type or _TYPES.get(address.partition("?")[0].rpartition(".")[2].lower())
+    return {"fileData": {"mimeType": mime, "fileUri": address} if mime else {"fileUri": address}}

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from toolcaddie.core.content import Content, Image, blocks_of
 from toolcaddie.core.errors import (
     ProviderAuthError,
     ProviderError,
@@ -394,20 +395,20 @@ class Gathering:
             return "tool_calls" if self._calls else "stop"
         return _FINISHED.get(self._finish, self._finish)
 
-    def _content(self) -> str | tuple[JsonObject, ...] | None:
+    def _content(self) -> Content | None:
         text = "".join(self._text)
         pictures = [picture for part in self._native if (picture := _picture(part))]
         if pictures:
-            return ({"type": "text", "text": text}, *pictures) if text else tuple(pictures)
+            return (*blocks_of(text), *pictures)
         return text if text or not self._calls else None
 
 
-def _picture(part: JsonObject) -> JsonObject | None:
+def _picture(part: JsonObject) -> Image | None:
     blob = part.get("inlineData")
     mime = blob.get("mimeType") if isinstance(blob, dict) else None
     if not isinstance(blob, dict) or not str(mime).startswith("image/") or part.get("thought"):
         return None
-    return {"type": "image_url", "image_url": {"url": f"data:{mime};base64,{blob.get('data', '')}"}}
+    return Image(data=str(blob.get("data", "")), mime_type=str(mime))
 
 
 def _usage(wire: _Usage) -> Usage:

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.content import Block, Image, Other, Refusal, Resource, Text, block_kind, data_url, placeholder
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, ModelRequest, is_empty_note
 from toolcaddie.core.tool import JsonObject, ToolCall
@@ -60,6 +61,8 @@ _NEVER_REASON = ("gpt-3", "gpt-4", "chatgpt-4")
 
 _MODES = ("auto", "none", "required")
 _INPUT_PARTS = frozenset({"input_text", "input_image", "input_file"})
+_NESTING = frozenset({"image_url", "file"})
+"""Fields of chat completions' parts that hold others."""
 
 
 def request_body(
@@ -353,11 +356,11 @@ def _output(call_id: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
 
 def _words(message: Message) -> str:
     """What an answer of another author said; all that can be told of it."""
-    parts = [] if isinstance(message.content, str | None) else message.content
-    for part in parts:
-        if part.get("type") not in ("text", "refusal"):
-            raise _no_part(part, message)
-    said = [message.text, *(str(part["refusal"]) for part in parts if isinstance(part.get("refusal"), str))]
+    blocks = message.content if isinstance(message.content, tuple) else ()
+    for block in blocks:
+        if not isinstance(block, Text | Refusal):
+            raise _no_part(block, message)
+    said = [message.text, *(block.text for block in blocks if isinstance(block, Refusal))]
     if message.extra and isinstance(message.extra.get("refusal"), str):
         said.append(message.extra["refusal"])
     return "\n".join(filter(None, said))
@@ -366,26 +369,56 @@ def _words(message: Message) -> str:
 def _content(message: Message) -> str | list[dict[str, Any]]:
     if message.content is None or isinstance(message.content, str):
         return message.content or ""
-    return [_part(part, message) for part in message.content]
+    return [_part(block, message) for block in message.content]
 
 
-def _part(part: JsonObject, message: Message) -> dict[str, Any]:
-    kind = part.get("type")
-    rest = {name: value for name, value in part.items() if name not in ("type", kind)}
-    inside = part.get(str(kind))
-    if kind == "text" and isinstance(inside, str):
-        return {"type": "input_text", "text": inside, **rest}
-    if kind == "image_url" and isinstance(inside, Mapping) and isinstance(inside.get("url"), str):
-        return {"type": "input_image", "image_url": inside["url"], "detail": inside.get("detail") or "auto", **rest}
-    if kind == "file" and isinstance(inside, Mapping):
-        return {"type": "input_file", **inside, **rest}
-    if isinstance(kind, str) and kind in _INPUT_PARTS:
-        return dict(part)
-    raise _no_part(part, message)
+def _part(block: Block, message: Message) -> dict[str, Any]:
+    part = _written(block)
+    if part is None and message.role == "tool" and not isinstance(block, Other):
+        part = {"type": "input_text", "text": placeholder(block)}
+    if part is None:
+        raise _no_part(block, message)
+    return {**part, **_beside(block)}
 
 
-def _no_part(part: JsonObject, message: Message) -> RequestError:
+def _written(block: Block) -> dict[str, Any] | None:
+    """The part of a block; None: this API has none."""
+    match block:
+        case Text():
+            return {"type": "input_text", "text": block.text}
+        case Image(data=data, url=url, file_id=file_id) if data or url or file_id:
+            address = data_url(block.mime_type, data) if data else url
+            where = {"image_url": address} if address else {"file_id": file_id}
+            return {"type": "input_image", **where, "detail": block.detail or "auto"}
+        case Resource():
+            return _file(block)
+        case Other(part=part) if block_kind(block) in _INPUT_PARTS:
+            return dict(part)
+        case _:
+            return None
+
+
+def _file(block: Resource) -> dict[str, Any] | None:
+    if block.text is not None:
+        return {"type": "input_text", "text": block.text}
+    fields = {
+        "filename": block.name,
+        "file_data": data_url(block.mime_type, block.data) if block.data else "",
+        "file_id": block.file_id,
+        "file_url": block.uri if block.uri.startswith(("https://", "http://")) and not block.data else "",
+    }
+    sent = {name: value for name, value in fields.items() if value}
+    return {"type": "input_file", **sent} if sent.keys() - {"filename"} else None
+
+
+def _beside(block: Block) -> JsonObject:
+    """Fields that came with the part by this wire, or by its elder, which has many of the same."""
+    extra = block.extra if block.wire in ("chat", "responses") else None
+    return {name: value for name, value in (extra or {}).items() if name not in _NESTING}
+
+
+def _no_part(block: Block, message: Message) -> RequestError:
     return RequestError(
-        f"content of type {part.get('type')!r} in a message of the role {message.role!r} has no place in the Responses API",
+        f"content of type {block_kind(block)!r} in a message of the role {message.role!r} has no place in the Responses API",
         param="messages",
     )

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import RunFinished
 from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState
@@ -47,8 +48,8 @@ class Calling:
             else:
                 waits = ToolResult(content="The call waits for a person.", is_error=True, error="denied")
                 result = gated.result or waits
-            state = RunState(run_id=context.run_id, status="completed", turns=1, text=result.content)
-            finished = RunResult(run_id=context.run_id, status="completed", text=result.content, state=state)
+            state = RunState(run_id=context.run_id, status="completed", turns=1, text=shown_text(result.content))
+            finished = RunResult(run_id=context.run_id, status="completed", text=state.text, state=state)
             await emit(RunFinished(run_id=context.run_id, result=finished))
         return result
 

@@ -61,7 +61,7 @@ class Executors:
             policy=self._policy,
             approver=self._approver,
             middleware=(
-                Truncate(limits.result_bytes, held=self._held),
+                Truncate(limits.result_bytes, media_bytes=limits.result_media_bytes, held=self._held),
                 *self._middleware,
                 *self._caching(preset),
                 *((Retry(limits.tool_retries),) if limits.tool_retries else ()),

@@ -9,6 +9,7 @@ import msgspec
 
 from toolcaddie.control.results.held import HELD_BYTES
 from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.content import media_of
 from toolcaddie.core.schema import argument_errors, takes_long
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.guards.aside import aside
@@ -21,9 +22,9 @@ log = Logger(__name__)
 class ResultCheck:
     """Turns a successful result that is not what the tool promised into a failed one that names the field.
 
-    It has at most `max_bytes` of UTF-8: of a longer one the model could not read the end. With an output schema: `structured`
-    has to fit it, or, where there is none, the content read as JSON. Without one: the content has to be text that can be
-    written as UTF-8; which text is the tool's affair, none at all included.
+    It has at most `max_bytes`, text in UTF-8 and media in base64: of a longer one the model could not read the end. With an
+    output schema: `structured` has to fit it, or, where there is none, the text read as JSON. Without one: the text has to be
+    such that it can be written as UTF-8; which text is the tool's affair, none at all included.
 
     Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
     """
@@ -37,7 +38,7 @@ class ResultCheck:
         if result.is_error:
             return result
         tool, content = invocation.tool, result.content
-        size = len(content) if isinstance(content, str) else 0
+        size = len(result.text) if isinstance(content, str | tuple) else 0
         # What a result holds beside its text may be of any size, and measuring it takes as long as checking it.
         heavy = tool.output_schema is not None and (
             result.structured is not None or takes_long(tool.output_schema, size)
@@ -56,14 +57,17 @@ class ResultCheck:
 def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) -> list[str]:
     """A sentence for each thing that is wrong; empty: nothing."""
     content: Any = result.content  # what a source puts there is not for its type to say
-    if not isinstance(content, str):
+    if not isinstance(content, str | tuple):
         return [f"its content is a {type(content).__name__}, not text"]
+    if isinstance(content, tuple) and len(content) > bounds.parts:
+        return [f"it has {len(content):,} blocks, and results have at most {bounds.parts:,}"]
     try:
-        encoded = content.encode()
+        encoded = result.text.encode()
     except UnicodeEncodeError as error:
         return [f"its text is not valid Unicode at character {error.start}"]
-    if len(encoded) > max_bytes:
-        return [f"it has {len(encoded):,} bytes, and results have at most {max_bytes:,}"]
+    size = len(encoded) + sum(len(block.data) for block in media_of(content))
+    if size > max_bytes:
+        return [f"it has {size:,} bytes, and results have at most {max_bytes:,}"]
     if tool.output_schema is None:
         return []
     value = result.structured

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 
+from toolcaddie.core.content import with_text
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.ports import CallNext, Invocation
@@ -70,7 +71,7 @@ class Retry:
         if tries == 1:
             return result
         note = f"\n[tried {tries} times]" if result.is_error else ""
-        return replace(result, content=f"{result.content}{note}", tries=tries)
+        return replace(result, content=with_text(result.content, note) if note else result.content, tries=tries)
 
     def _wait_after(self, tries: int) -> float:
         # Bounded before it is raised: thousands of tries are somebody's to configure.

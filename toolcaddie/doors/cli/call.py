@@ -11,6 +11,7 @@ import msgspec
 
 from toolcaddie.app.assemble import assembled
 from toolcaddie.app.settings import Settings
+from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.schema import argument_errors
 from toolcaddie.core.tool import JsonObject, ToolResult
@@ -58,15 +59,15 @@ def command(
             {
                 "tool": tool,
                 "success": result.success,
-                "content": result.content,
+                "content": shown_text(result.content),
                 "structured": result.structured,
                 "error": result.error,
             }
         )
     elif result.is_error:
-        raise CommandFailed(result.content)
+        raise CommandFailed(shown_text(result.content))
     else:
-        echo(result.content)
+        echo(shown_text(result.content))
     if result.is_error:
         raise click.exceptions.Exit(FAILED)
 
@@ -84,7 +85,7 @@ async def _call(settings: Settings, name: str, given: Mapping[str, Any], pairs: 
         case "unknown_tool":
             raise RequestError(f"no tool {name!r}; {meant(name, [known.name for known in catalog])}", param="tool")
         case "invalid_arguments":
-            wrong = "; ".join(argument_errors(schema, arguments)) or result.content
+            wrong = "; ".join(argument_errors(schema, arguments)) or result.text
             raise RequestError(f"{wrong}; see `toolcaddie tools show {name}`", param="arguments")
         case _:
             return result

@@ -10,6 +10,7 @@ import msgspec
 
 from toolcaddie.core.message import Message, Role
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.wires.chat.content import read_content
 
 
 class _Function(msgspec.Struct):
@@ -60,7 +61,7 @@ def _decode(raw: bytes, shape: Any, where: str) -> Any:
 def _message(entry: _Entry) -> Message:
     return Message(
         role=entry.role,
-        content=tuple(entry.content) if isinstance(entry.content, list) else entry.content,
+        content=read_content(entry.content),
         tool_calls=tuple(
             ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
             for call in entry.tool_calls or ()

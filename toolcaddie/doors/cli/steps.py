@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from toolcaddie.core.content import shown_text
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.events import (
     CallFinished,
@@ -194,7 +195,7 @@ def progress_line(event: CallProgressed) -> str:
 
 def call_line(event: CallFinished) -> str:
     """One line: what was called, how it went, how long it took."""
-    outcome = "ok" if event.result.success else f"{event.result.error}: {event.result.content}"
+    outcome = "ok" if event.result.success else f"{event.result.error}: {shown_text(event.result.content)}"
     if event.result.cached:
         outcome += ", kept from an equal call"
     return f"{_call_text(event.call)} {shortened(outcome, _RESULT_SHOWN)} ({event.seconds * 1000:.0f} ms)"
@@ -207,7 +208,7 @@ def call_json(event: CallFinished) -> dict[str, Any]:
         "name": event.call.name,
         "arguments": decoded(event.call.arguments),
         "success": result.success,
-        "content": result.content,
+        "content": shown_text(result.content),
         "seconds": round(event.seconds, 6),
         "cached": result.cached,
     }
@@ -229,4 +230,4 @@ def _call_text(call: ToolCall) -> str:
 def _added(event: MetaCalled) -> str:
     if event.added:
         return f"added {', '.join(event.added)}"
-    return shortened(event.result.content, _RESULT_SHOWN)
+    return shortened(shown_text(event.result.content), _RESULT_SHOWN)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
+from toolcaddie.core.content import BLOCKS, Block, Text
 from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.util.replacing import replace
 
@@ -16,13 +17,19 @@ NO_OUTPUT = "Done. There is no output."
 
 
 def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
-    """Text as it is, everything else as JSON text with the value beside it.
+    """Text and blocks as they are, everything else as JSON text with the value beside it.
+
+    In a list that holds a block, what is none becomes a block of text.
 
     `wrap`: the tool promised an object and returns something else, so `structured` is `{"result": value}`. A value that
     cannot be written as JSON gives a failed result that says what it is.
     """
     if isinstance(value, ToolResult):
         return _checked(value, content=value.content)
+    if isinstance(value, BLOCKS):
+        return ToolResult(content=(value,))
+    if isinstance(value, list | tuple) and any(isinstance(item, BLOCKS) for item in value):
+        return ToolResult(content=tuple(map(_block, value)))
     if value is None and not wrap:
         return ToolResult(content=NO_OUTPUT)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -42,9 +49,15 @@ def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
         return ToolResult(content=json.dumps(plain))
 
 
+def _block(value: Any) -> Block:
+    return value if isinstance(value, BLOCKS) else Text(text=to_result(value).text)
+
+
 def _checked(result: ToolResult, *, content: Any) -> ToolResult:
-    if not isinstance(content, str):
-        return failed(f"the tool returned a ToolResult whose content is a {type(content).__name__}; it must be text")
+    if not isinstance(content, str | tuple):
+        return failed(
+            f"the tool returned a ToolResult whose content is a {type(content).__name__}; it must be text or blocks"
+        )
     # Effects count only from the engine's own meta tools: a function must not end a run or reveal tools.
     if result.structured is None:
         return replace(result, effect=None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.content import Image, Other, Text
 from toolcaddie.core.errors import ProviderError, ProviderRejectedError, RequestError
 from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.tool import ToolCall
@@ -162,18 +163,16 @@ HARD_HISTORIES: dict[str, tuple[Message, ...]] = {
         Message(role="assistant", tool_calls=(ToolCall(id="c1", name="add"),)),
         Message(role="tool", tool_call_id="c1", content=""),
     ),
-    "text in parts": (
-        Message(role="user", content=({"type": "text", "text": "said-one"}, {"type": "text", "text": "said-two"})),
-    ),
+    "text in parts": (Message(role="user", content=(Text(text="said-one"), Text(text="said-two"))),),
     "text and results in parts": (
-        Message(role="system", content=({"type": "text", "text": "said-one"},)),
+        Message(role="system", content=(Text(text="said-one"),)),
         user("said-two"),
         Message(
             role="assistant",
-            content=({"type": "text", "text": "said-three"},),
+            content=(Text(text="said-three"),),
             tool_calls=(ToolCall(id="c1", name="add"),),
         ),
-        Message(role="tool", tool_call_id="c1", content=({"type": "text", "text": "said-four"},)),
+        Message(role="tool", tool_call_id="c1", content=(Text(text="said-four"),)),
     ),
     "a tool that is no longer sent": (
         user("said-one"),
@@ -407,15 +406,18 @@ async def the_usual_parameters_are_accepted_and_others_too_or_refused_in_words(s
 @CHECKS.one
 async def an_image_is_sent_or_refused_by_name(subject: Subject) -> None:
     parts = (
-        {"type": "text", "text": "What is this?"},
-        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}"}},
+        Text(text="What is this?"),
+        Image(data=_PIXEL, mime_type="image/png"),
     )
-    await _sent_or_named(subject, Message(role="user", content=parts), _PIXEL, "image_url")
+    await _sent_or_named(subject, Message(role="user", content=parts), _PIXEL, "image")
 
 
 @CHECKS.one
 async def a_part_of_a_kind_that_is_not_known_is_not_dropped(subject: Subject) -> None:
-    parts = ({"type": "text", "text": "What is this?"}, {"type": "smell", "smell": {"of": "gas-of-the-marshes"}})
+    parts = (
+        Text(text="What is this?"),
+        Other(wire="chat", part={"type": "smell", "smell": {"of": "gas-of-the-marshes"}}),
+    )
     await _sent_or_named(subject, Message(role="user", content=parts), "gas-of-the-marshes", "smell")
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 
+from toolcaddie.core.content import Content, Text
 from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.core.message import Message, ModelReply
 from toolcaddie.core.tool import ToolCall
@@ -98,7 +99,7 @@ class _Story:
 
     def _result(self, call: ToolCall) -> Message:
         text = f"result-{next(self._numbers)}." if self._chance.random() < 0.9 else ""
-        content = self._chance.choice((text, ({"type": "text", "text": text},)))
+        content: Content = self._chance.choice((text, (Text(text=text),)))
         return Message(role="tool", tool_call_id=call.id, content=content, is_error=self._chance.random() < 0.3)
 
     def _take(self, *messages: Message) -> None:

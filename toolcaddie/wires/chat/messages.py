@@ -1,8 +1,8 @@
 """Messages, calls and tools of chat completions, both ways.
 
-What is not known goes through: unknown fields of messages and calls ride in `extra`, content parts stay as they are. A call of
-another kind than a function (OpenAI's custom tools) rides in `extra` whole, with its `type`; its `arguments` are for readers
-only: the input as the model wrote it.
+What is not known goes through: unknown fields of messages and calls ride in `extra`. A call of another kind than a function
+(OpenAI's custom tools) rides in `extra` whole, with its `type`; its `arguments` are for readers only: the input as the model
+wrote it. Content has a file of its own, `content.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, Role, Usage
 from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
+from toolcaddie.wires.chat.content import read_content, write_content
 
 FUNCTION, CUSTOM = "function", "custom"
 _ROLES = tuple(sorted(get_args(Role)))
@@ -26,7 +27,7 @@ _FUNCTION_FIELDS = frozenset({"name", "arguments"})
 
 
 def write_message(message: Message) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    wire: dict[str, Any] = {"role": message.role, "content": write_content(message.content, role=message.role)}
     if message.tool_calls:
         wire["tool_calls"] = [write_call(call) for call in message.tool_calls]
     if message.tool_call_id is not None:
@@ -87,7 +88,7 @@ def read_message(item: Any, where: str) -> Message:
     if isinstance(content, list):
         if not all(isinstance(part, dict) for part in content):
             raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
-        content = tuple(content)
+        content = read_content(content)
     elif content is not None and not isinstance(content, str):
         raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
     call_id = rest.pop("tool_call_id", None)

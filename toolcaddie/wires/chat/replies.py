@@ -13,6 +13,7 @@ from toolcaddie.core.message import Message, ModelReply, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, count, decoded
+from toolcaddie.wires.chat.content import read_content, write_content
 from toolcaddie.wires.chat.messages import CUSTOM, FUNCTION, call_extra, message_extra, write_call, write_usage
 
 # ---------------------------------------------------------------- shapes
@@ -88,7 +89,7 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
     return ModelReply(
         message=Message(
             role="assistant",
-            content=_content(choice.message.content),
+            content=read_content(choice.message.content),
             tool_calls=calls,
             extra=message_extra(wire),
             author=author,
@@ -138,10 +139,6 @@ def name_and_input(wire: JsonObject, kind: str) -> tuple[str, str]:
     return name if isinstance(name, str) else "", text if isinstance(text, str) else ""
 
 
-def _content(content: Any) -> str | tuple[JsonObject, ...] | None:
-    return tuple(content) if isinstance(content, list) else content
-
-
 def read_usage(wire: WireUsage | None) -> Usage:
     if wire is None:
         return Usage()
@@ -176,7 +173,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
     message = {
         **(provided if isinstance(provided, dict) else {}),
         "role": "assistant",
-        "content": reply.message.content,
+        "content": write_content(reply.message.content, role="assistant"),
     }
     message.pop("tool_calls", None)
     if reply.message.tool_calls:

@@ -8,11 +8,13 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.content import Content, blocks_of
 from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, decoded
+from toolcaddie.wires.chat.content import read_part
 from toolcaddie.wires.chat.messages import FUNCTION, call_extra, message_extra, write_call, write_message
 from toolcaddie.wires.chat.replies import (
     WireUsage,
@@ -258,11 +260,11 @@ class ChatReader:
             },
         )
 
-    def _content(self) -> str | tuple[JsonObject, ...] | None:
+    def _content(self) -> Content | None:
         text = "".join(self._text)
         if not self._parts:
             return text if text or not self._calls else None
-        return (*self._parts, {"type": "text", "text": text}) if text else tuple(self._parts)
+        return (*map(read_part, self._parts), *blocks_of(text))
 
 
 # ---------------------------------------------------------------- by a door
