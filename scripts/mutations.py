@@ -72,8 +72,8 @@ def _timeout(file: str, wire: str) -> Mutation:
 
 MUTATIONS: tuple[Mutation, ...] = (
     # Those that once survived.
-    _presets("window: int = 8\n", "window: int = 6\n", WINDOW, "eighth_message"),
-    _presets("window_user: int = 4\n", "window_user: int = 3\n", WINDOW, "fourth_message"),
+    _presets("window: Positive = 8\n", "window: Positive = 6\n", WINDOW, "eighth_message"),
+    _presets("window_user: Positive = 4\n", "window_user: Positive = 3\n", WINDOW, "fourth_message"),
     _presets("limits=Limits(rounds=10,", "limits=Limits(rounds=9,", DIFFERENCES, "limit_of_rounds and keyword"),
     Mutation(
         file="toolcaddie/engine/loop.py",
@@ -84,25 +84,25 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _timeout("openai_chat.py", "chat"),
     # Windows and limits the other way, and by one.
-    _presets("window: int = 8\n", "window: int = 9\n", WINDOW, "eighth_message"),
-    _presets("window_user: int = 4\n", "window_user: int = 5\n", WINDOW, "fourth_message"),
+    _presets("window: Positive = 8\n", "window: Positive = 9\n", WINDOW, "eighth_message"),
+    _presets("window_user: Positive = 4\n", "window_user: Positive = 5\n", WINDOW, "fourth_message"),
     _presets("limits=Limits(rounds=10,", "limits=Limits(rounds=11,", DIFFERENCES, "limit_of_rounds and keyword"),
     _presets("_EXACT_LIMITS = Limits(rounds=5,", "_EXACT_LIMITS = Limits(rounds=4,", DIFFERENCES, "limit_of_rounds"),
     _presets("limits=Limits(rounds=None, turns=75,", "limits=Limits(rounds=None, turns=74,", NUMBERS, "75_calls"),
-    _run("rounds: int | None = 5\n", "rounds: int | None = 6\n", DIFFERENCES, "limit_of_rounds and default"),
-    _run("turns: int | None = 75\n", "turns: int | None = 76\n", NUMBERS, "75_calls"),
-    _run("forced_attempts: int = 3\n", "forced_attempts: int = 2\n", DIFFERENCES, "three_attempts"),
+    _run("rounds: OneToTen | None = 5\n", "rounds: OneToTen | None = 6\n", DIFFERENCES, "limit_of_rounds and default"),
+    _run("turns: Positive | None = 75\n", "turns: Positive | None = 76\n", NUMBERS, "75_calls"),
+    _run("forced_attempts: Positive = 3\n", "forced_attempts: Positive = 2\n", DIFFERENCES, "three_attempts"),
     _run(
-        "seconds: float | None = 300.0\n",
-        "seconds: float | None = 30.0\n",
+        "seconds: Seconds | None = 300.0\n",
+        "seconds: Seconds | None = 30.0\n",
         "tests/app/test_settings.py",
         "shows_the_def",
     ),
-    _run("tool_seconds: float = 30.0\n", "tool_seconds: float = 29.0\n", NUMBERS, "30_seconds"),
-    _run("tool_retries: int = 0\n", "tool_retries: int = 1\n", NUMBERS, "30_seconds"),
-    _run("result_bytes: int = 100_000\n", "result_bytes: int = 99_999\n", NUMBERS, "100_000_bytes"),
-    _run("repeats_warn: int | None = 3\n", "repeats_warn: int | None = 4\n", NUMBERS, "same_call"),
-    _run("repeats_stop: int | None = 5\n", "repeats_stop: int | None = 6\n", NUMBERS, "same_call"),
+    _run("tool_seconds: Seconds = 30.0\n", "tool_seconds: Seconds = 29.0\n", NUMBERS, "30_seconds"),
+    _run("tool_retries: UpToTen = 0\n", "tool_retries: UpToTen = 1\n", NUMBERS, "30_seconds"),
+    _run("result_bytes: Positive = 100_000\n", "result_bytes: Positive = 99_999\n", NUMBERS, "100_000_bytes"),
+    _run("repeats_warn: TwoOrMore | None = 3\n", "repeats_warn: TwoOrMore | None = 4\n", NUMBERS, "same_call"),
+    _run("repeats_stop: TwoOrMore | None = 5\n", "repeats_stop: TwoOrMore | None = 6\n", NUMBERS, "same_call"),
     # Budgets.
     _presets(
         'budget=Budget(max_tools=8, provider_cap=128, policy="proportional"',
@@ -122,10 +122,10 @@ MUTATIONS: tuple[Mutation, ...] = (
         NUMBERS,
         "sends_everything",
     ),
-    _budget("max_tools: int | None = 24\n", "max_tools: int | None = 25\n", NUMBERS, "24_tools"),
-    _budget("provider_cap: int | None = 128\n", "provider_cap: int | None = 127\n", NUMBERS, "quarter"),
-    _budget("reserve_tools: int = 16\n", "reserve_tools: int = 15\n", NUMBERS, "quarter"),
-    _budget("reserve_tokens: float = 0.25\n", "reserve_tokens: float = 0.3\n", NUMBERS, "quarter"),
+    _budget("max_tools: Count | None = 24\n", "max_tools: Count | None = 25\n", NUMBERS, "24_tools"),
+    _budget("provider_cap: Positive | None = 128\n", "provider_cap: Positive | None = 127\n", NUMBERS, "quarter"),
+    _budget("reserve_tools: Count = 16\n", "reserve_tools: Count = 15\n", NUMBERS, "quarter"),
+    _budget("reserve_tokens: PartialShare = 0.25\n", "reserve_tokens: PartialShare = 0.3\n", NUMBERS, "quarter"),
     Mutation(
         file="toolcaddie/selection/allot.py",
         text="MIN_QUOTA = 2\n",

@@ -13,9 +13,9 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.numbers import Seconds
 
 Size = Annotated[int, Meta(ge=1)]
-Seconds = Annotated[float, Meta(gt=0)]
 
 KILOBYTE = 1024
 MEGABYTE = 1024 * KILOBYTE

@@ -19,6 +19,7 @@ from toolcaddie.core.meta_names import (
     RESPOND,
     SEARCH_TOOLS,
 )
+from toolcaddie.core.numbers import Count, Positive, Share, Weight
 from toolcaddie.core.run import Limits
 from toolcaddie.core.selection import Budget
 from toolcaddie.util.suggest import close_names
@@ -38,17 +39,17 @@ class SelectionSettings:
     """How tools are found in a message."""
 
     rankers: tuple[str, ...] = SIGNALS["plain"]
-    weights: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, Weight] = field(default_factory=dict)
     """What a ranker counts, where that differs from what ships; `toolcaddie eval --fit` finds such weights."""
-    nothing_fits: float | None = None
+    nothing_fits: Share | None = None
     """How well the best tool must fit, 0 to 1, unless a keyword hit; None: as it ships. `toolcaddie eval --fit` finds it."""
     match: Literal["word", "substring"] = "word"
     """A keyword hits as a word with its forms, or anywhere in the text (source 001)."""
-    related_depth: int | None = None
+    related_depth: Count | None = None
     """Steps along related categories; None: until nothing is added; 0: none."""
-    window: int = 8
+    window: Positive = 8
     """Last messages looked at, of any role."""
-    window_user: int = 4
+    window_user: Positive = 4
     """Of these, the last messages of the user."""
     on_no_match: Literal["defaults", "core", "none"] = "defaults"
     expandable_categories: tuple[str, ...] | None = None

@@ -13,6 +13,7 @@ from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import AddedBy, DeliveredTool
 from toolcaddie.core.message import Message, Usage
+from toolcaddie.core.numbers import OneToTen, Positive, Seconds, TwoOrMore, UpToTen
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
 
@@ -21,31 +22,31 @@ from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
 class Limits:
     """Independent counters, each with an end of its own; None: off."""
 
-    rounds: int | None = 5
+    rounds: OneToTen | None = 5
     """Model calls with tools; after the last, one more without tools."""
-    turns: int | None = 75
+    turns: Positive | None = 75
     """Executed real tools; one more is refused and the run fails."""
-    idle_rounds: int | None = 75
+    idle_rounds: Positive | None = 75
     """Model calls that asked for meta tools, unknown names or refused calls alone, so that no tool ran; then the run fails."""
-    idle_rounds_in_row: int | None = 25
+    idle_rounds_in_row: Positive | None = 25
     """The same without a tool that ran in between."""
-    forced_attempts: int = 3
+    forced_attempts: Positive = 3
     """Model calls until the first tool call, when use is forced."""
-    seconds: float | None = 300.0
-    tokens: int | None = None
+    seconds: Seconds | None = 300.0
+    tokens: Positive | None = None
     """Of all model calls together, as the provider counts; at the limit the run fails before the next call."""
-    tool_seconds: float = 30.0
+    tool_seconds: Seconds = 30.0
     """For tools without a timeout of their own."""
-    tool_seconds_most: float | None = None
+    tool_seconds_most: Seconds | None = None
     """An upper bound for tools with one."""
-    tool_retries: int = 0
+    tool_retries: UpToTen = 0
     """How often a tool that failed is run again, where that is safe."""
-    result_bytes: int = 100_000
+    result_bytes: Positive = 100_000
     """A longer result is cut, and says so."""
-    result_media_bytes: int = 4_000_000
+    result_media_bytes: Positive = 4_000_000
     """Pictures, sound and files of a result, in base64; those beyond are replaced by a sentence."""
-    repeats_warn: int | None = 3
-    repeats_stop: int | None = 5
+    repeats_warn: TwoOrMore | None = 3
+    repeats_stop: TwoOrMore | None = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from toolcaddie.core.message import Usage
+from toolcaddie.core.numbers import Count, PartialShare, Positive
 from toolcaddie.core.tool import Tool
 
 
@@ -15,18 +16,18 @@ from toolcaddie.core.tool import Tool
 class Budget:
     """How much a request may carry."""
 
-    max_tools: int | None = 24
+    max_tools: Count | None = 24
     """Selected tools; core and meta tools are outside it. None: no limit."""
-    provider_cap: int | None = 128
+    provider_cap: Positive | None = 128
     """Everything sent. None: the provider takes any number."""
-    max_tokens: int | None = None
+    max_tokens: Positive | None = None
     """Tokens of everything sent, by `schema.estimate_tokens` of the definitions. None: no limit."""
     policy: Literal["proportional", "fair", "ranked"] = "fair"
     redistribute: bool = False
     """With `proportional`: a second pass gives unused slots to categories that have more."""
-    reserve_tools: int = 16
+    reserve_tools: Count = 16
     """Places of the cap kept for later additions where `request_more_tools` is offered."""
-    reserve_tokens: float = 0.25
+    reserve_tokens: PartialShare = 0.25
     """Share of `max_tokens` kept for the same."""
 
 
