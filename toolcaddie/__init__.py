@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from toolcaddie.control.bots import Bot, Role
     from toolcaddie.core.catalog import Catalog, Category, View
+    from toolcaddie.core.content import Audio, Image, Resource, Text
     from toolcaddie.core.control import Decision, Principal
     from toolcaddie.core.errors import ToolcaddieError
     from toolcaddie.core.message import Message
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Audio": "toolcaddie.core.content",
     "Bot": "toolcaddie.control.bots",
     "Budget": "toolcaddie.core.selection",
     "Catalog": "toolcaddie.core.catalog",
@@ -37,6 +39,7 @@ _HOMES = {
     "Database": "toolcaddie.storage.database",
     "Decision": "toolcaddie.core.control",
     "FunctionSource": "toolcaddie.sources.functions",
+    "Image": "toolcaddie.core.content",
     "Limits": "toolcaddie.core.run",
     "Message": "toolcaddie.core.message",
     "OpenAIChat": "toolcaddie.providers.openai_chat",
@@ -45,6 +48,7 @@ _HOMES = {
     "PracticeModel": "toolcaddie.samples.practice",
     "Preset": "toolcaddie.core.presets",
     "Principal": "toolcaddie.core.control",
+    "Resource": "toolcaddie.core.content",
     "Role": "toolcaddie.control.bots",
     "RunContext": "toolcaddie.core.run",
     "RunRequest": "toolcaddie.core.run",
@@ -53,6 +57,7 @@ _HOMES = {
     "Selection": "toolcaddie.core.selection",
     "SelectionSettings": "toolcaddie.core.presets",
     "Selector": "toolcaddie.selection.selector",
+    "Text": "toolcaddie.core.content",
     "Tool": "toolcaddie.core.tool",
     "ToolAnnotations": "toolcaddie.core.tool",
     "ToolCall": "toolcaddie.core.tool",
@@ -64,6 +69,7 @@ _HOMES = {
 
 __all__ = [
     "PRESETS",
+    "Audio",
     "Bot",
     "Budget",
     "Catalog",
@@ -71,6 +77,7 @@ __all__ = [
     "Database",
     "Decision",
     "FunctionSource",
+    "Image",
     "Limits",
     "Message",
     "OpenAIChat",
@@ -78,6 +85,7 @@ __all__ = [
     "PracticeModel",
     "Preset",
     "Principal",
+    "Resource",
     "Role",
     "RunContext",
     "RunRequest",
@@ -86,6 +94,7 @@ __all__ = [
     "Selection",
     "SelectionSettings",
     "Selector",
+    "Text",
     "Tool",
     "ToolAnnotations",
     "ToolCall",
