@@ -41,7 +41,7 @@ def _insert_absent(dialect: str, table: Table) -> Executable:
     written: Executable = statement.on_conflict_do_update(
         index_elements=keys, set_=_rest(statement, table, keys), where=table.c.expires <= bindparam("now")
     )
-    return written
+    return written.execution_options(preserve_rowcount=True)  # of an insert it would be thrown away
 
 
 def _keys(table: Table) -> Sequence[str]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.storage.files import FileGoneError
@@ -23,6 +23,9 @@ from toolcaddie.storage.files import FileGoneError
 T = TypeVar("T")
 
 _GROUP = 256
+_ATTEMPTS = 5
+"""Of one piece of work that meets deadlocks."""
+_DEADLOCK = "40P01"
 _LINGER = 0.01
 """Longer makes bigger groups, and while one is written no request moves: 50 ms put 1 to 2 ms on their slowest percent."""
 
@@ -54,7 +57,8 @@ class Writer:
     def submit(self, work: Callable[[Connection], T], *, urgent: bool = True) -> Future[T]:
         """Queue work. The future fails with what the work raised, or with `StorageError` if the database failed.
 
-        Work may be done twice: again by itself, when other work of its group failed and took it along.
+        Work may be done several times: again by itself, when other work of its group failed and took it along, and after a
+        deadlock.
 
         Raises `StorageError` before `start` and after `close`.
         """
@@ -100,11 +104,12 @@ class Writer:
                 return
             yield group
 
-    def _commit(self, group: list[_Job[Any]]) -> list[Tell]:
+    def _commit(self, group: list[_Job[Any]], *, attempts: int = _ATTEMPTS) -> list[Tell]:
         """All of the group in one transaction, without a savepoint around each: nearly always nothing fails.
 
-        Where some work did, the group is done again one by one, so that only that work fails. Where the database did, the
-        whole group fails: SQLite may have rolled everything back by itself, so that a commit would "succeed" with half.
+        Where some work did, the group is done again one by one, so that only that work fails. So it is after a deadlock with
+        another process, because work alone locks little. Where the database failed, the whole group fails: SQLite may have
+        rolled everything back by itself, so that a commit would "succeed" with half.
         """
         try:
             with self._engine.begin() as connection:
@@ -112,8 +117,10 @@ class Writer:
                 self._check()
             return tells
         except Exception as error:  # noqa: BLE001  the outermost frame of the thread, which must outlive any failure
-            if _is_of_the_work(error) and len(group) > 1:
+            if len(group) > 1 and (_is_of_the_work(error) or _is_deadlock(error)):
                 return [tell for job in group for tell in self._commit([job])]
+            if attempts > 1 and _is_deadlock(error):
+                return self._commit(group, attempts=attempts - 1)
             return [partial(job.done.set_exception, _told(error)) for job in group]
 
 
@@ -130,6 +137,11 @@ class _Job(Generic[T]):
 def _is_of_the_work(error: Exception) -> bool:
     """Whether others of the group may still succeed."""
     return isinstance(error, IntegrityError) or not isinstance(error, SQLAlchemyError | FileGoneError)
+
+
+def _is_deadlock(error: Exception) -> bool:
+    """Whether PostgreSQL broke this transaction off, so that another process's could go on."""
+    return isinstance(error, OperationalError) and getattr(error.orig, "sqlstate", None) == _DEADLOCK
 
 
 def _told(error: Exception) -> Exception:
