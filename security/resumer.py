@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from security import tools
 from security.model import answer_in_process
 from security.recorded import Book
-from toolcaddie import Decision, Runtime, Tool, ToolCall
+from toolcaddie import Decision, Runtime
 from toolcaddie.audit.trail import Trail
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError, RunError
-from toolcaddie.core.run import RunContext
 from toolcaddie.core.storage import RunQuery
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRuns
@@ -34,8 +34,8 @@ class AsksOnce:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
-        asks = str(arguments.get("entry", "")).endswith("-1")
+    async def decide(self, request: CallRequest) -> Decision:
+        asks = str(request.arguments.get("entry", "")).endswith("-1")
         return Decision(verdict="ask" if asks else "allow", rule="first entries are asked about")
 
 

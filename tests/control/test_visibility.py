@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 from toolcaddie import Bot
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import ConfigError
@@ -21,8 +21,8 @@ from toolcaddie.core.meta_names import (
     RESPOND,
     SEARCH_TOOLS,
 )
-from toolcaddie.core.run import RunContext, RunRequest
-from toolcaddie.core.tool import Tool, ToolCall
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import Tool
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedProvider, call, say
@@ -71,7 +71,7 @@ class ShowsAll:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return np.ones(len(catalog), dtype=np.bool_) if self._mask else None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         return Decision(verdict=self._verdict)
 
 

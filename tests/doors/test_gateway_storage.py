@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from serving import Gateway, gateway
 
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.testing import ScriptedUpstream, call, calls, say
 
@@ -134,7 +133,7 @@ class FailsAtTheSecond:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         self.asked += 1
         if self.asked > 1:
             raise KeyError("a bug")

@@ -9,7 +9,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,14 @@ from alembic.operations import Operations
 from sqlalchemy import create_engine
 
 from toolcaddie.audit.trail import Trail
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import AuditError, LimitExceededError, ProviderError, RunNotFoundError, ToolcaddieError
 from toolcaddie.core.events import CallIntended, RunEvent, RunFinished
 from toolcaddie.core.presets import preset
-from toolcaddie.core.run import Limits, RunContext
+from toolcaddie.core.run import Limits
 from toolcaddie.core.storage import EventRecord, RunSummary
-from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
 from toolcaddie.storage.database import Database
@@ -119,7 +118,7 @@ class AsksAlways:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         return Decision(verdict="ask", rule="asks")
 
 

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from toolcaddie.control.bots import Bot
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.capabilities import CAPABILITIES
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import AuditError, RequestError, RunNotFoundError
 from toolcaddie.core.events import CallDecided, CallFinished, CallIntended, RunEvent, RunPaused
 from toolcaddie.core.presets import PRESETS
-from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import Finish, Tool, ToolCall, ToolResult
+from toolcaddie.core.tool import Finish, Tool, ToolResult
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import FunctionSource, tool
 from toolcaddie.storage.database import Database
@@ -284,8 +283,8 @@ class Asking:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
-        if tool.name == "freeze":
+    async def decide(self, request: CallRequest) -> Decision:
+        if request.tool.name == "freeze":
             return Decision(verdict="ask", reason="money is involved", rule="ask-freeze")
         return Decision(verdict="deny", reason="not today", rule="deny-rest")
 

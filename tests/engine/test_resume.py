@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.capabilities import CacheRule, Capabilities
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import AuditError, ProviderError, ProviderUnavailableError, RequestError, RunNotFoundError
 from toolcaddie.core.events import CallFinished, RunEvent
 from toolcaddie.core.presets import preset
-from toolcaddie.core.run import RunContext, RunResult
-from toolcaddie.core.tool import Tool, ToolCall
+from toolcaddie.core.run import RunResult
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
 from toolcaddie.sources.functions import tool
@@ -34,7 +34,7 @@ class AsksAlways:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         return Decision(verdict="ask", rule="asks")
 
 

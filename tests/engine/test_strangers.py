@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Category, Mask
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.events import ModelAsked, RunEvent, RunFailed, RunStarted, TextDelta
 from toolcaddie.core.meta_names import GET_TOOL_SCHEMA, SEARCH_TOOLS
 from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolResult
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
@@ -43,7 +44,7 @@ class Boom:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         if self._where == "policy":
             raise AttributeError("boom")
         return Decision(verdict="ask" if self._where == "approver" else "allow")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,13 +18,12 @@ from tests.requirements.scenes import (
     work,
 )
 from toolcaddie import PRESETS, Runtime
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.events import CallFinished, CallIntended, MetaCalled
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
-from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.meta.request_more_tools import request_more_tools_schema
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, calls, say
 
@@ -44,7 +41,7 @@ class DenyAll:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         return Decision(verdict="deny", reason="nothing runs today", rule="closed")
 
 

@@ -25,8 +25,10 @@ class Principal:
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What policy says of a call."""
+    """Whether a call may run. `ask`: only if a person approves it."""
 
     verdict: Literal["allow", "deny", "ask"]
     reason: str = ""
     rule: str = "default"
+    policy_version: str = ""
+    """The version of the policy that decided; filled in at the gate."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from msgspec import Struct
@@ -208,3 +209,6 @@ RunEvent = (
     | RunFinished
     | RunFailed
 )
+
+Emit = Callable[[RunEvent], Awaitable[None]]
+"""Hands one event to whoever records or listens. Returns when that is done."""

@@ -168,6 +168,9 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     waiting: Literal["", "approval", "client"] = ""
     """What the call still needs before there is a result."""
     decision: Decision | None = None
+    """The policy's decision to ask, of a call that waits for a person."""
+    approval: str = ""
+    """The id of the question it waits for (`ports.ApprovalStore`)."""
 
 
 RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]

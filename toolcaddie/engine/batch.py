@@ -6,11 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from toolcaddie.control.admission import Admitted
 from toolcaddie.core.errors import AuditError
-from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown, RunEvent
+from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown, Emit, RunEvent
 from toolcaddie.core.run import Limits, PendingCall, RunContext
 from toolcaddie.core.tool import ToolResult, failed
-from toolcaddie.engine.executor import Admitted, Emit, Executor
+from toolcaddie.engine.executor import Executor
 from toolcaddie.util.replacing import replace
 
 BeforeActing = Callable[[Sequence[PendingCall]], Awaitable[None]]

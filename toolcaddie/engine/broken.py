@@ -14,9 +14,8 @@ from toolcaddie.core.errors import (
     ToolNotCalledError,
     mark_acted,
 )
-from toolcaddie.core.events import CallFinished, CallIntended, RunEvent, RunFailed
+from toolcaddie.core.events import CallFinished, CallIntended, Emit, RunEvent, RunFailed
 from toolcaddie.core.message import Attempt
-from toolcaddie.engine.executor import Emit
 
 
 class _Watched:

@@ -14,6 +14,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolcaddie.control.admission import Admitted, Gates, admit
+from toolcaddie.control.arguments import checked_arguments
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import ASSUMED_CACHE, Capabilities
 from toolcaddie.core.catalog import View
@@ -22,6 +24,7 @@ from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.errors import LimitExceededError
 from toolcaddie.core.events import (
     ClientCallDelta,
+    Emit,
     LimitReached,
     MetaCalled,
     ModelAnswered,
@@ -39,7 +42,7 @@ from toolcaddie.core.tool import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, 
 from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
-from toolcaddie.engine.executor import Admitted, Emit, Executor, checked_arguments
+from toolcaddie.engine.executor import Executor
 from toolcaddie.engine.outsized import check_deltas, check_reply
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message, schemas, with_effect
 from toolcaddie.meta.registry import OURS, MetaTools
@@ -92,6 +95,7 @@ class Engine:
     provider: Provider
     selector: Selector
     planner: Planner
+    gates: Gates
     executor: Executor
     preset: Preset
     capabilities: Capabilities
@@ -488,7 +492,7 @@ class _Run:
         admitted: dict[int, Admitted] = {}
         for index, pending in enumerate(outcomes):
             if pending.result is None and pending.waiting != "client":
-                gated = await self.engine.executor.admit(pending, self.context, self.emit, meta=state.meta)
+                gated = await admit(pending, gates=self.engine.gates, context=self.context, state=state, emit=self.emit)
                 if isinstance(gated, Admitted):
                     admitted[index] = gated
                 else:

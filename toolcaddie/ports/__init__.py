@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcaddie.ports.control import Approver, Policy
+from toolcaddie.ports.control import ApprovalStore, Approver, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
 from toolcaddie.ports.selection import (
@@ -26,6 +26,7 @@ from toolcaddie.ports.tools import (
 )
 
 __all__ = [
+    "ApprovalStore",
     "Approver",
     "CacheStore",
     "CallNext",

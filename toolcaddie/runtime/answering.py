@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from toolcaddie.core.errors import RequestError, StorageError
-from toolcaddie.core.events import RequestClassified, RunStarted, ToolsSelected
+from toolcaddie.core.events import Emit, RequestClassified, RunStarted, ToolsSelected
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunContext, RunRequest, RunResult
 from toolcaddie.engine.broken import end_recorded
-from toolcaddie.engine.executor import Emit
 from toolcaddie.ports import Classifier, Store
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.choosing import Choice, choose

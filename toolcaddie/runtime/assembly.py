@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcaddie import learning
+from toolcaddie.control.admission import Gates, wrappers_of
+from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.bots import Bot, Bots, Role
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.control.results.held import HeldResults
@@ -76,6 +78,7 @@ class Assembly:
     learning: Learning | None
     bus: EventBus
     background: Background
+    gates: Gates
     classifier: Classifier | None
     answering: Answering
     resuming: Resuming
@@ -147,14 +150,20 @@ def assembled(
     all_meta_tools = _meta_tools(chosen, meta_tools)
     executors = Executors(
         source=source,
-        policy=policy,
-        approver=approver,
         middleware=middleware,
         config=config,
         cache_store=cache or _memory(config),
         held=held,
-        meta_tools=all_meta_tools,
         bounds=bounds,
+    )
+    stored = documents or MemoryStore()
+    gates = Gates(
+        policy=policy,
+        approvals=StoredApprovals(stored, clock=clock),
+        approver=approver,
+        wrappers=wrappers_of(all_meta_tools),
+        bounds=bounds,
+        clock=clock,
     )
     vectors = None if embedder is None else Vectors(embedder, documents, patience=patience)
     setups = Setups(
@@ -168,6 +177,7 @@ def assembled(
         vectors=vectors,
         config=config,
         held=held,
+        gates=gates,
         meta_tools=all_meta_tools,
         bounds=bounds,
     )
@@ -175,7 +185,6 @@ def assembled(
     if experience is not None:
         learning = Learning(experience, source, setups.default.selector, chosen.selection)
         sinks = (learning.sink, *sinks)
-    stored = documents or MemoryStore()
     bus, background, shutdown = EventBus(trail, sinks), Background(), threading.Event()
     conversations = Conversations(stored, background, clock=clock)
     ending = Ending(conversations=conversations, background=background)
@@ -196,6 +205,7 @@ def assembled(
         learning=learning,
         bus=bus,
         background=background,
+        gates=gates,
         classifier=classifier,
         answering=Answering(
             setups=setups,
@@ -213,7 +223,7 @@ def assembled(
             setups=setups,
             views=views,
             bots=known_bots,
-            approver=approver,
+            gates=gates,
             bus=bus,
             runs=runs,
             ending=ending,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from toolcaddie.core.events import RunEvent
-from toolcaddie.engine.executor import Emit
+from toolcaddie.core.events import Emit, RunEvent
 from toolcaddie.ports import EventSink
 from toolcaddie.util.log import Logger
 

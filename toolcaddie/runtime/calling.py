@@ -9,14 +9,14 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.control.admission import Admitted, admit
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.events import RunFinished
+from toolcaddie.core.events import Emit, RunFinished
 from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState
 from toolcaddie.core.tool import ToolCall, ToolResult
 from toolcaddie.engine.batch import Batch, unkept
 from toolcaddie.engine.broken import end_recorded
-from toolcaddie.engine.executor import Admitted, Emit
 from toolcaddie.runtime.answering import started
 from toolcaddie.runtime.bus import EventBus
 from toolcaddie.runtime.requests import context_of
@@ -42,7 +42,13 @@ class Calling:
         call = ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=msgspec.json.encode(arguments).decode())
         async with end_recorded(context.run_id, emit):
             await emit(started(request, context, setup.preset))
-            gated = await setup.engine.executor.admit(PendingCall(call=call), context, emit)
+            gated = await admit(
+                PendingCall(call=call),
+                gates=setup.engine.gates,
+                context=context,
+                state=RunState(run_id=context.run_id),
+                emit=emit,
+            )
             if isinstance(gated, Admitted):
                 result = await _carried_out(gated, context, setup, emit)
             else:

@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from toolcaddie.core.catalog import View
-from toolcaddie.core.events import RunFinished, RunPaused
+from toolcaddie.core.events import Emit, RunFinished, RunPaused
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
-from toolcaddie.engine.executor import Emit
 from toolcaddie.guards.net import PROOFS
 from toolcaddie.runtime.background import Background
 from toolcaddie.runtime.conversations import Conversations

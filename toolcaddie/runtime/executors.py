@@ -1,4 +1,4 @@
-"""What stands around every call of a tool in this runtime: policy, approver, and the layers that see its result."""
+"""The layers around every call of a tool in this runtime, which see its result."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.engine.executor import Executor
-from toolcaddie.meta.registry import MetaTools
-from toolcaddie.ports import Approver, CacheStore, Middleware, Policy, ToolSource
+from toolcaddie.ports import CacheStore, Middleware, ToolSource
 
 
 class Executors:
@@ -25,23 +24,17 @@ class Executors:
         self,
         *,
         source: ToolSource,
-        policy: Policy,
-        approver: Approver | None,
         middleware: Sequence[Middleware],
         config: ToolConfig | None,
         cache_store: CacheStore,
         held: HeldResults,
-        meta_tools: MetaTools,
         bounds: Bounds,
     ) -> None:
         self._source = source
-        self._policy = policy
-        self._approver = approver
         self._middleware = tuple(middleware)
         self._config = config
         self._cache_store = cache_store
         self._held = held
-        self._meta_tools = meta_tools
         self._bounds = bounds
         self._caches: dict[tuple[bool, bool, float], Cache] = {}
 
@@ -58,8 +51,6 @@ class Executors:
         config, limits = self._config, preset.limits
         return Executor(
             source=self._source,
-            policy=self._policy,
-            approver=self._approver,
             middleware=(
                 Truncate(limits.result_bytes, media_bytes=limits.result_media_bytes, held=self._held),
                 *self._middleware,
@@ -68,8 +59,6 @@ class Executors:
                 *((ResultCheck(self._bounds),) if config is not None and config.validate_tool_response else ()),
                 Timeout(most=limits.tool_seconds_most),
             ),
-            bounds=self._bounds,
-            meta_tools=self._meta_tools,
         )
 
     def _caching(self, preset: Preset) -> Sequence[Middleware]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from toolcaddie.control.admission import Gates
+from toolcaddie.control.approvals import answered_calls
 from toolcaddie.control.bots import Bots
-from toolcaddie.control.decided import Decided
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.events import RunResumed
@@ -14,14 +15,12 @@ from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState, Ru
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.engine.broken import end_recorded
-from toolcaddie.engine.loop import Engine
-from toolcaddie.ports import Approver
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.requests import context_of
-from toolcaddie.runtime.setups import Setup, Setups
+from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
-from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.replacing import replace
 
 
@@ -31,6 +30,8 @@ class Answers:
 
     approvals: Mapping[str, bool]
     results: Mapping[str, str]
+    reason: str = ""
+    """Why the decisions are as they are, for the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Resuming:
     setups: Setups
     views: Views
     bots: Bots
-    approver: Approver | None
+    gates: Gates
     bus: EventBus
     runs: StoredRuns
     ending: Ending
@@ -51,14 +52,22 @@ class Resuming:
     ) -> RunResult:
         """Carries a run on. `principal`: only if the run is theirs; `live` is passed the events from here on."""
         stored = await self.runs.find(run_id, principal)
-        pending = tuple(_answered(item, answers) for item in stored.state.pending)
+        pending = await answered_calls(
+            tuple(_handed_in(item, answers.results) for item in stored.state.pending),
+            answers.approvals,
+            self.gates.approvals,
+            tenant=stored.request.principal.tenant,
+            policy_version=self.gates.policy.version,
+            by=principal,
+            reason=answers.reason,
+        )
         _check_complete(run_id, pending)
         identified = self.bots.identified(stored.request.principal if principal is None else principal)
         request = replace(stored.request, principal=identified)
         setup = self.setups.of(request)
         view = self.views.of(request)
         context = context_of(replace(request, run_id=run_id), view, self.setups.model_of(request))
-        engine = self._engine(stored, setup, context, answers)
+        engine = setup.offerings.resumed(stored.meta_categories, context.principal)
         state = _state(stored.state, pending, context)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self.runs.claim(stored)
@@ -75,17 +84,10 @@ class Resuming:
             await claim.give_back()
             raise
 
-    def _engine(self, stored: StoredRun, setup: Setup, context: RunContext, answers: Answers) -> Engine:
-        """Returns the engine the run began with, whose questions are answered already."""
-        engine = setup.offerings.resumed(stored.meta_categories, context.principal)
-        return replace(engine, executor=engine.executor.with_approver(Decided(answers.approvals, self.approver)))
 
-
-def _answered(item: PendingCall, answers: Answers) -> PendingCall:
-    if item.waiting == "client" and item.call.id in answers.results:
-        return replace(item, result=ToolResult(content=answers.results[item.call.id]), waiting="")
-    if item.waiting == "approval" and item.call.id in answers.approvals:
-        return replace(item, waiting="", decision=None)  # decided again: policy may have changed meanwhile
+def _handed_in(item: PendingCall, results: Mapping[str, str]) -> PendingCall:
+    if item.waiting == "client" and item.call.id in results:
+        return replace(item, result=ToolResult(content=results[item.call.id]), waiting="")
     return item
 
 

@@ -35,6 +35,7 @@ from toolcaddie.inputs.parts import Sources, check_parts
 from toolcaddie.inputs.requests import Asked
 from toolcaddie.meta.registry import AnyMetaTool
 from toolcaddie.ports import (
+    ApprovalStore,
     Approver,
     CacheStore,
     Classifier,
@@ -176,6 +177,8 @@ class Runtime:
         self.model = self._parts.model
         self.tool_config = self._parts.tool_config
         self.preset = self._parts.preset
+        self.approvals: ApprovalStore = self._parts.gates.approvals
+        """The questions that policies ask, and their answers."""
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
@@ -212,14 +215,16 @@ class Runtime:
         approvals: Mapping[str, bool] | None = None,
         results: Mapping[str, str] | None = None,
         principal: Principal | None = None,
+        reason: str = "",
     ) -> RunResult:
         """Carry on a run that was put away: decide its questions, or hand in what the caller's own tools gave.
 
         Both map call ids. The run enters again at the gates, so policy and schema are checked again. An answer is used once:
         of several who resume a run one carries it on, the others get `RunNotFoundError`. Where that one fails, `resume`
-        without answers goes on behind what was done. `principal`: only if the run is theirs.
+        without answers goes on behind what was done. `principal`: only if the run is theirs; with `reason` it is recorded as
+        the one who decided. Questions answered through `approvals` of the runtime need no answer here.
         """
-        answers = Answers(approvals=approvals or {}, results=results or {})
+        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason)
         return await self._parts.resuming.resume(run_id, answers, principal=principal)
 
     def resume_stream(
@@ -229,9 +234,10 @@ class Runtime:
         approvals: Mapping[str, bool] | None = None,
         results: Mapping[str, str] | None = None,
         principal: Principal | None = None,
+        reason: str = "",
     ) -> AsyncIterator[RunEvent]:
         """`resume`, yielding every event from there on as `stream` does."""
-        answers = Answers(approvals=approvals or {}, results=results or {})
+        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason)
         return _streamed(lambda live: self._parts.resuming.resume(run_id, answers, principal=principal, live=live))
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:

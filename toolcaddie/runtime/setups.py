@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from toolcaddie import learning
+from toolcaddie.control.admission import Gates
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.capabilities import Capabilities
@@ -55,6 +56,7 @@ class Setups:
         vectors: Vectors | None,
         config: ToolConfig | None,
         held: HeldPages,
+        gates: Gates,
         meta_tools: MetaTools,
         bounds: Bounds,
     ) -> None:
@@ -68,6 +70,7 @@ class Setups:
         self._vectors = vectors
         self._config = config
         self._held = held
+        self._gates = gates
         self._meta_tools = meta_tools
         self._bounds = bounds
         self._made: dict[tuple[str | None, Capabilities], Setup] = {}
@@ -101,6 +104,7 @@ class Setups:
             provider=self._models.forcing(chosen) if chosen.force else self._models.plain(),
             selector=selector,
             planner=DeliveryPlanner(chosen.exposure, mode=chosen.delivery),
+            gates=self._gates,
             executor=self._executors.of(chosen),
             preset=chosen,
             capabilities=capabilities,

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.core.run import RunContext
-from toolcaddie.core.tool import Tool, ToolCall
 
-_ALLOW = Decision(verdict="allow", reason="no policy is set: everything is allowed", rule="default")
+_VERSION = "allow-all"
+_ALLOW = Decision(
+    verdict="allow", reason="no policy is set: everything is allowed", rule="default", policy_version=_VERSION
+)
 
 
 class AllowAll:
@@ -18,11 +17,11 @@ class AllowAll:
 
     @property
     def version(self) -> str:
-        return "allow-all"
+        return _VERSION
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         """None: nothing is hidden."""
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         return _ALLOW

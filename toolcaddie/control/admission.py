@@ -1,0 +1,165 @@
+"""The gates of a call, in a fixed order, in plain sight:
+
+    unwrap `execute_tool` once -> visibility -> check the arguments -> policy -> approval
+
+Every call passes here: of a run, through a wrapper, of the desk, without a model, and again when its run is resumed. Only a
+model's meta calls do not, because they run nothing; what they reveal is called through these gates as well.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolcaddie.control.approvals import digest_of, mismatch, question
+from toolcaddie.control.arguments import Arguments, arguments_of
+from toolcaddie.control.visibility import may_use
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.call_request import CallRequest
+from toolcaddie.core.catalog import View
+from toolcaddie.core.control import Decision
+from toolcaddie.core.events import CallDecided, Emit
+from toolcaddie.core.run import PendingCall, RunContext, RunState
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
+from toolcaddie.meta.lookup import unknown_tool
+from toolcaddie.meta.registry import OURS, MetaTools, is_meta
+from toolcaddie.ports import ApprovalStore, Approver, CallWrapper, MetaOffer, Policy
+from toolcaddie.util.replacing import replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wrapper:
+    """A meta tool that stands for another call, and its definition."""
+
+    tool: CallWrapper
+    definition: Tool
+
+
+def wrappers_of(tools: MetaTools) -> Mapping[str, Wrapper]:
+    return {
+        name: Wrapper(tool=tool, definition=tool.definition(MetaOffer()))
+        for name, tool in tools.items()
+        if isinstance(tool, CallWrapper)
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """What calls are judged by; the same for every run of a runtime."""
+
+    policy: Policy
+    approvals: ApprovalStore
+    approver: Approver | None = None
+    wrappers: Mapping[str, Wrapper] = field(default_factory=lambda: wrappers_of(OURS))
+    bounds: Bounds = DEFAULT
+    clock: Callable[[], float] = time.time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admitted:
+    """A call past every gate: it may run."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+async def admit(
+    pending: PendingCall, *, gates: Gates, context: RunContext, state: RunState, emit: Emit
+) -> Admitted | PendingCall:
+    """Returns the admitted call, or the pending call with a result or with whatever it waits for.
+
+    A call that waits for the caller is the unwrapped one: callers know their tools by their own names.
+    """
+    call = await unwrapped(pending.call, gates, context.view, state.meta)
+    if isinstance(call, ToolResult):
+        return replace(pending, result=call)
+    tool = context.view.get(call.name)
+    if tool is None or not may_use(tool, context.principal):
+        return replace(pending, result=unknown_tool(call.name, context.view))
+    if tool.source == CLIENT_SOURCE:
+        return replace(pending, call=call, waiting="client")
+    checked = await arguments_of(call, tool, bounds=gates.bounds)
+    if isinstance(checked, ToolResult):
+        return replace(pending, result=checked)
+    request = CallRequest(call=call, tool=tool, arguments=checked.values, context=context, state=state)
+    decision = await _decided(request, checked, gates, emit)
+    if decision.verdict == "deny":
+        return replace(pending, result=failed(f"Not allowed: {decision.reason or decision.rule}.", "denied"))
+    if decision.verdict == "ask" or pending.approval:
+        unapproved = await _approval_gate(pending, request, decision, gates)
+        if unapproved is not None:
+            return unapproved
+    return Admitted(call=call, tool=tool, arguments=checked.values)
+
+
+async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collection[str]) -> ToolCall | ToolResult:
+    """The call inside a wrapper, once; other calls as they are. A result says what is wrong with the wrapping.
+
+    `offered`: the names of the meta tools that the model was sent.
+    """
+    wrapper = gates.wrappers.get(call.name)
+    if wrapper is None or not is_meta(call.name, view, offered):
+        return call
+    checked = await arguments_of(call, wrapper.definition, bounds=gates.bounds)
+    if isinstance(checked, ToolResult):
+        return checked
+    inner = wrapper.tool.unwrapped(call, checked.values)
+    if is_meta(inner.name, view, offered):
+        return failed(f"{inner.name} cannot be run through {call.name}; call it directly.", "unknown_tool")
+    return inner
+
+
+async def _decided(request: CallRequest, checked: Arguments, gates: Gates, emit: Emit) -> Decision:
+    """The policy's decision, with its version, on record."""
+    decision, version = await gates.policy.decide(request), gates.policy.version
+    if decision.policy_version != version:
+        decision = replace(decision, policy_version=version)
+    await emit(
+        CallDecided(run_id=request.context.run_id, call=request.call, decision=decision, dropped=checked.dropped)
+    )
+    return decision
+
+
+async def _approval_gate(
+    pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates
+) -> PendingCall | None:
+    """None: approved. Otherwise the call, refused or waiting for an answer.
+
+    A refusal counts under every policy, also one that allows the call by now.
+    """
+    tenant = request.context.principal.tenant
+    earlier = await gates.approvals.get(tenant, pending.approval) if pending.approval else None
+    digest, version = digest_of(request), decision.policy_version
+    if earlier is not None and earlier.status == "refused":
+        return _refused(pending)
+    if decision.verdict == "allow":
+        return None
+    if earlier is not None and not mismatch(earlier, digest=digest, policy_version=version):
+        match earlier.status:
+            case "approved":
+                await gates.approvals.use(tenant, earlier.id, digest=digest, policy_version=version)
+                return None
+            case "used":
+                # By a process that died before the call acted: had it acted, the call would have an outcome by now, which
+                # is stored before. Only the one who holds the run's claim comes here.
+                return None
+            case "open":
+                return replace(pending, waiting="approval", decision=decision)
+    return await _asked(pending, request, decision, gates)
+
+
+async def _asked(pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates) -> PendingCall | None:
+    """Put a new question: to the approver, and into the store if that has no answer yet."""
+    approval = question(request, decision, now=gates.clock())
+    approved = None if gates.approver is None else await gates.approver.approve(approval)
+    if approved is None:
+        await gates.approvals.open(approval)
+        return replace(pending, waiting="approval", decision=decision, approval=approval.id)
+    return None if approved else _refused(pending)
+
+
+def _refused(pending: PendingCall) -> PendingCall:
+    return replace(pending, result=failed("A person did not approve this call.", "denied"))

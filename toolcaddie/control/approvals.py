@@ -1,0 +1,238 @@
+"""Approvals in a store: opened when a policy asks, answered once, used once.
+
+Every change is a compare-and-set on one document, so that of two people who answer at the same time one is told that the
+other was faster, and an answer is never used for two calls.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from toolcaddie.core.approval import Approval, ApprovalStatus
+from toolcaddie.core.call_request import CallRequest
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.run import PendingCall
+from toolcaddie.core.schema import canonical_json
+from toolcaddie.ports import ApprovalStore, Store
+from toolcaddie.util.replacing import replace
+
+_KIND = "approval"
+_VALID_SECONDS = 30 * 86_400.0
+"""As long as a run that waits is stored."""
+_KEPT_SECONDS = 30 * 86_400.0
+"""How much longer an approval can be looked up afterwards."""
+_PAGE = 200
+
+
+def question(
+    request: CallRequest, decision: Decision, *, now: float, valid_seconds: float = _VALID_SECONDS
+) -> Approval:
+    """The approval that a decision to ask needs."""
+    return Approval(
+        id=f"approval_{uuid.uuid4().hex}",
+        run_id=request.context.run_id,
+        call_id=request.call.id,
+        tool=request.tool.name,
+        arguments=request.arguments,
+        digest=digest_of(request),
+        policy_version=decision.policy_version,
+        principal=request.context.principal,
+        reason=decision.reason,
+        rule=decision.rule,
+        created=now,
+        expires=now + valid_seconds,
+    )
+
+
+def digest_of(request: CallRequest) -> str:
+    """Tool and exact arguments; those that the application injects are not the model's to choose and stay out."""
+    return hashlib.sha256(canonical_json([request.tool.name, request.arguments])).hexdigest()
+
+
+class StoredApprovals:
+    """Implements `ports.ApprovalStore` on any `Store`."""
+
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def open(self, approval: Approval) -> None:
+        value = msgspec.json.encode(approval)
+        if not await self._store.compare_and_set(
+            _KIND, _key_of(approval), value, expected=None, ttl=self._ttl(approval)
+        ):
+            raise RequestError(f"there is an approval {approval.id!r} already", param="approval")
+
+    async def get(self, tenant: str, approval_id: str) -> Approval | None:
+        value = await self._store.get(_KIND, _key(tenant, approval_id))
+        return None if value is None else self._decoded(value)
+
+    async def list(self, tenant: str, *, status: ApprovalStatus | None = None, limit: int = 100) -> Sequence[Approval]:
+        matching: list[Approval] = []
+        cursor: str | None = None
+        while True:
+            page = await self._store.scan(_KIND, prefix=_key(tenant, ""), cursor=cursor, limit=_PAGE)
+            approvals = [self._decoded(document.value) for document in page.documents]
+            matching += [approval for approval in approvals if status in (None, approval.status)]
+            cursor = page.cursor
+            if cursor is None:
+                return sorted(matching, key=lambda approval: (approval.created, approval.id))[:limit]
+
+    async def answer(
+        self, tenant: str, approval_id: str, *, approved: bool, by: Principal | None = None, reason: str = ""
+    ) -> Approval:
+        value, approval = await self._stored(tenant, approval_id)
+        if approval.status != "open":
+            raise RequestError(_not_open(approval), param="approval", code="approval_closed")
+        answered = replace(
+            approval,
+            status="approved" if approved else "refused",
+            answered=self._clock(),
+            answered_by=by,
+            answer_reason=reason,
+        )
+        return await self._changed(answered, expected=value)
+
+    async def use(self, tenant: str, approval_id: str, *, digest: str, policy_version: str) -> Approval:
+        value, approval = await self._stored(tenant, approval_id)
+        if wrong := mismatch(approval, digest=digest, policy_version=policy_version):
+            raise RequestError(wrong, param="approval", code="approval_invalid")
+        if approval.status != "approved":
+            raise RequestError(_not_open(approval), param="approval", code="approval_closed")
+        return await self._changed(replace(approval, status="used"), expected=value)
+
+    async def _stored(self, tenant: str, approval_id: str) -> tuple[bytes, Approval]:
+        value = await self._store.get(_KIND, _key(tenant, approval_id))
+        if value is None:
+            raise RequestError(f"there is no approval {approval_id[:80]!r}", param="approval", code="unknown_approval")
+        return value, self._decoded(value)
+
+    async def _changed(self, approval: Approval, *, expected: bytes) -> Approval:
+        value = msgspec.json.encode(approval)
+        if await self._store.compare_and_set(
+            _KIND, _key_of(approval), value, expected=expected, ttl=self._ttl(approval)
+        ):
+            return approval
+        raise RequestError(
+            f"approval {approval.id} was answered or used by somebody else at this moment; read it again",
+            param="approval",
+            code="approval_closed",
+        )
+
+    def _decoded(self, value: bytes) -> Approval:
+        return msgspec.json.decode(value, type=Approval).at(self._clock())
+
+    def _ttl(self, approval: Approval) -> float:
+        return max(1.0, approval.expires - self._clock()) + _KEPT_SECONDS
+
+
+def mismatch(approval: Approval, *, digest: str, policy_version: str) -> str:
+    """Why an approval does not hold for this call under this policy; empty: it does."""
+    if approval.digest != digest:
+        return f"approval {approval.id} was given for other arguments of {approval.tool}; ask again"
+    if approval.policy_version != policy_version:
+        return (
+            f"approval {approval.id} was asked for under policy {approval.policy_version!r}, "
+            f"which is {policy_version!r} now; ask again"
+        )
+    return ""
+
+
+async def answered_calls(
+    pending: Sequence[PendingCall],
+    answers: Mapping[str, bool],
+    approvals: ApprovalStore,
+    *,
+    tenant: str,
+    policy_version: str,
+    by: Principal | None = None,
+    reason: str = "",
+) -> tuple[PendingCall, ...]:
+    """The calls of a run that waits, ready for the gates as far as their questions are answered, here or in the store.
+
+    `answers` maps call ids. They are recorded only if every question has one. An approval under another version of the policy
+    does not count: the policy of now decides at the gate, and if it asks, the question is put again. A refusal always counts.
+    Raises `RequestError` for an answer to a question that has expired, or that had another answer.
+    """
+    stored = {item.call.id: await _approval_of(item, approvals, tenant) for item in pending if _asks(item)}
+    for call_id, approval in stored.items():
+        if call_id in answers:
+            _check_answer(approval, approved=answers[call_id], call_id=call_id)
+    free = tuple(_freed(item, answers, stored.get(item.call.id), policy_version) for item in pending)
+    if not any(item.waiting for item in free):
+        for item in free:
+            approval = stored.get(item.call.id) if item.approval else None
+            if item.call.id in answers and approval is not None and approval.status == "open":
+                await _answer(approvals, approval, approved=answers[item.call.id], by=by, reason=reason)
+    return free
+
+
+async def _answer(
+    approvals: ApprovalStore, approval: Approval, *, approved: bool, by: Principal | None, reason: str
+) -> None:
+    """Of several who resume a run with the same answer at the same time, none is wrong: its claim decides who goes on."""
+    tenant = approval.principal.tenant
+    try:
+        await approvals.answer(tenant, approval.id, approved=approved, by=by, reason=reason)
+    except RequestError:
+        now = await approvals.get(tenant, approval.id)
+        if now is None or now.status not in (("approved", "used") if approved else ("refused",)):
+            raise
+
+
+def _asks(item: PendingCall) -> bool:
+    return item.waiting == "approval"
+
+
+async def _approval_of(item: PendingCall, approvals: ApprovalStore, tenant: str) -> Approval | None:
+    return await approvals.get(tenant, item.approval) if item.approval else None
+
+
+def _check_answer(approval: Approval | None, *, approved: bool, call_id: str) -> None:
+    """Raises `RequestError` unless this answer can be given, or is the one that was given."""
+    again = "resume the run without an answer to this call, and it is asked about again"
+    if approval is None or approval.status == "expired":
+        raise RequestError(f"the question about {call_id} has expired; {again}", param="approvals", code="expired")
+    if approval.status != "open" and approved != (approval.status != "refused"):
+        raise RequestError(_not_open(approval), param="approvals", code="approval_closed")
+
+
+def _freed(
+    item: PendingCall, answers: Mapping[str, bool], approval: Approval | None, policy_version: str
+) -> PendingCall:
+    if not _asks(item):
+        return item
+    if approval is None or approval.status == "expired":
+        return replace(item, waiting="", approval="")
+    answer = answers.get(item.call.id)
+    if approval.policy_version != policy_version and approval.status != "refused" and answer is not False:
+        return replace(item, waiting="", approval="")
+    return item if approval.status == "open" and answer is None else replace(item, waiting="")
+
+
+def _not_open(approval: Approval) -> str:
+    by = f" by {approval.answered_by.id}" if approval.answered_by else ""
+    match approval.status:
+        case "open":
+            return f"approval {approval.id} is not answered yet"
+        case "expired":
+            return f"approval {approval.id} has expired; carry the run on to ask again"
+        case "used":
+            return f"approval {approval.id} was approved{by} and used already; it counts once"
+        case status:
+            return f"approval {approval.id} was {status}{by} already; an answer cannot be changed"
+
+
+def _key_of(approval: Approval) -> str:
+    return _key(approval.principal.tenant, approval.id)
+
+
+def _key(tenant: str, approval_id: str) -> str:
+    """Tenants are told apart by a digest: a name may be longer than a key."""
+    return f"{hashlib.sha256(tenant.encode()).hexdigest()[:32]}/{approval_id}"

@@ -1,0 +1,80 @@
+"""What a model wrote for a call, decoded and checked against the tool's schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.bounds import DEFAULT, Bounds, beyond
+from toolcaddie.core.schema import argument_errors, canonical_json, takes_long
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
+from toolcaddie.guards.aside import aside
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+_SHOWN_NAMES = 10
+_MAX_SCHEMA_SHOWN = 6_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments:
+    """What a model wrote for a call, fit for the tool's schema."""
+
+    values: dict[str, Any]
+    dropped: tuple[str, ...] = ()
+    """Names that only the application may inject, and that the model sent all the same."""
+
+
+async def arguments_of(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
+    """`checked_arguments`, beside the event loop where they are long."""
+    if takes_long(tool.input_schema, len(call.arguments)):
+        return await aside(partial(checked_arguments, call, tool, bounds=bounds))
+    return checked_arguments(call, tool, bounds=bounds)
+
+
+def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
+    """The decoded arguments, or a result that names the field at fault and shows the schema.
+
+    Names that begin with `_` are the application's (`_chatId`): a model's are dropped, unless the tool's schema declares them.
+    """
+    if len(call.arguments) > bounds.arguments:
+        problem = beyond(
+            f"The arguments of {tool.name} have {len(call.arguments):,} characters", bounds.arguments, "arguments"
+        )
+        return failed(f"{problem}.", "invalid_arguments")
+    try:
+        arguments = msgspec.json.decode(call.arguments.strip() or "{}")
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        return _refused(tool, [f"they are not JSON ({error})"])
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        return _refused(tool, [f"they must be a JSON object, not {type(arguments).__name__}"])
+    dropped = _injected_names(arguments, tool)
+    if dropped:
+        arguments = {name: value for name, value in arguments.items() if name not in dropped}
+        shown = [name[:64] for name in dropped[:_SHOWN_NAMES]]
+        log.info("arguments_dropped", tool=tool.name, names=shown, count=len(dropped))
+    errors = argument_errors(tool.input_schema, arguments, bounds=bounds)
+    return _refused(tool, errors) if errors else Arguments(values=arguments, dropped=dropped)
+
+
+def _injected_names(arguments: dict[str, Any], tool: Tool) -> tuple[str, ...]:
+    names = tuple(name for name in arguments if name.startswith("_"))
+    declared = tool.input_schema.get("properties") if names else None
+    return tuple(name for name in names if not isinstance(declared, Mapping) or name not in declared)
+
+
+def _refused(tool: Tool, errors: Sequence[str]) -> ToolResult:
+    schema = canonical_json(tool.input_schema).decode()
+    if len(schema) > _MAX_SCHEMA_SHOWN:
+        schema = schema[:_MAX_SCHEMA_SHOWN] + " ... (cut)"
+    return failed(
+        f"The arguments of {tool.name} are wrong: {'; '.join(errors)}. They must fit this schema: {schema}",
+        "invalid_arguments",
+    )

@@ -1,0 +1,38 @@
+"""Several policies as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+from toolcaddie.control.decisions import joined
+from toolcaddie.core.call_request import CallRequest
+from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.ports import Policy
+
+
+class EveryPolicy:
+    """Shows what all of its policies show, and joins what they decide: deny beats ask beats allow."""
+
+    def __init__(self, *policies: Policy) -> None:
+        self._policies: Sequence[Policy] = policies
+
+    @property
+    def version(self) -> str:
+        return "+".join(policy.version for policy in self._policies)
+
+    def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
+        masks = [policy.visible(catalog, principal) for policy in self._policies]
+        return reduce(_both, masks, None)
+
+    async def decide(self, request: CallRequest) -> Decision:
+        """Asks every policy, also behind a deny: each may keep its own count of what it judged."""
+        return joined([await policy.decide(request) for policy in self._policies])
+
+
+def _both(one: Mask | None, other: Mask | None) -> Mask | None:
+    if one is None or other is None:
+        return other if one is None else one
+    both: Mask = one & other
+    return both
