@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from toolcaddie import Limits, Message, RunContext, Runtime, Tool, ToolCall, ToolResult, tool
+from toolcaddie import Limits, Message, Runtime, Tool, ToolCall, ToolResult, tool
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.results.cache import Cache
 from toolcaddie.control.results.result_check import ResultCheck
 from toolcaddie.control.results.truncate import truncated
+from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.content import Audio, Image, Resource, Text
 from toolcaddie.core.control import Decision, Principal
@@ -116,7 +117,7 @@ class AsksAlways:
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
         return None
 
-    async def decide(self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], context: RunContext) -> Decision:
+    async def decide(self, request: CallRequest) -> Decision:
         return Decision(verdict="ask", rule="asks")
 
 
