@@ -1,17 +1,16 @@
 """The practice model: a provider without a model behind it, so that everything can be tried without a key.
 
 Deterministic and offline. It sees what a model sees, messages and tool definitions, and answers as one does, with words or
-with tool calls; what it does with them are plain rules. Each file stands on the ones below it:
+with tool calls. Toolcaddie's own selector finds the tool; the rest are plain rules. Each file stands on the ones below it:
 
-    model           the wire: a request in, a reply out
-    plan            what to do next
-    identifiers     whose id is meant, and which tool could tell      more    asking for tools not shown
-    choice          which tool fits
-    arguments       filling a tool's arguments                        scene   the conversation so far
-    facts, kinds    what a message gives, what an argument takes      rows    reading results
-    toolbox         the tools known                                   answer  the sentences
-    mentions        names, dates, amounts in a text
-    words           English: stems, verbs, questions and orders
+    model        the wire: a request in, a reply out
+    steps        the next step: a call, a question or a report
+    identifiers  ids in results, and the tools that list them
+    calls        calls, also those of meta tools for tools not shown
+    scene        the conversation so far                answer    the sentences
+    arguments    a tool's arguments from a message      rows      results read as rows
+    mentions     names, dates, amounts in a text        tools     the tools at hand, with the selector over them
+    english      verbs, questions and orders
 """
 
 from __future__ import annotations

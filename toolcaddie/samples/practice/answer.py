@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from toolcaddie.samples.practice.rows import Row, decode, label, rows_of
-from toolcaddie.samples.practice.toolbox import Slot
-from toolcaddie.samples.practice.words import split_words
+from toolcaddie.samples.practice.rows import Row, decoded, label_of, rows_of
+from toolcaddie.samples.practice.tools import Slot
 
 SIGNATURE = "This is the practice model, which follows plain rules and needs no key."
-
 CALLED_OFF = "Good, I leave it at that."
 
 _WHICH = "Which one do you mean?"
 _WHAT = "What should I take?"
-
-_SHOWN_ROWS = 3
-_SHOWN_FIELDS = 6
-_SHOWN_TEXT = 300
+_SHOWN_ROWS, _SHOWN_FIELDS, _SHOWN_TEXT = 3, 6, 300
 
 
 def signed(text: str) -> str:
@@ -43,51 +38,21 @@ def nothing_fits(text: str) -> str:
 
 
 def which(slot: Slot, rows: Sequence[Row]) -> str:
-    """Asks which of several rows was meant."""
-    listed = ", ".join(_described(row) for row in rows[:8])
-    return f"Several fit as the {_thing(slot)}: {listed}. {_WHICH}"
+    return f"Several fit as the {slot.thing or 'one'}: {', '.join(map(_described, rows[:8]))}. {_WHICH}"
 
 
 def what_is(tool: str, missing: Sequence[Slot]) -> str:
-    """Asks for what a tool needs and the message does not say."""
-    names = [_slot_name(slot) for slot in missing]
-    listed = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-    return f"For {tool} I still need: {listed}. {_WHAT}"
+    *names, last = [_slot_name(slot) for slot in missing]
+    others = f"{', '.join(names)} and " if names else ""
+    return f"For {tool} I still need: {others}{last}. {_WHAT}"
 
 
-def not_found(slot: Slot, sought: str) -> str:
-    return f"I looked for the {_thing(slot)} {sought!r} and did not find it, so I changed nothing. {_WHICH}"
+def not_found(slot: Slot, name: str) -> str:
+    return f"I looked for the {slot.thing or 'one'} {name!r} and did not find it, so I changed nothing. {_WHICH}"
 
 
-def gave_up(reason: str) -> str:
-    return f"I stop here: {reason}"
-
-
-def failure(tool: str, content: str) -> str:
-    value = decode(content)
-    told = value.get("error") or value.get("message") or value if isinstance(value, Mapping) else value
-    told = told.get("message", told) if isinstance(told, Mapping) else told
-    return f"{tool} did not work: {_short(str(told), _SHOWN_TEXT)}"
-
-
-def outcome(tool: str, content: str) -> str:
-    """What a tool gave, in a sentence or two: how many rows and the first ones, or the first fields."""
-    value = decode(content)
-    if not isinstance(value, Mapping | list):
-        return f"I called {tool}; it says: {_short(str(value), _SHOWN_TEXT)}"
-    rows = rows_of(content)
-    if isinstance(value, Mapping) and (len(rows) == 1 and not _has_list(value)):
-        return f"I called {tool}. {_fields(rows[0])}."
-    if not rows and isinstance(value, Mapping):
-        return f"I called {tool}. {_fields(value) or 'It gave nothing'}."
-    total = value.get("total") if isinstance(value, Mapping) else None
-    count = total if isinstance(total, int) else len(rows)
-    shown = "; ".join(_described(row) for row in rows[:_SHOWN_ROWS])
-    more = " and more" if count > _SHOWN_ROWS else ""
-    listed = f": {shown}{more}" if rows else ""
-    others = {key: child for key, child in value.items() if key != "total"} if isinstance(value, Mapping) else {}
-    figures = f" {_fields(others)}." if _fields(others) else ""
-    return f"I called {tool}. It gave {count} {'row' if count == 1 else 'rows'}{listed}.{figures}"
+def gave_up(calls: int) -> str:
+    return f"I stop here: {calls} calls did not get me there."
 
 
 def only_looked(text: str) -> str:
@@ -95,13 +60,36 @@ def only_looked(text: str) -> str:
     return f"I have no tool that does this, so I only looked. {text}"
 
 
-def _has_list(value: Mapping[str, Any]) -> bool:
-    return any(isinstance(child, list) for child in value.values())
+def failure(tool: str, content: str) -> str:
+    value = decoded(content)
+    for key in ("error", "message"):
+        value = value.get(key) or value if isinstance(value, Mapping) else value
+    return f"{tool} did not work: {_short(str(value), _SHOWN_TEXT)}"
+
+
+def outcome(tool: str, content: str) -> str:
+    """What a tool gave: how many rows and the first ones, or the first fields."""
+    value = decoded(content)
+    if not isinstance(value, Mapping | list):
+        return f"I called {tool}; it says: {_short(str(value), _SHOWN_TEXT)}"
+    rows, fields = rows_of(content), value if isinstance(value, Mapping) else {}
+    if fields and not any(isinstance(child, list) for child in fields.values()):
+        return f"I called {tool}. {_fields(rows[0])}."
+    count = total if isinstance(total := fields.get("total"), int) else len(rows)
+    shown = (
+        f": {'; '.join(map(_described, rows[:_SHOWN_ROWS]))}{' and more' if count > _SHOWN_ROWS else ''}"
+        if rows
+        else ""
+    )
+    figures = _fields({key: child for key, child in fields.items() if key != "total"})
+    return (
+        f"I called {tool}. It gave {count} {'row' if count == 1 else 'rows'}{shown}.{f' {figures}.' if figures else ''}"
+    )
 
 
 def _described(row: Row) -> str:
-    name = label(row)
-    more = [f"{key} {value}" for key, value in row.items() if _is_plain(value) and str(value) != name and value != ""]
+    name = label_of(row)
+    more = [f"{key} {value}" for key, value in row.items() if _is_plain(value) and str(value) not in (name, "")]
     return f"{name} ({', '.join(more[:3])})" if more and ":" not in name else name
 
 
@@ -115,13 +103,8 @@ def _is_plain(value: Any) -> bool:
     return value is not None and not isinstance(value, Mapping | list)
 
 
-def _thing(slot: Slot) -> str:
-    words = [word for word in split_words(slot.name) if word not in ("id", "ids", "uuid")]
-    return " ".join(words) or "one"
-
-
 def _slot_name(slot: Slot) -> str:
-    choices = f" (one of {', '.join(str(choice) for choice in slot.choices[:8])})" if slot.choices else ""
+    choices = f" (one of {', '.join(map(str, slot.choices[:8]))})" if slot.choices else ""
     return f"{slot.name.replace('_', ' ')}{choices}"
 
 

@@ -1,4 +1,4 @@
-"""How the practice model fills a tool's arguments from a message: by labels, choices, kinds of values, and key phrases.
+"""A tool's arguments, filled from a message: by labels, choices, kinds of values, and key phrases.
 
 One rule after the other takes what it recognises; a piece of the message is used for one argument only. What no rule can
 fill is left to its default, or reported as missing.
@@ -7,32 +7,112 @@ fill is left to its default, or reported as missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 from typing import Any
 
-from toolcaddie.samples.practice.facts import NAME_KINDS, Facts, allot
-from toolcaddie.samples.practice.kinds import (
-    FROM_WORDS,
-    NOTHING,
-    PAGING_WORDS,
-    TEXT_WORDS,
-    TO_WORDS,
-    fitted,
-    kinds_of,
-    shaped,
-    takes,
-    takes_currency,
-    written_day,
-)
-from toolcaddie.samples.practice.mentions import Mention, currency_codes
-from toolcaddie.samples.practice.toolbox import KnownTool, Slot
-from toolcaddie.samples.practice.words import STOP_WORDS, VERBS, fold, split_words, stem, stems, stems_of, words_of
+from toolcaddie.core.schema import argument_errors
+from toolcaddie.samples.practice.english import STOPS, VERBS, stem, stems, words
+from toolcaddie.samples.practice.mentions import Kind, Mention, currencies, number_of
+from toolcaddie.samples.practice.tools import KnownTool, Slot
 
-_NEGATIONS = words_of("not no without never un inactive except dont don")
-_ID_LINKS = words_of("id number no nr")
-_TOPIC_WORDS = stems_of("topic subject interest purpose")
-_PLACE_WORDS = stems_of("city location place address country region")
+NOTHING = object()
+"""No value was found; None would be one."""
+
+NAME_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email")
+"""Kinds of mention that may be what something or somebody is called."""
+
+_NUMBERS = ("integer", "number")
+_TEXT_WORDS = frozenset(
+    stems("text note content message body comment description remark details summary feedback memo")
+)
+_PAGING_WORDS = frozenset(stems("limit top size offset page skip cursor per"))
+_FROM_WORDS = frozenset(stems("from start since after begin min source old base"))
+_TO_WORDS = frozenset(stems("to end until till before expiry max target new into"))
+_DAYS_IN = {"minut": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
+_KINDS: Mapping[str, Mapping[str, tuple[Kind, ...]]] = {
+    "text": {
+        "email mail": ("email",),
+        "phone mobile telephone tel whatsapp": ("phone",),
+        "url uri link website homepage": ("url",),
+        "date day on when due since until deadline birthday": ("date", "period"),
+        "time hour clock at": ("time",),
+        "code coupon voucher sku": ("code", "quote"),
+    },
+    "number": {
+        "limit top size offset page skip cursor per": (),
+        "percent percentage discount": ("percent",),
+        "minutes hours days weeks months years duration": ("duration", "period"),
+        "amount price cost fee total budget rate charge pay wage bonus sum": ("money",),
+    },
+}
+"""Words in an argument's name, and the kinds of mention it takes then, the likeliest first."""
+
+
+@dataclass(kw_only=True)
+class Facts:
+    """What a message gives; `used` grows while arguments are filled, so that no piece is used for two of them."""
+
+    text: str
+    mentions: tuple[Mention, ...]
+    today: date
+    ids: dict[str, Any] = field(default_factory=dict)
+    """Identifiers found elsewhere, by argument."""
+    used: list[tuple[int, int]] = field(default_factory=list)
+    chosen: set[int] = field(default_factory=set)
+    """Where the text says a choice that was taken; the words there may still be part of a value."""
+
+    def free(self, *kinds: Kind) -> list[Mention]:
+        """Mentions of these kinds that nothing has used, in the order of the text."""
+        return [one for one in self.mentions if one.kind in kinds and self.is_free(one.start, one.end)]
+
+    def is_free(self, start: int, end: int) -> bool:
+        return all(end <= first or last <= start for first, last in self.used)
+
+    def take(self, mention: Mention) -> Any:
+        self.used.append((mention.start, mention.end))
+        return mention.value
+
+    def take_text(self, match: re.Match[str] | None) -> Any:
+        """The `value` of a match, if nothing has used it."""
+        if match is None or not self.is_free(*match.span("value")):
+            return NOTHING
+        self.used.append(match.span("value"))
+        return match["value"].strip(" .\"'“”")
+
+    def before(self, position: int, count: int) -> list[str]:
+        """Stems of the last words before a place."""
+        return stems(self.text[max(0, position - 60) : position])[-count:]
+
+    def after(self, position: int, count: int) -> list[str]:
+        """Stems of the next words behind a place."""
+        return stems(self.text[position : position + 60])[:count]
+
+    def is_beside(self, mention: Mention, thing: Sequence[str] | frozenset[str]) -> bool:
+        """Whether one of these stems stands right before or behind a mention, as in "the Rivers project"."""
+        return not {*self.before(mention.start, 2), *self.after(mention.end, 1)}.isdisjoint(thing)
+
+
+def allotted(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
+    """Which name of the message belongs to which slot, by slot name: the best pair first, until names or slots run out."""
+    pairs = [(slot.name, name, _belonging(name, slot, facts)) for slot in slots for name in facts.free(*NAME_KINDS)]
+    names: dict[str, Mention] = {}
+    for slot_name, name, _ in sorted(pairs, key=lambda pair: -pair[2]):
+        if slot_name not in names and name not in names.values():
+            names[slot_name] = name
+    return names
+
+
+def _belonging(name: Mention, slot: Slot, facts: Facts) -> float:
+    """How much speaks for it: the slot's word beside the name, "called" before a title, "for" or an 's at a person."""
+    cue = {*facts.before(name.start, 1), *stems(facts.text[name.start : name.start + 6])}
+    is_title = not cue.isdisjoint(stems("called named titled name title"))
+    is_person = not cue.isdisjoint(("for", "to", "of", "from", "with", "by")) or facts.text[name.end :][1:2] == "s"
+    score = (3 if facts.is_beside(name, stems(slot.thing) if slot.is_id else slot.words) else 0) - (
+        name.kind == "email"
+    ) / 3
+    return score + (is_person - is_title if slot.is_id else 2 * is_title + (name.kind == "quote") / 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,58 +123,67 @@ class Filled:
     missing: tuple[Slot, ...] = ()
 
 
-def fill(tool: KnownTool, facts: Facts, *, insist: frozenset[str] = frozenset()) -> Filled:
-    """Fill a tool's arguments. `insist`: optional ones to treat as required.
+def filled(tool: KnownTool, facts: Facts, *, insist: frozenset[str] = frozenset()) -> Filled:
+    """Returns a tool's arguments. `insist`: optional ones to treat as required.
 
     All slots are tried with the surest rule first, then with the next, so that a guess never takes what another slot has a
     label for; required slots come before optional ones.
     """
     needed = {slot.name for slot in tool.slots if slot.required} | insist
     values: dict[str, Any] = {slot.name: facts.ids[slot.name] for slot in tool.slots if slot.name in facts.ids}
-    for rule in _RULES:
-        for slot in sorted(tool.slots, key=lambda slot: slot.name not in needed):
-            if slot.name not in values and (rule is not _last_resort or slot.name in needed):
-                value = fitted(rule(slot, facts, tool), slot)
-                if value is not NOTHING:
-                    values[slot.name] = value
+    slots = sorted(tool.slots, key=lambda slot: slot.name not in needed)
+    for rule in (_labelled, _chosen, _by_kind, _by_phrase, _left_over):
+        for slot in slots:
+            if slot.name in values or (rule is _left_over and slot.name not in needed):
+                continue
+            used = len(facts.used)
+            values[slot.name] = fitted(rule(slot, facts, tool), slot)
+            if values[slot.name] is NOTHING:
+                del values[slot.name], facts.used[used:]
     return Filled(
         arguments={slot.name: values[slot.name] for slot in tool.slots if slot.name in values},
         missing=tuple(slot for slot in tool.slots if slot.name in needed and slot.name not in values),
     )
 
 
-# Rule 1: "phone 555 1234", "note: call back", "with the question How are you?"
+def given_id(slot: Slot, facts: Facts) -> Any:
+    """The identifier as the message has it: "order 17"."""
+    tool = KnownTool(name="")
+    value = _labelled(slot, facts, tool)
+    return fitted(_by_kind(slot, facts, tool) if value is NOTHING else value, slot)
+
+
+# Rule 1: "phone 555 1234", "note: call back"
 
 
 def _labelled(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     """What stands behind the argument's own name in the message."""
-    if slot.type not in ("string", "integer", "number") or slot.choices:
+    if slot.type not in ("string", *_NUMBERS) or slot.choices:
         return NOTHING
-    words = slot.parts
-    label = r"[ _-]".join(map(re.escape, words[:-1] if slot.is_id and len(words) > 1 else words))
-    links = r"id|number|no\.?" if slot.is_id else r"is|to|of|as|number|no\.?|at"
-    pattern = rf"\b(?P<with>with (?:the |an? )?)?{label}\b(?: (?:{links}))*\s*(?P<mark>[:=#]\s*)?(?P<value>\S.*)"
-    for match in re.finditer(pattern, facts.text, re.IGNORECASE | re.DOTALL):
+    label = r"[ _-]".join(map(re.escape, slot.parts[:-1] if slot.is_id and slot.parts[1:] else slot.parts))
+    links = r"id|number|no\.?|nr" if slot.is_id else r"number|no\.?|is|to|of|as|at"
+    pattern = rf"\b{label}\b(?: (?:{links}))*\s*(?P<mark>[:=]\s*)?(?P<value>[^\s;][^;\n]*)"
+    for match in re.finditer(pattern, facts.text, re.IGNORECASE):
         if any(one.start <= match.start() < one.end for one in facts.mentions):
             continue  # the word is part of something else: the months of "6 months" are no label
         start = match.start("value")
-        behind = next((one for one in facts.mentions if one.start <= start + 1 and start < one.end), None)
-        if behind is not None and facts.is_free(*behind.span) and takes(slot, behind):
-            facts.take(behind)
-            return shaped(behind, slot)
-        if (match["mark"] or match["with"]) and slot.is_free_text and not slot.is_id:
-            return _rest(match, facts)
+        for mention in facts.free(*(_id_kinds(slot) if slot.is_id else _kinds_behind_label(slot))):
+            if mention.start <= start + 1 and start < mention.end:
+                facts.take(mention)
+                return _shaped(mention, slot)
+        if match["mark"] and slot.is_free_text and not slot.is_id:
+            return facts.take_text(match)
     return NOTHING
 
 
-def _rest(match: re.Match[str], facts: Facts) -> Any:
-    """The text behind a label, up to the next label or the end."""
-    start = match.start("value")
-    value = re.split(r"[;\n]|, (?=\w+ ?[:=])|,? and (?=the \w+ )", match["value"])[0].rstrip()
-    if not facts.is_free(start, start + len(value)):
-        return NOTHING
-    facts.used.append((start, start + len(value)))
-    return value.strip("\"'“” ")
+def _id_kinds(slot: Slot) -> tuple[Kind, ...]:
+    return ("number", "code", "phone") if slot.type == "string" else ("number",)
+
+
+def _kinds_behind_label(slot: Slot) -> tuple[Kind, ...]:
+    if slot.type in _NUMBERS:
+        return "number", "money", "percent", "duration"
+    return kinds_of(slot) or ("quote", "name", "code", "number", "phone")
 
 
 # Rule 2: a word of the message is one of the choices
@@ -102,233 +191,211 @@ def _rest(match: re.Match[str], facts: Facts) -> Any:
 
 def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type == "array":
-        choices = slot.items.get("enum", ())
-        return [choice for choice in choices if _places(facts, choice)] or NOTHING
+        choices = slot.items.get("enum")
+        return (
+            [choice for choice in choices if _places(facts, choice)] or NOTHING
+            if isinstance(choices, list)
+            else NOTHING
+        )
     if slot.type == "boolean" and not slot.choices:
-        return _said_flag(slot, facts)
-    labels = {word for other in tool.slots if other.name != slot.name for word in split_words(other.name)}
-    said = sorted(
-        (place, -len(str(choice)), number)
-        for number, choice in enumerate(slot.choices)
-        for place in _places(facts, choice)
-        if fold(str(choice)) not in labels
-    )
-    if not said:
+        return _flag(slot, facts)
+    labels = {word for other in tool.slots if other.name != slot.name for word in other.parts}
+    choices = [choice for choice in slot.choices if str(choice).lower() not in labels]
+    places = sorted((place, number) for number, one in enumerate(choices) for place in _places(facts, one))
+    if not places:
         return NOTHING
-    place, _, number = _meant(said, slot, facts)
-    choice = slot.choices[number]
-    if not slot.required and slot.schema.get("default") == choice:
+    if slot.words.isdisjoint(_FROM_WORDS):  # of several, the one that is changed *to*
+        changed = [one for one in places if {"to", "into", "as"}.intersection(facts.before(one[0], 1))]
+        places = changed or (places if slot.words.isdisjoint(_TO_WORDS) else places[::-1])
+    place, number = places[0]
+    if not slot.required and slot.schema.get("default") == choices[number]:
         return NOTHING
-    facts.chosen.append(place)
-    return choice
-
-
-def _meant(said: Sequence[tuple[int, int, int]], slot: Slot, facts: Facts) -> tuple[int, int, int]:
-    """Of several choices said: what is changed *to*, for an argument called `to` or alone; else the first."""
-    if FROM_WORDS.isdisjoint(slot.words):
-        for one in said:
-            if {"to", "into", "as"} & set(split_words(facts.text[: one[0]])[-1:]):
-                return one
-        if not TO_WORDS.isdisjoint(slot.words):
-            return said[-1]
-    return said[0]
+    facts.chosen.add(place)
+    return choices[number]
 
 
 def _places(facts: Facts, choice: Any) -> list[int]:
     """Where the text says a choice as a whole, its words in a row; inside a longer name it is no choice."""
-    words = [stem(word) for word in split_words(str(choice))]
-    if not words or set(words) <= STOP_WORDS:
+    sought = stems(str(choice))
+    if not sought or set(sought) <= STOPS:
         return []
-    said = [(match.start(), stem(fold(match[0]))) for match in re.finditer(r"[^\W_]+", facts.text)]
-    places = [
-        said[n][0] for n in range(len(said) - len(words) + 1) if [word for _, word in said[n : n + len(words)]] == words
-    ]
-    places += [place for place, code in currency_codes(facts.text) if code == choice and place not in places]
-    longer = [one.span for one in facts.mentions if one.kind in ("quote", "name") and " " in one.text]
-    return [
-        place
-        for place in places
-        if place not in facts.chosen and not any(start <= place < end for start, end in longer)
-    ]
+    spoken = [(match.start(), stem(match[0].lower())) for match in re.finditer(r"[^\W_]+", facts.text)]
+    places = {at for n, (at, _) in enumerate(spoken) if [word for _, word in spoken[n : n + len(sought)]] == sought}
+    places |= {place for place, code in currencies(facts.text) if code == choice}
+    longer = [one for one in facts.mentions if one.kind in ("quote", "name") and " " in one.text]
+    return [place for place in places - facts.chosen if not any(one.start <= place < one.end for one in longer)]
 
 
-def _said_flag(slot: Slot, facts: Facts) -> Any:
+def _flag(slot: Slot, facts: Facts) -> Any:
     """A flag whose name is said is meant, unless a word before it says no."""
-    words = [word for word in slot.words if word not in STOP_WORDS]
-    text = stems(facts.text)
-    if not words or not all(word in text for word in words):
+    sought, spoken = [stem(word) for word in slot.parts if word not in STOPS], stems(facts.text)
+    if not sought or not set(sought) <= set(spoken):
         return NOTHING
-    place = text.index(words[0])
-    return _NEGATIONS.isdisjoint(text[max(0, place - 2) : place])
+    place = spoken.index(sought[0])
+    return {"not", "no", "without", "never", "except"}.isdisjoint(spoken[max(0, place - 2) : place])
 
 
 # Rule 3: the slot's name or format says what kind of value it takes
 
 
+def kinds_of(slot: Slot) -> tuple[Kind, ...]:
+    """Returns the kinds of mention that a slot takes, the likeliest first; none: its name does not tell."""
+    hints = slot.words.union(stems(slot.format))
+    hints |= {word for word, shape in (("date", "YYYY-MM"), ("time", "HH:MM")) if shape in slot.description}
+    table = _KINDS["number" if slot.type in _NUMBERS else "text"]
+    return next((kinds for names, kinds in table.items() if not hints.isdisjoint(stems(names))), ())
+
+
 def _by_kind(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    if slot.choices or slot.type not in ("string", "integer", "number"):
+    if slot.choices or slot.type not in ("string", *_NUMBERS):
         return NOTHING
     if slot.is_id:
-        return _given_id(slot, facts)
-    if takes_currency(slot):
-        return _currency(slot, facts)
+        return _number_behind(slot.thing or "id", facts)
+    last = slot.words.isdisjoint(_FROM_WORDS) and not slot.words.isdisjoint(_TO_WORDS)
+    if slot.type == "string" and "currenc" in slot.words:
+        codes = [code for _, code in currencies(facts.text)]
+        return codes[-1 if last else 0] if codes else NOTHING
     kinds = kinds_of(slot)
     if "date" in kinds:
-        return _day(slot, facts)
+        return _day(slot, facts, -1 if last else 0)
     free = [one for one in facts.free(*kinds) if one.kind != "period" or one.unit]
     if not free:
         return NOTHING
     facts.take(free[0])
-    return shaped(free[0], slot)
+    return _shaped(free[0], slot)
 
 
-def _given_id(slot: Slot, facts: Facts) -> Any:
+def _number_behind(thing: str, facts: Facts) -> Any:
     """A number or code that stands right behind the thing's name, or behind a #."""
-    thing = slot.thing[-1] if slot.thing else "id"
     for mention in facts.free("number", "code"):
-        near = facts.before(mention.start, 2)
-        linked = near[-2:-1] == [thing] and near[-1] in _ID_LINKS
-        marked = facts.text[mention.start : mention.start + 1] == "#"
-        if not mention.text.isalpha() and (near[-1:] in ([thing], ["id"]) or linked or marked):
+        near = [word for word in facts.before(mention.start, 2) if word not in ("id", "number", "no", "nr")]
+        if not mention.text.isalpha() and (near[-1:] == stems(thing) or facts.text[mention.start] == "#"):
             return facts.take(mention)
     return NOTHING
 
 
-def _currency(slot: Slot, facts: Facts) -> Any:
-    codes = [code for _, code in currency_codes(facts.text)]
-    if not codes:
-        return NOTHING
-    return codes[0] if not FROM_WORDS.isdisjoint(slot.words) or TO_WORDS.isdisjoint(slot.words) else codes[-1]
-
-
-def _day(slot: Slot, facts: Facts) -> Any:
-    starts, ends = not FROM_WORDS.isdisjoint(slot.words), not TO_WORDS.isdisjoint(slot.words)
-    dates = facts.free("date")
-    if dates:
-        chosen = dates[-1] if ends and not starts else dates[0]
-        return written_day(facts.take(chosen), chosen.text, slot)
-    for mention in (one for one in facts.mentions if one.kind == "period"):
-        if "YYYY-MM" in slot.description and "DD" not in slot.description:
-            return mention.value[0][:7]
-        if starts or ends:  # a period gives both: its first end does not use it up
-            return mention.value[1 if ends and not starts else 0]
+def _day(slot: Slot, facts: Facts, end: int) -> Any:
+    by_month = "YYYY-MM" in slot.description and "DD" not in slot.description
+    if dates := facts.free("date"):
+        value, word = facts.take(dates[end]), dates[end].text.lower()
+        if word.isalpha() and re.search(rf"\b{word}\b", f"{slot.description} {slot.schema.get('pattern', '')}".lower()):
+            return word  # the slot takes the user's own word, and its owner knows best which day that is
+        return value[:7] if by_month else f"{value}T00:00:00" if slot.format == "date-time" else value
+    period = next((one for one in facts.mentions if one.kind == "period"), None)
+    if period and by_month:
+        return period.value[0][:7]
+    if period and not slot.words.isdisjoint(_FROM_WORDS | _TO_WORDS):  # it gives both ends: one does not use it up
+        return period.value[end]
     return NOTHING
 
 
-# Rule 4: an object's own fields; a list of names
+def _shaped(mention: Mention, slot: Slot) -> Any:
+    """The mention's value as the slot counts or writes it: two weeks as 14 where it takes days."""
+    unit = next((_DAYS_IN[word] for word in slot.words if word in _DAYS_IN), 0)
+    if slot.type in _NUMBERS and mention.kind == "period":
+        first, last = map(date.fromisoformat, mention.value)
+        return round((last - first).days / (unit or 1))
+    if slot.type in _NUMBERS and mention.kind == "duration":
+        spoken = _DAYS_IN[stem(mention.unit)]
+        return round(mention.value * spoken / (unit or spoken))
+    return mention.text if slot.type == "string" and mention.kind in ("number", "money", "phone") else mention.value
 
 
-def _nested(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    if slot.type == "object" and slot.schema.get("properties") and slot.required:
-        inner = KnownTool(name=slot.name, description=slot.description, schema=slot.schema)
-        return fill(inner, facts).arguments or NOTHING
-    if slot.type == "array" and slot.required and slot.items.get("type", "string") == "string":
-        return [facts.take(mention) for mention in facts.free(*NAME_KINDS)] or NOTHING
-    return NOTHING
+# Rule 4: "called X", "about X", "in X", a number beside the slot's word
 
-
-# Rule 5: "called X", "about X", "in X", a number beside the slot's word
+_PHRASES = tuple(
+    (names, re.compile(pattern, re.IGNORECASE))
+    for names, pattern in (
+        (frozenset({"reason"}), r"\b(?:because(?: of)?|due to|reason(?: is)?:?|since)\s+(?P<value>[^.,;]{2,})"),
+        (_TEXT_WORDS, r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\s.\"”']*$"),
+        (
+            _TEXT_WORDS | frozenset(stems("topic subject interest purpose")),
+            r"\b(?:about|regarding|concerning|interested in|on the subject of)\s+(?P<value>[^.,;]{2,})",
+        ),
+        (
+            frozenset(stems("city location place address country region")),
+            r"\b(?:in|at|located in)\s+(?:the )?(?P<value>(?-i:[A-Z])[\w'-]*(?: (?-i:[A-Z])[\w'-]*)*)",
+        ),
+    )
+)
+"""Names of arguments, and the phrases that introduce a value for them."""
+_BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)[\s.]*$")
 
 
 def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    if slot.choices or slot.is_id or slot.type not in ("string", "integer", "number"):
+    if slot.choices or slot.is_id:
         return NOTHING
-    if slot.type != "string":
+    if slot.type in _NUMBERS:
         return _count(slot, facts)
     if slot.is_search or slot.is_naming:
-        return _name(slot, facts)
-    for pattern in _phrases(slot):
-        match = pattern.search(facts.text)
-        if match and facts.is_free(*match.span("value")):
-            facts.used.append(match.span("value"))
-            return match["value"].strip(" .\"'")
-    return NOTHING
-
-
-_SAYING = re.compile(
-    r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\s.\"”']*$", re.IGNORECASE
-)
-_BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)[\s.]*$")
-_BECAUSE = re.compile(r"\b(?:because(?: of)?|due to|reason(?: is)?:?|since)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE)
-_ABOUT = re.compile(
-    r"\b(?:about|regarding|concerning|interested in|on the subject of)\s+(?P<value>[^.,;]{2,})", re.IGNORECASE
-)
-_LOCATED = re.compile(r"\b(?:in|at|located in)\s+(?:the )?(?P<value>[A-Z][\w'-]*(?: [A-Z][\w'-]*)*)")
-
-
-def _phrases(slot: Slot) -> list[re.Pattern[str]]:
-    """The key phrases that introduce a slot's value, the surest first."""
-    words = set(slot.words)
-    if "reason" in words:
-        return [_BECAUSE]
-    found = [_SAYING] if words & TEXT_WORDS else []
-    found += [_ABOUT] if words & (TEXT_WORDS | _TOPIC_WORDS) else []
-    return found + ([_LOCATED] if words & _PLACE_WORDS else [])
-
-
-def _name(slot: Slot, facts: Facts) -> Any:
-    found = allot((slot,), facts).get(slot.name)
-    return NOTHING if found is None else str(facts.take(found))
+        name = allotted((slot,), facts).get(slot.name)
+        return NOTHING if name is None else str(facts.take(name))
+    taken = (facts.take_text(phrase.search(facts.text)) for names, phrase in _PHRASES if slot.words & names)
+    return next((value for value in taken if value is not NOTHING), NOTHING)
 
 
 def _count(slot: Slot, facts: Facts) -> Any:
     """A number beside one of the slot's words ("50 points", "capacity 20"), or the only one when its word is there at all."""
-    words = set(slot.words)
     free = facts.free("number", "percent")
-    if words & PAGING_WORDS:
-        tops = [one for one in free if {"top", "first", "last", "latest", "only"} & set(facts.before(one.start, 1))]
-        return facts.take(tops[0]) if tops and "limit" in words else NOTHING
-    beside = [one for one in free if words & {*facts.before(one.start, 3), *facts.after(one.end, 2)}]
-    if not beside and len(free) == 1 and not words.isdisjoint(stems(facts.text)):
+    if slot.words & _PAGING_WORDS:
+        free = [
+            one for one in free if {"top", "first", "last", "latest", "onli"}.intersection(facts.before(one.start, 1))
+        ]
+        return facts.take(free[0]) if free and "limit" in slot.words else NOTHING
+    beside = [one for one in free if slot.words & {*facts.before(one.start, 3), *facts.after(one.end, 2)}]
+    if not beside and len(free) == 1 and not slot.words.isdisjoint(stems(facts.text)):
         beside = free
     return facts.take(beside[0]) if beside else NOTHING
 
 
-# Rule 6, for what is required: any number, any name, the words that are left
+# Rule 5, for what is required: any number, any name, the words that are left
 
 
-def _last_resort(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    if slot.is_id or slot.choices or slot.format or slot.type in ("boolean", "array", "object"):
+def _left_over(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
+    if slot.is_id or slot.choices or slot.format or slot.type not in ("string", *_NUMBERS):
         return slot.schema.get("default", NOTHING)
-    if slot.type in ("integer", "number"):
+    if slot.type in _NUMBERS:
         free = facts.free("number", "money", "duration", "percent")
-        return shaped(_taken(free[0], facts), slot) if free else NOTHING
+        return _shaped(free[0], slot) if free and facts.take(free[0]) is not None else NOTHING
     if kinds_of(slot):
         return NOTHING
     named = facts.free("quote", "name") if slot.is_naming else facts.free("quote")
     if named:
         return facts.take(named[0])
-    behind = None if slot.is_naming else _BEHIND_COLON.search(facts.text)
-    return behind["value"] if behind and facts.is_free(*behind.span("value")) else salient(facts, tool) or NOTHING
+    behind = NOTHING if slot.is_naming else facts.take_text(_BEHIND_COLON.search(facts.text))
+    return behind if behind is not NOTHING else salient_text(facts, tool.name_stems) or NOTHING
 
 
-def _taken(mention: Mention, facts: Facts) -> Mention:
-    facts.take(mention)
-    return mention
+def salient_text(facts: Facts, own: Sequence[str] = ()) -> str:
+    """The words of the message that nothing has used, without verbs, a tool's `own` words and small words at the ends."""
+    pieces = [match[0] for match in re.finditer(r"[^\s,;:.!?\"“”]+", facts.text) if facts.is_free(*match.span())]
+    small = [
+        all(word in STOPS or stem(word) in VERBS or stem(word) in own for word in words(piece)) for piece in pieces
+    ]
+    return " ".join(pieces[small.index(False) : len(small) - small[::-1].index(False)]) if not all(small) else ""
 
 
-def salient(facts: Facts, tool: KnownTool | None = None) -> str:
-    """The words of the message that nothing has used, without its verb, the tool's own words and small words at the ends."""
-    own = set(tool.name_stems) if tool else set()
-    pieces = re.finditer(r"[^\s,;:.!?\"“”]+", facts.text)
-    kept = [match[0] for match in pieces if facts.is_free(match.start(), match.end())]
-    while kept and _is_small(kept[0], own):
-        kept.pop(0)
-    while kept and _is_small(kept[-1], own):
-        kept.pop()
-    return " ".join(kept)
+# Types and limits
 
 
-def _is_small(word: str, own: set[str]) -> bool:
-    folded = re.sub(r"['’]s?$", "", fold(word))
-    return folded in STOP_WORDS or stem(folded) in own or stem(folded) in VERBS
+def fitted(value: Any, slot: Slot) -> Any:
+    """The value in the slot's type and within its limits, or NOTHING where it cannot be."""
+    if value is NOTHING or slot.choices:
+        return value if value in slot.choices else NOTHING
+    if slot.type in _NUMBERS and isinstance(value, str):
+        value = number_of(value) if re.fullmatch(r"-?[\d,]*\.?\d+", value := value.strip(" #")) else NOTHING
+    if slot.type == "string":
+        most = slot.schema.get("maxLength")
+        value = str(value).strip()[: most if isinstance(most, int) else None]
+    limits = {"type": slot.type} | {key: slot.schema[key] for key in _LIMITS if key in slot.schema}
+    try:
+        return (
+            NOTHING
+            if value in (NOTHING, "") or argument_errors({"properties": {"value": limits}}, {"value": value})
+            else value
+        )
+    except ValueError:  # limits that make no sense let all pass
+        return value
 
 
-_RULES: tuple[Callable[[Slot, Facts, KnownTool], Any], ...] = (
-    _labelled,
-    _chosen,
-    _by_kind,
-    _nested,
-    _by_phrase,
-    _last_resort,
-)
+_LIMITS = ("pattern", "minLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import calendar
+import contextlib
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from typing import Any, Literal
 
-from toolcaddie.samples.practice.words import STOP_WORDS, VERBS, fold, split_words, stem, words_of
+from toolcaddie.samples.practice.english import STOPS, VERBS, stem, stems, words
 
 Kind = Literal[
     "quote", "email", "url", "date", "period", "time", "duration", "money", "percent", "phone", "ordinal", "code",
@@ -21,9 +22,8 @@ Kind = Literal[
 class Mention:
     """A piece of the message from `start` to `end`.
 
-    `value`: a date or time as ISO text, a period as a pair of them, a number for numbers, amounts, durations and ordinals
-    (0 is the first, -1 the last), otherwise the text itself. `unit`: of a duration or counted period (`day`), an amount
-    (`USD`).
+    `value`: a date or time as ISO text, a period as a pair of dates, a number for numbers, amounts, durations and ordinals
+    (0 is the first, -1 the last), otherwise the text itself. `unit`: of a duration or counted period, such as "day".
     """
 
     kind: Kind
@@ -33,314 +33,238 @@ class Mention:
     value: Any
     unit: str = ""
 
-    @property
-    def span(self) -> tuple[int, int]:
-        return self.start, self.end
+
+def mentions_of(
+    text: str, *, today: date, name_stems: frozenset[str], tool_stems: frozenset[str]
+) -> tuple[Mention, ...]:
+    """Returns every mention, in the order of the text, none overlapping another.
+
+    `name_stems` stand in names of the tools at hand: capitals do not make them somebody's name. `tool_stems` stand
+    anywhere in their definitions: without capitals they are no name either.
+    """
+    mentions: list[Mention] = []
+    for kind, pattern, value_of in _FINDERS:
+        for match in re.finditer(pattern, text, re.IGNORECASE):
+            if _is_free(match.start(), match.end(), mentions):
+                with contextlib.suppress(ValueError, OverflowError):  # a day that no calendar has is no date
+                    mentions.append(_mention(kind, match, value_of(match, today)))
+    for start, end in [*_capitalised(text, name_stems)] or [*_uncommon(text, tool_stems)]:
+        if _is_free(start, end, mentions):
+            mentions.append(Mention(kind="name", text=text[start:end], start=start, end=end, value=text[start:end]))
+    return tuple(sorted(mentions, key=lambda mention: mention.start))
 
 
-_NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
-_NUMBER_WORDS = {word: value for value, word in enumerate(_NUMBER_NAMES.split())}
+def _is_free(start: int, end: int, mentions: list[Mention]) -> bool:
+    return all(end <= one.start or one.end <= start for one in mentions)
+
+
+def _mention(kind: Kind, match: re.Match[str], value: Any) -> Mention:
+    parts = match.groupdict()
+    text = (parts.get("text") or match[0]).strip(" #")
+    unit = _unit(parts["unit"]) if parts.get("unit") and parts.get("count") else ""
+    return Mention(kind=kind, text=text, start=match.start(), end=match.end(), value=value, unit=unit)
+
+
+# Readers of values: each takes a match and the day, and raises ValueError for what does not exist
+
+_NUMBER_NAMES = words("zero one two three four five six seven eight nine ten eleven twelve")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1, "1st": 0, "2nd": 1, "3rd": 2}
-_CURRENCIES = {
-    "$": "USD", "€": "EUR", "£": "GBP", "₹": "INR", "¥": "JPY", "dollar": "USD", "buck": "USD", "euro": "EUR",
-    "pound": "GBP", "rupee": "INR", "yen": "JPY", "real": "BRL", "reais": "BRL", "peso": "MXN", "franc": "CHF",
-    "dirham": "AED",
-}  # fmt: skip
-KNOWN_CURRENCIES = frozenset(_CURRENCIES.values())
-_MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_name) if name}
-_MONTHS |= {name.lower(): n for n, name in enumerate(calendar.month_abbr) if name and name != "May"}
-_DAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
+_MONTHS = {
+    name.lower(): number for names in (calendar.month_name, calendar.month_abbr) for number, name in enumerate(names)
+}
+del _MONTHS[""]
+_DAYS = [name.lower() for name in calendar.day_name]
 
-_COUNT = rf"(?:\d{{1,4}}|{'|'.join(_NUMBER_WORDS)}|an?)"
+_COUNT = rf"(?P<count>\d{{1,4}}|{'|'.join(_NUMBER_NAMES)}|an?)"
 _AMOUNT = r"\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,9})?|\d{1,15}(?:\.\d{1,9})?"
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_DAY = "|".join(_DAYS)
-_UNIT = r"minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?"
 
 
-def find_mentions(
-    text: str, *, today: date, known: Callable[[str], bool], common: Callable[[str], bool] | None = None
-) -> tuple[Mention, ...]:
-    """Every mention, in the order of the text, none overlapping another.
-
-    `known` says of a stem that it stands in the name of a tool at hand: capitals do not make it a name then. `common`
-    says that it stands anywhere in their descriptions: without capitals it is no name either.
-    """
-    taken: list[Mention] = []
-    for finder in _FINDERS:
-        for mention in finder(text, today):
-            _take(mention, taken)
-    for mention in _names(text, known, common or known):
-        _take(mention, taken)
-    return tuple(sorted(taken, key=lambda mention: mention.start))
+def _text(match: re.Match[str], today: date) -> str:
+    return (match.groupdict().get("text") or match[0]).strip()
 
 
-def _take(mention: Mention, taken: list[Mention]) -> None:
-    if all(mention.end <= other.start or other.end <= mention.start for other in taken):
-        taken.append(mention)
+def _number(match: re.Match[str], today: date) -> int | float:
+    return number_of(match["n"] or match["n2"])
 
 
-def _plain(kind: Kind, pattern: str, flags: int = 0) -> Callable[[str, date], Iterator[Mention]]:
-    """A finder whose value is the text of its one group, or all of it."""
-    compiled = re.compile(pattern, flags)
-
-    def find(text: str, today: date) -> Iterator[Mention]:
-        for match in compiled.finditer(text):
-            value = match[compiled.groups and 1].strip()
-            yield Mention(kind=kind, text=value, start=match.start(), end=match.end(), value=value)
-
-    return find
-
-
-_ISO = re.compile(r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b")
-_SLASHED = re.compile(r"\b(\d{1,2})[/.](\d{1,2})[/.](\d{4})\b")
-_NAMED_DATE = re.compile(
-    rf"\b(?:(?P<m1>{_MONTH})\.? (?P<d1>\d{{1,2}})(?:st|nd|rd|th)?|(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m2>{_MONTH}))"
-    r"(?:,? (?P<year>\d{4}))?\b",
-    re.IGNORECASE,
-)
-_NEAR_DATE = re.compile(
-    rf"\b(?P<day>today|tonight|tomorrow|yesterday)\b|\b(?:(?P<which>next|this|last|on) )?(?P<weekday>{_DAY})\b"
-    rf"|\bin (?P<count>{_COUNT}) (?P<unit>days?|weeks?|months?)\b",
-    re.IGNORECASE,
-)
-
-
-def _dates(text: str, today: date) -> Iterator[Mention]:
-    for match in _ISO.finditer(text):
-        yield from _date(match, int(match[1]), int(match[2]), int(match[3]))
-    for match in _SLASHED.finditer(text):
-        first, second = int(match[1]), int(match[2])
-        day, month = (second, first) if second > 12 else (first, second)
-        yield from _date(match, int(match[3]), month, day)
-    for match in _NAMED_DATE.finditer(text):
-        month = _MONTHS[(match["m1"] or match["m2"]).lower()]
-        yield from _date(match, int(match["year"] or today.year), month, int(match["d1"] or match["d2"]))
-    for match in _NEAR_DATE.finditer(text):
-        day_found = _near(match, today)
-        yield from _date(match, day_found.year, day_found.month, day_found.day)
-
-
-def _date(match: re.Match[str], year: int, month: int, day: int) -> Iterator[Mention]:
-    if year and 1 <= month <= 12 and 1 <= day <= calendar.monthrange(year, month)[1]:
-        value = date(year, month, day).isoformat()
-        yield Mention(kind="date", text=match[0], start=match.start(), end=match.end(), value=value)
-
-
-def _near(match: re.Match[str], today: date) -> date:
-    if match["day"]:
-        return today + timedelta(days={"tomorrow": 1, "yesterday": -1}.get(match["day"].lower(), 0))
-    if match["count"]:
-        return shift(today, _count(match["count"]), match["unit"].lower().rstrip("s"))
-    ahead = (_DAYS[match["weekday"].lower()] - today.weekday()) % 7
-    which = (match["which"] or "").lower()
-    if which == "last":
-        return today - timedelta(days=7 - ahead if ahead else 7)
-    return today + timedelta(days=ahead or (7 if which == "next" else 0))
-
-
-def shift(day: date, count: int, unit: str) -> date:
-    """`day` moved by so many days, weeks, months or years; the day of the month is cut to the month's end."""
-    if unit in ("day", "week"):
-        return day + timedelta(days=count * (7 if unit == "week" else 1))
-    months = day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1)
-    year, month = divmod(months, 12)
-    year = min(max(year, 1), 9999)
-    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
-
-
-_PERIOD = re.compile(
-    rf"\b(?P<which>this|next|last|past|previous|coming|current) (?:(?P<count>{_COUNT}) )?(?P<unit>days?|weeks?|months?|years?)\b"
-    rf"|\bin (?P<month>{_MONTH})(?: (?P<year>[12]\d{{3}}))?\b",
-    re.IGNORECASE,
-)
-
-
-def _periods(text: str, today: date) -> Iterator[Mention]:
-    for match in _PERIOD.finditer(text):
-        first, last = _period(match, today)
-        value = (first.isoformat(), last.isoformat())
-        unit = match["unit"].lower().rstrip("s") if match["count"] else ""
-        yield Mention(kind="period", text=match[0], start=match.start(), end=match.end(), value=value, unit=unit)
-
-
-def _period(match: re.Match[str], today: date) -> tuple[date, date]:
-    if match["month"]:
-        first = date(int(match["year"] or today.year), _MONTHS[match["month"].lower()], 1)
-        return first, shift(first, 1, "month") - timedelta(days=1)
-    which, unit = match["which"].lower(), match["unit"].lower().rstrip("s")
-    if match["count"] or unit == "day":
-        count = _count(match["count"] or "1")
-        ahead = which in ("next", "coming")
-        return (today, shift(today, count, unit)) if ahead else (shift(today, -count, unit), today)
-    first = _begin(shift(today, {"next": 1, "coming": 1, "this": 0, "current": 0}.get(which, -1), unit), unit)
-    return first, shift(first, 1, unit) - timedelta(days=1)
-
-
-def _begin(day: date, unit: str) -> date:
-    if unit == "week":
-        return day - timedelta(days=day.weekday())
-    return day.replace(day=1, month=1 if unit == "year" else day.month)
-
-
-_TIME = re.compile(
-    r"\b(?P<h>\d{1,2})(?::(?P<m>\d{2}))?\s*(?P<half>am|pm)\b|\b(?P<h24>\d{1,2}):(?P<m24>\d{2})\b", re.IGNORECASE
-)
-
-
-def _times(text: str, today: date) -> Iterator[Mention]:
-    for match in _TIME.finditer(text):
-        hour, minute = int(match["h"] or match["h24"]), int(match["m"] or match["m24"] or 0)
-        if match["half"]:
-            hour = hour % 12 + (12 if match["half"].lower() == "pm" else 0)
-        if hour < 24 and minute < 60:
-            value = f"{hour:02}:{minute:02}"
-            yield Mention(kind="time", text=match[0], start=match.start(), end=match.end(), value=value)
-
-
-_DURATION = re.compile(rf"\b(?P<count>{_COUNT})[ -](?P<unit>{_UNIT})\b", re.IGNORECASE)
-_UNITS = {"min": "minute", "hr": "hour"}
-
-
-def _durations(text: str, today: date) -> Iterator[Mention]:
-    for match in _DURATION.finditer(text):
-        unit = match["unit"].lower().rstrip("s")
-        yield Mention(
-            kind="duration", text=match[0], start=match.start(), end=match.end(),
-            value=_count(match["count"]), unit=_UNITS.get(unit, unit),
-        )  # fmt: skip
-
-
-_MONEY = re.compile(
-    rf"(?P<sign>[$€£₹¥])\s?(?P<n1>{_AMOUNT})|(?P<code1>\b[A-Z]{{3}})\s?(?P<n2>{_AMOUNT})\b"
-    rf"|\b(?P<n3>{_AMOUNT})\s?(?:(?P<code2>[A-Z]{{3}})\b|(?P<word>dollar|buck|euro|pound|rupee|yen|real|reais|peso|franc|dirham)s?\b)"
-)
-
-
-def _money(text: str, today: date) -> Iterator[Mention]:
-    for match in _MONEY.finditer(text):
-        amount = number(match["n1"] or match["n2"] or match["n3"])
-        unit = match["code1"] or match["code2"] or _CURRENCIES[match["sign"] or match["word"]]
-        yield Mention(kind="money", text=match[0], start=match.start(), end=match.end(), value=amount, unit=unit)
-
-
-def currency_codes(text: str) -> list[tuple[int, str]]:
-    """Where the text names a currency, by code or by word, and its code; codes are three capitals, or follow from/to."""
-    found = [(m.start(), m[1]) for m in re.finditer(r"(?<![A-Za-z])([A-Z]{3})(?![A-Za-z])", text)]
-    found += [
-        (m.start(), m[1].upper()) for m in re.finditer(r"\b(?:from|to|into|in) ([a-z]{3})\b(?! \w+s\b)", text)
-        if m[1] not in STOP_WORDS
-    ]  # fmt: skip
-    for word, code in _CURRENCIES.items():
-        pattern = rf"\b{word}s?\b" if word.isalpha() else re.escape(word)
-        found += [(m.start(), code) for m in re.finditer(pattern, text, re.IGNORECASE)]
-    return sorted(found)
-
-
-_NUMBER = re.compile(
-    rf"(?P<percent>(?P<p>{_AMOUNT})\s?(?:%|percent\b))|(?P<ordinal>\b(?:{'|'.join(_ORDINALS)})\b)"
-    rf"|(?<![\w.])#?(?P<n>-?(?:{_AMOUNT}))(?![\w%])(?!\.\d)"
-    rf"|\b(?P<word>{'|'.join(w for w in _NUMBER_WORDS if w != 'one')})\b",
-    re.IGNORECASE,
-)
-
-
-def _numbers(text: str, today: date) -> Iterator[Mention]:
-    for match in _NUMBER.finditer(text):
-        kind: Kind = "number"
-        if match["percent"]:
-            kind, value = "percent", number(match["p"])
-        elif match["ordinal"]:
-            kind, value = "ordinal", _ORDINALS[match["ordinal"].lower()]
-        else:
-            value = number(match["n"]) if match["n"] else _NUMBER_WORDS[match["word"].lower()]
-        yield Mention(kind=kind, text=match[0].lstrip("#"), start=match.start(), end=match.end(), value=value)
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isdigit() else _NUMBER_WORDS.get(text.lower(), 1)
-
-
-def number(text: str) -> int | float:
-    """A number as written, with or without thousands commas; whole ones as int."""
+def number_of(text: str) -> int | float:
+    """A number as written, in a word or with thousands commas; whole ones as int."""
+    if text.lower() in _NUMBER_NAMES:
+        return _NUMBER_NAMES.index(text.lower())
     value = float(text.replace(",", ""))
     return int(value) if value.is_integer() else value
 
 
-_FINDERS: tuple[Callable[[str, date], Iterator[Mention]], ...] = (
-    # The order decides who wins where two would overlap: what is marked beats what is guessed, the longer the shorter.
-    _plain("quote", r"(?<!\w)[\"“”«']([^\"“”«»']{2,}?(?:['’]\w[^\"“”«»']*?)?)[\"“”»'](?!\w)"),
-    _plain(
-        "name",
-        r"\b(?:called|named|titled)\s+(?![\"“'])([^,.;:\"?!]+?)(?=\s+(?:for|with|at|on|in|and|by|asking|saying|that|who|from|to|of|"
-        r"as|due|starting|which|is)\b|[,.;:?!]|\s*$)",
-    ),
-    _plain("email", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"),
-    _plain("url", r"\bhttps?://[^\s,;]+"),
-    _dates,
-    _periods,
-    _times,
-    _durations,
-    _money,
-    _plain("phone", r"(?<![\w-])\+?\(?\d[\d()\-. ]{5,}\d(?![\w-])"),
-    _plain("code", r"\b(?=[A-Za-z-]*\d)(?=[\d-]*[A-Za-z])[A-Za-z\d]+(?:-[A-Za-z\d]+)*\b"),
-    _plain("code", r"\b[A-Z]{4,}\b"),
-    _numbers,
+def _count(match: re.Match[str], today: date) -> int:
+    return int(number_of(match["count"])) if (match["count"] or "a").lower() not in ("a", "an") else 1
+
+
+def _ordinal(match: re.Match[str], today: date) -> int:
+    return _ORDINALS[match[0].lower()]
+
+
+def _unit(text: str) -> str:
+    unit = text.lower().rstrip("s")
+    return {"min": "minute", "hr": "hour"}.get(unit, unit)
+
+
+def _date(match: re.Match[str], today: date) -> str:
+    parts = match.groupdict()
+    if parts["near"]:
+        return str(today + timedelta(days={"tomorrow": 1, "yesterday": -1}.get(parts["near"].lower(), 0)))
+    if parts["weekday"]:
+        return str(_weekday(today, _DAYS.index(parts["weekday"].lower()), (parts["which"] or "").lower()))
+    if parts["count"]:
+        return str(_moved(today, _count(match, today), _unit(parts["unit"])))
+    if parts["month"] or parts["month2"]:
+        month = _MONTHS[(parts["month"] or parts["month2"]).lower()]
+        return str(date(int(parts["year"] or today.year), month, int(parts["day"] or parts["day2"])))
+    if parts["iso"]:
+        return str(date(*(int(part) for part in re.split("[-/]", parts["iso"]))))
+    first, second, year = (int(part) for part in re.split("[/.]", parts["slashed"]))
+    return str(date(year, first, second) if second > 12 else date(year, second, first))
+
+
+def _weekday(today: date, weekday: int, which: str) -> date:
+    ahead = (weekday - today.weekday()) % 7
+    if which == "last":
+        return today - timedelta(days=7 - ahead)
+    return today + timedelta(days=ahead or (7 if which == "next" else 0))
+
+
+def _moved(day: date, count: int, unit: str) -> date:
+    """The day so many days, weeks, months or years on; the day of the month is cut to the month's end."""
+    if unit in ("day", "week"):
+        return day + timedelta(days=count * (7 if unit == "week" else 1))
+    year, month = divmod(day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1), 12)
+    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
+
+
+def _period(match: re.Match[str], today: date) -> tuple[str, str]:
+    if match["month"]:
+        first = date(int(match["year"] or today.year), _MONTHS[match["month"].lower()], 1)
+        return str(first), str(_moved(first, 1, "month") - timedelta(days=1))
+    which, unit = match["which"].lower(), _unit(match["unit"])
+    if match["count"] or unit == "day":
+        ahead = which in ("next", "coming")
+        other = _moved(today, _count(match, today) if ahead else -_count(match, today), unit)
+        return (str(today), str(other)) if ahead else (str(other), str(today))
+    near = _moved(today, {"next": 1, "coming": 1, "this": 0, "current": 0}.get(which, -1), unit)
+    first = near - timedelta(days=near.weekday()) if unit == "week" else near.replace(day=1)
+    first = first.replace(month=1) if unit == "year" else first
+    return str(first), str(_moved(first, 1, unit) - timedelta(days=1))
+
+
+def _time(match: re.Match[str], today: date) -> str:
+    hour, minute = int(match["hour"] or match["hour24"]), int(match["minute"] or match["minute24"] or 0)
+    if match["half"]:
+        hour = hour % 12 + (12 if match["half"].lower() == "pm" else 0)
+    return time(hour, minute).strftime("%H:%M")
+
+
+_CURRENCIES = {
+    "$": "USD", "€": "EUR", "£": "GBP", "₹": "INR", "¥": "JPY", "dollar": "USD", "buck": "USD", "euro": "EUR",
+    "pound": "GBP", "rupee": "INR", "yen": "JPY", "real": "BRL", "reais": "BRL", "peso": "MXN", "franc": "CHF",
+}  # fmt: skip
+_CURRENCY_WORD = "|".join(name for name in _CURRENCIES if name.isalpha())
+_CODES = "|".join(sorted({code.lower() for code in _CURRENCIES.values()}))
+_CURRENCY = re.compile(
+    rf"(?P<code>(?<![A-Za-z])(?:[A-Z]{{3}}|{_CODES})(?![A-Za-z]))|(?P<sign>[$€£₹¥])|(?i:\b(?P<word>{_CURRENCY_WORD})s?\b)"
 )
+
+
+def currencies(text: str) -> list[tuple[int, str]]:
+    """Returns where the text names a currency, by code, sign or word, and the code of each."""
+    named = ((match.start(), match["code"], match["sign"] or match["word"]) for match in _CURRENCY.finditer(text))
+    return [(start, code.upper() if code else _CURRENCIES[name.lower()]) for start, code, name in named]
+
+
+_QUOTE = r"(?<!\w)[\"“”«'](?P<text>[^\"“”«»']{2,}?(?:['’]\w[^\"“”«»']*?)?)[\"“”»'](?!\w)"
+_TITLE = (
+    r"\b(?:called|named|titled)\s+(?![\"“'])(?P<text>[^,.;:\"?!]+?)(?=\s+(?:for|with|at|on|in|and|by|asking|asked|saying|"
+    r"that|who|from|to|of|as|due|starting|which|is)\b|[,.;:?!]|\s*$)"
+)
+_DATE = (
+    r"\b(?P<iso>\d{4}[-/]\d{1,2}[-/]\d{1,2})\b|\b(?P<slashed>\d{1,2}[/.]\d{1,2}[/.]\d{4})\b"
+    rf"|\b(?:(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
+    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<month2>{_MONTH}))(?:,? (?P<year>\d{{4}}))?\b"
+    r"|\b(?P<near>today|tonight|tomorrow|yesterday)\b"
+    rf"|\b(?:(?P<which>next|this|last|on) )?(?P<weekday>{'|'.join(_DAYS)})\b"
+    rf"|\bin {_COUNT} (?P<unit>days?|weeks?|months?)\b"
+)
+_PERIOD = (
+    rf"\b(?P<which>this|next|last|past|previous|coming|current) (?:{_COUNT} )?(?P<unit>days?|weeks?|months?|years?)\b"
+    rf"|\bin (?P<month>{_MONTH})(?: (?P<year>[12]\d{{3}}))?\b"
+)
+_TIME = r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)\b|\b(?P<hour24>\d{1,2}):(?P<minute24>\d{2})\b"
+_DURATION = rf"\b{_COUNT}[ -](?P<unit>(?:minute|min|hour|hr|day|week|month|year)s?)\b"
+_MONEY = (
+    rf"(?:[$€£₹¥]|(?-i:\b[A-Z]{{3}}))\s?(?P<n>{_AMOUNT})\b"
+    rf"|\b(?P<n2>{_AMOUNT})\s?(?:(?-i:[A-Z]{{3}})\b|(?:{_CURRENCY_WORD})s?\b)"
+)
+_CODE = r"\b(?=[A-Za-z-]*\d)(?=[\d-]*[A-Za-z])[A-Za-z\d]+(?:-[A-Za-z\d]+)*\b|\b(?-i:[A-Z]{4,})\b"
+_NUMBER = rf"(?<![\w.])#?(?P<n>-?(?:{_AMOUNT}))(?![\w%])(?!\.\d)|\b(?P<n2>{'|'.join(_NUMBER_NAMES[2:])})\b"
+
+_FINDERS: tuple[tuple[Kind, str, Callable[[re.Match[str], date], Any]], ...] = (
+    # The order decides which wins where two would overlap: what is marked beats what is guessed, the longer the shorter.
+    ("quote", _QUOTE, _text),
+    ("name", _TITLE, _text),
+    ("email", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", _text),
+    ("url", r"\bhttps?://[^\s,;]+", _text),
+    ("date", _DATE, _date),
+    ("period", _PERIOD, _period),
+    ("time", _TIME, _time),
+    ("duration", _DURATION, _count),
+    ("money", _MONEY, _number),
+    ("phone", r"(?<![\w-])\+?\(?\d[\d()\-. ]{5,}\d(?![\w-])", _text),
+    ("code", _CODE, _text),
+    ("percent", rf"(?P<n>{_AMOUNT})\s?(?:%|percent\b)(?P<n2>)", _number),
+    ("ordinal", rf"\b(?:{'|'.join(_ORDINALS)})\b", _ordinal),
+    ("number", _NUMBER, _number),
+)
+
+# Names
 
 _CAPITAL = r"[^\W\d_a-z]\w*(?:['’](?!s\b)\w+)*"
-_PARTICLE = r"(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al)"
-_NAME = re.compile(rf"(?<![\w'’])({_CAPITAL}(?:[ -](?:{_PARTICLE} )?{_CAPITAL})*)")
+_NAME = re.compile(
+    rf"(?<![\w'’])({_CAPITAL}(?:[ -](?:(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al) )?{_CAPITAL})*)"
+)
 _SUBJECT = re.compile(r"['’]s\b| (?:has|have|had|is|was|will|just|wants?|needs?|\w+ed)\b")
 """What follows a name that begins a sentence, and no other word with a capital there."""
-
 _LETTERS = re.compile(r"([^\W\d_]{2,})(['’]s\b)?")
-_CUES = words_of("for of named called about to with from")
-_NO_NAME = (
-    words_of(
-        "i i'm i'd it mr mrs ms dr what who that there here let he she how when where today tomorrow yesterday "
-        "week month year everyone everybody someone"
-    )
-    | set(_MONTHS)
-    | set(_DAYS)
-)
+_CUES = frozenset(words("for of named called about to with from"))
+_NO_NAME = {*words("mr mrs ms dr today tomorrow yesterday week month year everyone everybody someone"), "i'm", "i'd"}
+_NO_NAME |= {*_MONTHS, *_DAYS}
 
 
-def _names(text: str, known: Callable[[str], bool], common: Callable[[str], bool]) -> Iterator[Mention]:
-    found = list(_capitalised(text, known))
-    return iter(found or _uncommon(text, common))
+def _capitalised(text: str, name_stems: frozenset[str]) -> Iterator[tuple[int, int]]:
+    for match in _NAME.finditer(text):
+        start, end = match.span(1)
+        first, *rest = match[1].split(" ")
+        if _begins_sentence(text, start) and (
+            not _may_be_name(first, name_stems) or not (rest or _SUBJECT.match(text, end))
+        ):
+            start += len(first) + 1
+        while start < end and (_is_no_name(first := text[start:end].split(" ", maxsplit=1)[0]) or first.islower()):
+            start += len(first) + 1
+        if start < end and not name_stems.issuperset(stems(text[start:end])):
+            yield start, end
 
 
-def _uncommon(text: str, common: Callable[[str], bool]) -> Iterator[Mention]:
+def _uncommon(text: str, tool_stems: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Names typed without capitals: words no tool knows, two or more in a row, or one with an 's or behind "for" and the like."""
     run: list[re.Match[str]] = []
     for match in [*_LETTERS.finditer(text), None]:
-        follows = match is not None and run and not run[-1][2] and text[run[-1].end() : match.start()] == " "
-        if run and not (follows and match and _may_be_name(match[1], common)):
-            cue = (split_words(text[: run[0].start()]) or [""])[-1]
-            if len(run) > 1 or run[-1][2] or cue in _CUES:
-                yield _named(text[run[0].start() : run[-1].end(1)], run[0].start())
+        is_name = match is not None and _may_be_name(match[1], tool_stems)
+        follows = match and run and not run[-1][2] and text[run[-1].end() : match.start()] == " "
+        if run and not (follows and is_name):
+            start = run[0].start()
+            cue = words(text[max(0, start - 20) : start])[-1:]
+            if len(run) > 1 or run[-1][2] or not _CUES.isdisjoint(cue):
+                yield start, run[-1].end(1)
             run = []
-        if match is not None and _may_be_name(match[1], common):
-            run.append(match)
-
-
-def _capitalised(text: str, known: Callable[[str], bool]) -> Iterator[Mention]:
-    for match in _NAME.finditer(text):
-        start, words = match.start(1), match[1]
-        if _begins_sentence(text, start):
-            first, _, rest = words.partition(" ")
-            if not _may_be_name(first, known) or not (rest or _SUBJECT.match(text, match.end(1))):
-                start, words = start + len(first) + 1, rest
-        while words and (fold(words.split()[0]) in _NO_NAME or words[0].islower()):
-            first, _, words = words.partition(" ")
-            start += len(first) + 1
-        if any(not known(stem(word)) for word in split_words(words)):
-            yield _named(words, start)
-
-
-def _named(text: str, start: int) -> Mention:
-    return Mention(kind="name", text=text, start=start, end=start + len(text), value=text)
+        run += [match] if match and is_name else []
 
 
 def _begins_sentence(text: str, position: int) -> bool:
@@ -348,6 +272,9 @@ def _begins_sentence(text: str, position: int) -> bool:
     return not before or before[-1] in ".!?:\n"
 
 
-def _may_be_name(word: str, known: Callable[[str], bool]) -> bool:
-    folded = fold(word)
-    return folded not in STOP_WORDS and folded not in _NO_NAME and stem(folded) not in VERBS and not known(stem(folded))
+def _may_be_name(word: str, common: frozenset[str]) -> bool:
+    return not _is_no_name(word) and stem(word.lower()) not in VERBS and stem(word.lower()) not in common
+
+
+def _is_no_name(word: str) -> bool:
+    return word.lower() in STOPS or word.lower() in _NO_NAME

@@ -15,9 +15,9 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Provider
 from toolcaddie.samples.practice.answer import signed
-from toolcaddie.samples.practice.more import Call, Say, Step
-from toolcaddie.samples.practice.plan import forced_step, next_step, only_words
-from toolcaddie.samples.practice.scene import read_scene
+from toolcaddie.samples.practice.calls import Call, Say, Step
+from toolcaddie.samples.practice.scene import scene_of
+from toolcaddie.samples.practice.steps import forced_step, next_step, only_words
 
 MODEL = "practice"
 
@@ -29,7 +29,7 @@ _PIECE = 24
 
 
 class PracticeModel:
-    """A `Provider` that follows rules. `today` tells the day, where no system prompt does."""
+    """A `Provider` that follows rules. `today` gives the day, unless the system prompt does."""
 
     name = MODEL
 
@@ -43,9 +43,9 @@ class PracticeModel:
     def _reply(self, request: ModelRequest) -> ModelReply:
         step = _decide(request, self._today())
         message = _message(request, step)
-        usage = Usage(input_tokens=_input_tokens(request), output_tokens=_tokens(message))
         finish = "tool_calls" if message.tool_calls else "stop"
-        return ModelReply(message=message, finish_reason=finish, usage=usage, model=request.model or self._model)
+        model = request.model or self._model
+        return ModelReply(message=message, finish_reason=finish, usage=_usage(request, message), model=model)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
         reply = await self.complete(request)
@@ -67,7 +67,7 @@ class PracticeModel:
 def from_settings(
     *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
 ) -> Provider:
-    """The entry point of the plugin `practice`. It reaches nobody, so address and key are not used."""
+    """Makes the provider of the plugin `practice`. It reaches no server, so address and key are not used."""
     return PracticeModel(model=model or MODEL)
 
 
@@ -79,7 +79,7 @@ def _is_long(request: ModelRequest) -> bool:
 
 def _decide(request: ModelRequest, today: date) -> Step:
     mode, names = _choice(request.tool_choice)
-    scene = read_scene(request, today=today, only=names)
+    scene = scene_of(request, today=today, only=names)
     if mode == "none" or not request.tools:
         return only_words(scene)
     if mode == "required":
@@ -93,12 +93,11 @@ def _choice(choice: Any) -> tuple[str, frozenset[str] | None]:
         return str(choice or "auto"), None
     allowed = choice.get("allowed_tools")
     if isinstance(allowed, Mapping):
-        return str(allowed.get("mode", "auto")), frozenset(_named(tool) for tool in allowed.get("tools") or ())
-    name = _named(choice)
-    return ("required", frozenset({name})) if name else (str(choice.get("type", "auto")), None)
+        return str(allowed.get("mode", "auto")), frozenset(map(_name, allowed.get("tools") or ()))
+    return ("required", frozenset({name})) if (name := _name(choice)) else (str(choice.get("type", "auto")), None)
 
 
-def _named(tool: Any) -> str:
+def _name(tool: Any) -> str:
     function = tool.get("function", tool) if isinstance(tool, Mapping) else {}
     return str(function.get("name", "")) if isinstance(function, Mapping) else ""
 
@@ -106,11 +105,11 @@ def _named(tool: Any) -> str:
 def _message(request: ModelRequest, step: Step) -> Message:
     if isinstance(step, Say):
         return Message(role="assistant", content=signed(step.text))
-    calls = tuple(_wire_call(request, index, call) for index, call in enumerate(step))
+    calls = tuple(_tool_call(request, index, call) for index, call in enumerate(step))
     return Message(role="assistant", content=None, tool_calls=calls)
 
 
-def _wire_call(request: ModelRequest, index: int, call: Call) -> ToolCall:
+def _tool_call(request: ModelRequest, index: int, call: Call) -> ToolCall:
     arguments = msgspec.json.encode(call.arguments).decode()
     # The place in the conversation makes the id its own: the same call may be right again in a later turn.
     place = f"{len(request.messages)}/{index}/{call.name}/{arguments}"
@@ -121,10 +120,11 @@ def _pieces(text: str) -> Iterator[str]:
     return (text[start : start + _PIECE] for start in range(0, len(text), _PIECE))
 
 
-def _input_tokens(request: ModelRequest) -> int:
-    return sum(map(_tokens, request.messages)) + sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
+def _usage(request: ModelRequest, reply: Message) -> Usage:
+    tools = sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
+    return Usage(input_tokens=tools + sum(map(_tokens, request.messages)), output_tokens=_tokens(reply))
 
 
 def _tokens(message: Message) -> int:
-    called = sum(estimate_tokens(call.name) + estimate_tokens(call.arguments) for call in message.tool_calls)
-    return called + estimate_tokens(message.text)
+    calls = sum(estimate_tokens(call.name) + estimate_tokens(call.arguments) for call in message.tool_calls)
+    return calls + estimate_tokens(message.text)

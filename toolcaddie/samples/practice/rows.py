@@ -1,20 +1,19 @@
-"""How the practice model reads what a tool gave back: rows in JSON, the row that was meant, the identifier in it."""
+"""What a tool gave back: rows in JSON, the row that was meant, the identifier in it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from toolcaddie.samples.practice.toolbox import Slot
-from toolcaddie.samples.practice.words import fold, split_words, stem, stems, words_of
+from toolcaddie.samples.practice.english import stem, stems, words
+from toolcaddie.samples.practice.tools import Slot
 
 Row = Mapping[str, Any]
 
-_ERROR_KEYS = ("error", "errors", "detail")
 _ERROR = re.compile(
     r"^\W*(error\b|failed\b|not allowed|not run\b|there is no tool|the arguments of \S+ are|[\w.-]+ failed:|a person did not)",
     re.IGNORECASE,
@@ -24,7 +23,7 @@ _WRONG_FIELD = re.compile(
 )
 
 
-def decode(content: str) -> Any:
+def decoded(content: str) -> Any:
     """The JSON value of a result, or its text where it is none."""
     try:
         return msgspec.json.decode(content)
@@ -34,134 +33,98 @@ def decode(content: str) -> Any:
 
 def is_error(content: str) -> bool:
     """Whether a result tells of a failure. The wire has no flag for it, so the words decide."""
-    value = decode(content)
+    value = decoded(content)
     if isinstance(value, Mapping):
-        return any(value.get(key) for key in _ERROR_KEYS) or value.get("success") is False
+        return any(value.get(key) for key in ("error", "errors", "detail")) or value.get("success") is False
     return isinstance(value, str) and bool(_ERROR.match(value))
 
 
-def wrong_fields(content: str) -> tuple[str, ...]:
+def wrong_fields(content: str) -> frozenset[str]:
     """Arguments that an error about arguments names."""
-    told = content.split(" wrong:", 1)[-1].split("They must fit this schema", 1)[0].strip()
-    return tuple(dict.fromkeys(match["absent"] or match["field"] for match in _WRONG_FIELD.finditer(told)))
+    text = content.split(" wrong:", 1)[-1].split("They must fit this schema", 1)[0].strip()
+    return frozenset(match["absent"] or match["field"] for match in _WRONG_FIELD.finditer(text))
 
 
-def rows_of(content: str) -> tuple[Row, ...]:
+def rows_of(content: str) -> Sequence[Row]:
     """The rows of a result: its longest list of objects, however deep, or the one object it is."""
-    value = decode(content)
-    best = max(_lists(value, depth=3), key=len, default=())
-    if best:
-        return tuple(best)
-    while isinstance(value, Mapping) and len(value) == 1 and isinstance(next(iter(value.values())), Mapping):
+    value = decoded(content)
+    rows = max(_lists(value, depth=3), key=len, default=[])
+    while (
+        not rows and isinstance(value, Mapping) and len(value) == 1 and isinstance(next(iter(value.values())), Mapping)
+    ):
         value = next(iter(value.values()))
-    return (value,) if isinstance(value, Mapping) else ()
-
-
-def is_something(content: str) -> bool:
-    """Whether a result holds anything: a row, a field with a value beside a count of nothing, or a text."""
-    value = decode(content)
-    if isinstance(value, Mapping):
-        return any(child not in (None, 0, "", [], {}) for child in value.values())
-    return bool(value)
+    return rows or ([value] if isinstance(value, Mapping) else [])
 
 
 def _lists(value: Any, depth: int) -> list[list[Row]]:
     if isinstance(value, list):
-        rows = [item for item in value if isinstance(item, Mapping)]
-        return [rows] if rows else []
+        return [[item for item in value if isinstance(item, Mapping)]]
     if isinstance(value, Mapping) and depth:
-        return [found for child in value.values() for found in _lists(child, depth - 1)]
+        return [rows for child in value.values() for rows in _lists(child, depth - 1)]
     return []
 
 
-def naming(row: Row) -> list[str]:
+_NAMES = ("name", "title", "label", "code")
+_NOT_NAMING = frozenset(
+    words("id status state kind type day date time at on from until phone email method gender unit")
+)
+
+
+def names_of(row: Row) -> list[str]:
     """The values a person would call the row by, the likeliest first; first and last name are joined.
 
     A row with a name of its own is called by that; the names of others in it ("trainer", "owner") are not its own.
     """
     parts = [str(row[key]) for key in ("first_name", "last_name", "firstName", "lastName") if row.get(key)]
-    ranked = sorted(
-        (_naming_rank(key, value), number, value)
-        for number, (key, value) in enumerate(row.items())
-        if isinstance(value, str) and _naming_rank(key, value) < _NO_NAME
-    )
-    own = [value for rank, _, value in ranked if rank < _OTHERS]
-    return ([" ".join(parts)] if len(parts) > 1 else []) + (own or [value for _, _, value in ranked])
+    texts = [(words(key), value) for key, value in row.items() if isinstance(value, str) and 0 < len(value) <= 80]
+    own = [value for name in _NAMES for key, value in texts if key == [name]]
+    others = [value for name in _NAMES for key, value in texts if len(key) > 1 and key[-1] == name]
+    rest = [value for key, value in texts if _NOT_NAMING.isdisjoint(key) and any(map(str.isalpha, value))]
+    return ([" ".join(parts)] if len(parts) > 1 else []) + (own or list(dict.fromkeys([*others, *rest])))
 
 
-_OTHERS, _NO_NAME = 4, 9
-_NAMES = ("name", "title", "label", "code")
-_NOT_NAMING = words_of("id status state kind type day date time at on from until phone email method gender unit")
-
-
-def _naming_rank(key: str, value: str) -> int:
-    """`name` comes first, `client_name` and the like next, then any text that is no date, state or number."""
-    words = split_words(key)
-    if words and words[-1] in _NAMES:
-        return _NAMES.index(words[-1]) + _OTHERS * (len(words) > 1)
-    described = not words or not _NOT_NAMING.isdisjoint(words) or not any(letter.isalpha() for letter in value)
-    return _NO_NAME if described or len(value) > 80 else 8
-
-
-def label(row: Row) -> str:
+def label_of(row: Row) -> str:
     """What to call a row in a sentence."""
-    return next(iter(naming(row)), "") or ", ".join(
-        f"{key}: {value}" for key, value in list(row.items())[:3] if not isinstance(value, Mapping | list)
-    )
+    plain = (f"{key}: {value}" for key, value in list(row.items())[:3] if not isinstance(value, Mapping | list))
+    return next(iter(names_of(row)), "") or ", ".join(plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A row and how well a text means it; `exact` when the text has a whole naming value of it."""
+    """A row and the share of its name that a text has; 1: the whole name."""
 
     row: Row
-    score: float
-    exact: bool
+    share: float
 
 
 def matches(rows: Sequence[Row], text: str) -> list[Match]:
-    """The rows some text may mean, best first: by the share of a naming value's words that it has."""
-    words = set(split_words(text)) | set(stems(text))
-    found = []
-    for row in rows:
-        values = [*naming(row), *(str(row[key]) for key in row if key in ("email", "phone", "code"))]
-        share = max((_share(value, words) for value in values), default=0.0)
-        if share > 0:
-            found.append(Match(row=row, score=share, exact=share >= 1.0))
-    return sorted(found, key=lambda match: -match.score)
+    """The rows some text may mean, the best first."""
+    mentioned = {*words(text), *stems(text)}
+    keyed = [[*names_of(row), *(str(row[key]) for key in ("email", "phone", "code") if key in row)] for row in rows]
+    shares = [max((share(value, mentioned) for value in values), default=0.0) for values in keyed]
+    found = [Match(row=row, share=value) for row, value in zip(rows, shares, strict=True) if value]
+    return sorted(found, key=lambda match: -match.share)
 
 
-def _share(value: str, words: set[str]) -> float:
-    parts = split_words(value)
-    if not parts:
-        return 0.0
-    return sum(part in words or stem(part) in words for part in parts) / len(parts)
+def share(value: str, mentioned: Container[str]) -> float:
+    """The part of a value's words that are mentioned."""
+    parts = words(value)
+    return sum(part in mentioned or stem(part) in mentioned for part in parts) / len(parts) if parts else 0.0
 
 
-def identifier(row: Row, slot: Slot, *, about: Sequence[str]) -> Any:
-    """The value of `row` that `slot` wants, or None. `about`: stems of the tool the row came from.
-
-    The field of the same name; else, where the row itself is the thing wanted, its `id`.
-    """
-    wanted = fold(slot.name).replace("_", "")
-    for key, value in row.items():
-        if fold(key).replace("_", "") == wanted and value is not None:
-            return typed_id(value, slot)
-    is_the_thing = not slot.thing or slot.thing[-1] in about
-    if is_the_thing:
-        for key, value in row.items():
-            if fold(key) in ("id", "_id", "uuid") and value is not None:
-                return typed_id(value, slot)
-    nested = next((row[key] for key in row if slot.thing and stems(key) == [slot.thing[-1]]), None)
-    if isinstance(nested, Mapping):
-        return identifier(nested, slot, about=slot.thing)
-    return None
-
-
-def typed_id(value: Any, slot: Slot) -> Any:
-    """The identifier in the type the slot asks for, where it can be."""
+def identifier(row: Row, slot: Slot, *, about: Container[str]) -> Any:
+    """The value of a row that a slot takes, or None: the field of the same name; else the row's own `id` where the row is
+    the thing. `about`: stems of the tool the row came from."""
+    flat = {"".join(words(key)): value for key, value in row.items() if value is not None}
+    is_the_thing = not slot.thing or stem(slot.thing) in about
+    keys = ["".join(slot.parts), *(["id", "uuid"] if is_the_thing else [])]
+    value = next((flat[key] for key in keys if key in flat), None)
+    if value is None:
+        nested = next(
+            (child for key, child in row.items() if stems(key) == stems(slot.thing) and isinstance(child, Mapping)),
+            None,
+        )
+        return identifier(nested, slot, about=stems(slot.thing)) if nested else None
     if slot.type == "string" and isinstance(value, int):
         return str(value)
-    if slot.type == "integer" and isinstance(value, str) and value.isdigit():
-        return int(value)
-    return value
+    return int(value) if slot.type == "integer" and isinstance(value, str) and value.isdigit() else value

@@ -1,0 +1,77 @@
+"""What the practice model may do next, and how it asks for tools that it was not shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.samples.practice.english import STOPS, stem, stems, words
+from toolcaddie.samples.practice.scene import Scene
+from toolcaddie.samples.practice.tools import KnownTool
+
+_MAX_TRIES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """Words, which end the turn."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool to call."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+Step = Say | tuple[Call, ...]
+
+
+def call_of(tool: KnownTool, arguments: Mapping[str, Any]) -> Call:
+    """The call of a tool, through `execute_tool` where it was not offered itself."""
+    if tool.offered:
+        return Call(name=tool.name, arguments=arguments)
+    return Call(name=EXECUTE_TOOL, arguments={"tool_name": tool.name, "arguments": arguments})
+
+
+def schema_call(tool: KnownTool, scene: Scene) -> tuple[Call, ...]:
+    """The call that shows the schema of a tool found by search, once."""
+    arguments = {"tool_name": tool.name}
+    needless = tool.schema is not None or scene.has_done(GET_TOOL_SCHEMA, arguments)
+    return () if needless else (Call(name=GET_TOOL_SCHEMA, arguments=arguments),)
+
+
+def query_of(scene: Scene) -> str:
+    """The words of the wish that could be a tool's, as written."""
+    names = {stem for one in scene.mentions if one.kind in ("name", "email", "ordinal") for stem in stems(one.text)}
+    spoken = [
+        word for word in words(scene.text) if word not in STOPS and not word.isdigit() and stem(word) not in names
+    ]
+    return " ".join(dict.fromkeys(spoken)) or scene.text
+
+
+def look_further(scene: Scene, query: str) -> tuple[Call, ...]:
+    """Asks for tools by words, where that is offered and was not done with these words."""
+    for name in (REQUEST_MORE_TOOLS, SEARCH_TOOLS):
+        if name in scene.box.meta and len(scene.calls_of(name)) < _MAX_TRIES:
+            arguments = more_arguments(scene, query) if name == REQUEST_MORE_TOOLS else {"query": query}
+            if not scene.has_done(name, arguments):
+                return (Call(name=name, arguments=arguments),)
+    return ()
+
+
+def more_arguments(scene: Scene, query: str) -> JsonObject:
+    """By words where words are taken, else by the categories the definition lists."""
+    tool = scene.box.meta.get(REQUEST_MORE_TOOLS)
+    if tool is None or any(slot.name == "query" for slot in tool.slots):
+        return {"query": query}
+    listed = re.split(r",\s*", tool.description.rpartition(":")[2].strip(" ."))
+    spoken = {*stems(query), *stems(scene.before)}
+    return {"categories": [name for name in listed if not spoken.isdisjoint(stems(name))] or listed, "reason": query}

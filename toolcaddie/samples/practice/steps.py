@@ -1,0 +1,231 @@
+"""The next step of the practice model: to call tools, or to say something.
+
+A pure function of the conversation, as a model is. It asks, in this order: is there a tool that fits? has it been called?
+is an identifier missing that another tool could find? Every call it makes it can see in the conversation afterwards, so it
+never makes the same one twice, and it stops after a few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.samples.practice import answer
+from toolcaddie.samples.practice.arguments import NAME_KINDS, NOTHING, filled, fitted, salient_text
+from toolcaddie.samples.practice.calls import (
+    Call,
+    Say,
+    Step,
+    call_of,
+    look_further,
+    more_arguments,
+    query_of,
+    schema_call,
+)
+from toolcaddie.samples.practice.english import CREATE, FIGURES, READ, SMALL_TALK, UPDATE, stems
+from toolcaddie.samples.practice.identifiers import resolution_of
+from toolcaddie.samples.practice.rows import wrong_fields
+from toolcaddie.samples.practice.scene import Done, Scene
+from toolcaddie.samples.practice.tools import KnownTool, Slot
+
+MAX_CALLS = 12
+"""Calls for one wish; a plan that needs more is lost."""
+
+_MAX_TRIES = 2
+_FIGURES = frozenset(stems("stats statistics count total summary overview dashboard report analytics metrics"))
+_LENT = 0.7
+"""Of the score of the best tool with the same nouns: a word that one tool of a topic explains points at its sisters too."""
+_FITS = 0.25
+"""A tool that matches less than this is merely the least bad."""
+
+
+def next_step(scene: Scene) -> Step:
+    """The next step when the model is free to choose."""
+    step = _free_step(scene)
+    if isinstance(step, Say) and RESPOND in scene.box.meta:
+        return (Call(name=RESPOND, arguments={"message": answer.signed(step.text)}),)
+    return step
+
+
+def forced_step(scene: Scene, name: str | None) -> Step:
+    """The next step when a tool must be called: that one, or any when `name` is None."""
+    step = next_step(scene)
+    if not isinstance(step, Say) and (name is None or all(call.name == name for call in step)):
+        return step
+    likely = [*(tool for tool, _ in choices(scene)), *scene.box.tools.values()]
+    tool = scene.box.tools.get(name) if name else next(iter(likely), None)
+    if tool is None:
+        return (Call(name=name, arguments=_meta_arguments(name, scene)),) if name in scene.box.meta and name else step
+    found = filled(tool, resolution_of(tool, scene).facts)
+    stand_ins = {slot.name: _stand_in(slot, scene) for slot in found.missing}
+    return (Call(name=tool.name, arguments={**found.arguments, **stand_ins}),)
+
+
+def only_words(scene: Scene) -> Say:
+    """What there is to say when no tool may be called."""
+    return _small_talk(scene) or _report(scene)
+
+
+def choices(scene: Scene) -> list[tuple[KnownTool, float]]:
+    """The tools the selector finds for the wish, weighed by whether they could carry it out, the best first."""
+    topics: dict[frozenset[str], float] = {}
+    for tool, score in scene.ranking:
+        topics[tool.nouns] = max(score, topics.get(tool.nouns, 0.0))
+    weighed = [(tool, score + _LENT * (topics[tool.nouns] - score)) for tool, score in scene.ranking]
+    weighed = [(tool, score * _means_factor(tool, scene) * _use(tool, scene)) for tool, score in weighed]
+    return sorted(weighed, key=lambda choice: -choice[1])
+
+
+def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
+    wish = scene.wish
+    if wish.mood == "asks":
+        return not tool.changes
+    if wish.mood == "states":
+        return not tool.families.isdisjoint({CREATE, UPDATE})
+    return (not tool.reads or READ in wish.families) and tool.does(wish.verb)
+
+
+def _means_factor(tool: KnownTool, scene: Scene) -> float:
+    """Whether its verb does what is wished. How many there are, and which, are two questions, often with a tool for each."""
+    verb = 0.5 if not _verb_fits(tool, scene) else 1.2 if scene.wish.verb in tool.name_stems else 1.0
+    figures = bool(FIGURES.search(scene.text)) == (not _FIGURES.isdisjoint(tool.name_stems))
+    return verb * (1.0 if figures else 0.75)
+
+
+def _use(tool: KnownTool, scene: Scene) -> float:
+    """Less for a tool whose required values the message has not got, or that has no use for those it has.
+
+    Identifiers can be looked up, by names.
+    """
+    facts = scene.facts()
+    found = filled(tool, facts)
+    missing = [slot for slot in found.missing if not slot.is_id]
+    has_ids = any(slot.is_id for slot in tool.slots)
+    nameless = any(slot.is_id and slot.required for slot in tool.slots) and not (facts.mentions or scene.points_back)
+    values = [*found.arguments.values()]
+    idle = [
+        one
+        for one in facts.mentions
+        if facts.is_free(one.start, one.end)
+        and not (has_ids and one.kind in NAME_KINDS)
+        and not any(value in values for value in ([*one.value] if one.kind == "period" else [one.value]))
+    ]
+    share = 1.0 - len(idle) / len(facts.mentions) if facts.mentions else 1.0
+    return float(0.75 ** len(missing)) * (0.5 + 0.5 * share) * (0.5 if nameless else 1.0)
+
+
+def _free_step(scene: Scene) -> Step:
+    if len(scene.trail) >= MAX_CALLS:
+        return Say(text=answer.gave_up(len(scene.trail)))
+    words = _small_talk(scene) or _accomplished(scene)
+    if words is not None:
+        return words
+    ranked = choices(scene)
+    fitting = [tool for tool, score in ranked if score >= _FITS and _verb_fits(tool, scene)]
+    if not fitting:
+        further = look_further(scene, query_of(scene))
+        if further:
+            return further
+        fitting = [tool for tool, score in ranked if score >= _FITS / 2 and tool.reads]
+    if not fitting:
+        return _report(scene)
+    return schema_call(fitting[0], scene) or _pursued(fitting[0], scene)
+
+
+def _small_talk(scene: Scene) -> Say | None:
+    if scene.trail:
+        return None
+    if scene.called_off:
+        return Say(text=answer.CALLED_OFF)
+    if not scene.text.strip() or SMALL_TALK.match(scene.text):
+        return Say(text=answer.greeting(len(scene.box.tools)))
+    return None
+
+
+def _accomplished(scene: Scene) -> Say | None:
+    """One wish is one deed: what has been changed is told, whatever tools came along since."""
+    deeds = [done for done in scene.deeds if not done.failed and scene.tool_of(done).changes]
+    return Say(text=answer.outcome(deeds[-1].name, deeds[-1].content)) if deeds else None
+
+
+def _report(scene: Scene) -> Say:
+    """What has been done, when no further tool can be called."""
+    if not scene.deeds:
+        return Say(text=answer.nothing_fits(scene.text))
+    last = scene.deeds[-1]
+    return Say(text=(answer.failure if last.failed else answer.outcome)(last.name, last.content))
+
+
+# Towards a goal
+
+
+def _pursued(tool: KnownTool, scene: Scene) -> Step:
+    """Calls the tool if its arguments are there; else calls what finds them; else asks; and tells what came of it."""
+    calls = scene.calls_of(tool.name)
+    if calls and not calls[-1].failed:
+        return _told(tool, calls[-1], scene)
+    insist = wrong_fields(calls[-1].content) if calls else frozenset()
+    step = _towards(tool, scene, insist)
+    if not calls or isinstance(step, Say):
+        return step
+    repeated = any(scene.has_done(call.name, call.arguments) for call in _unwrapped(step))
+    if repeated or len(calls) >= _MAX_TRIES or not insist:
+        return Say(text=answer.failure(tool.name, calls[-1].content))
+    return step
+
+
+def _towards(tool: KnownTool, scene: Scene, insist: frozenset[str]) -> Step:
+    resolution = resolution_of(tool, scene)
+    if resolution.calls:
+        return resolution.calls
+    if resolution.question:
+        return Say(text=resolution.question)
+    found = filled(tool, resolution.facts, insist=insist)
+    if found.missing:
+        return Say(text=answer.what_is(tool.name, found.missing))
+    return (call_of(tool, found.arguments),)
+
+
+def _told(tool: KnownTool, done: Done, scene: Scene) -> Say:
+    text = answer.outcome(tool.name, done.content)
+    in_vain = scene.wish.mood == "orders" and tool.reads and READ not in scene.wish.families
+    return Say(text=answer.only_looked(text) if in_vain else text)
+
+
+def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
+    for call in calls:
+        if call.name == EXECUTE_TOOL:
+            yield Call(name=call.arguments["tool_name"], arguments=call.arguments["arguments"])
+        else:
+            yield call
+
+
+# A tool must be called, whatever is known
+
+
+def _stand_in(slot: Slot, scene: Scene) -> Any:
+    """A value of the right type for what nobody said, as a model under `required` would make one up."""
+    if slot.choices:
+        return slot.choices[0]
+    if "default" in slot.schema:
+        return slot.schema["default"]
+    empty: dict[str, Any] = {"boolean": False, "array": [], "object": {}}
+    if slot.type in ("integer", "number"):
+        return slot.schema.get("minimum", 1)
+    if slot.type in empty:
+        return empty[slot.type]
+    value = fitted(salient_text(scene.facts()) or scene.text or "unknown", slot)
+    return scene.today.isoformat() if value is NOTHING else value
+
+
+def _meta_arguments(name: str, scene: Scene) -> JsonObject:
+    query = query_of(scene) or "help"
+    if name == REQUEST_MORE_TOOLS:
+        return more_arguments(scene, query)
+    if name == RESPOND:
+        return {"message": answer.signed(_report(scene).text)}
+    if name in (GET_TOOL_SCHEMA, EXECUTE_TOOL):
+        return {"tool_name": next((tool.name for tool, _ in choices(scene)), query)}
+    return {"query": query} if name == SEARCH_TOOLS else {}

@@ -1,0 +1,262 @@
+"""The tools at hand in a conversation, as definitions tell of them, and the product's selector over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.catalog import Catalog, View
+from toolcaddie.core.meta_names import META_TOOLS
+from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.tool import JsonObject, Tool
+from toolcaddie.ports import SelectionQuery
+from toolcaddie.samples.practice.english import ANSWERING, READ, VERBS, families_of, stem, stems, words
+from toolcaddie.selection.selector import Selector
+
+_SELECTOR = Selector()
+_SEARCHES = frozenset(words("search query q name keyword term filter"))
+_NAMING = frozenset(stems("name title label subject"))
+_PLAIN = frozenset(stems("list all info details stats statistics count total summary overview data new"))
+_ID_ENDINGS = frozenset(words("id ids uuid"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """One argument a tool takes. `type` is JSON Schema's; of a union the first that is not null."""
+
+    name: str
+    type: str
+    format: str
+    description: str
+    choices: tuple[Any, ...]
+    required: bool
+    schema: JsonObject
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The words of the name."""
+        return words(self.name) or [self.name]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Their stems."""
+        return frozenset(map(stem, self.parts))
+
+    @property
+    def is_id(self) -> bool:
+        """It takes the identifier of something: `id`, `order_id`, `orderId`."""
+        return not self.choices and self.type in ("string", "integer") and self.parts[-1] in _ID_ENDINGS
+
+    @property
+    def thing(self) -> str:
+        """Of an identifier: the word for what it identifies; empty for a bare `id`."""
+        return next((word for word in reversed(self.parts) if word not in _ID_ENDINGS), "")
+
+    @property
+    def items(self) -> JsonObject:
+        """Of an array: the schema of its items."""
+        items = self.schema.get("items")
+        return items if isinstance(items, Mapping) else {}
+
+    @property
+    def is_free_text(self) -> bool:
+        return self.type == "string" and not self.choices and not self.format and "pattern" not in self.schema
+
+    @property
+    def is_search(self) -> bool:
+        return self.type == "string" and not self.choices and self.parts[0] in _SEARCHES
+
+    @property
+    def is_naming(self) -> bool:
+        """It takes what something is called."""
+        return self.type == "string" and not self.choices and not _NAMING.isdisjoint(self.words)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KnownTool:
+    """A tool that can be called, directly or through `execute_tool`. `schema` is None until it was shown."""
+
+    name: str
+    description: str = ""
+    schema: JsonObject | None = None
+    offered: bool = True
+
+    @cached_property
+    def name_stems(self) -> list[str]:
+        return stems(self.name)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Of name, description and arguments."""
+        slots = " ".join(f"{slot.name} {slot.description} {slot.choices}" for slot in self.slots)
+        return frozenset([*self.name_stems, *stems(f"{self.description} {slots}")])
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        return slots_of(self.schema or {})
+
+    @cached_property
+    def opening(self) -> str:
+        """The first word of the description, which often is another verb for what the tool does."""
+        return next(iter(stems(self.description[:100])), "")
+
+    @cached_property
+    def families(self) -> frozenset[str]:
+        """What the verbs of its name do."""
+        return families_of(self.name_stems)
+
+    @cached_property
+    def nouns(self) -> frozenset[str]:
+        """What its name says that it is about."""
+        return frozenset(word for word in self.name_stems if word not in VERBS and word not in _PLAIN)
+
+    @property
+    def reads(self) -> bool:
+        return READ in self.families
+
+    @property
+    def changes(self) -> bool:
+        """Its name has a verb, and none of reading or reckoning; or one we do not know that its description opens with."""
+        if not self.families:
+            return self.opening == next(iter(self.name_stems), None)
+        converts = "convert" in self.families and any(slot.is_id and slot.required for slot in self.slots)
+        return converts or self.families.isdisjoint(ANSWERING)
+
+    def does(self, verb: str) -> bool:
+        """Whether a verb names what the tool does, or one that does the same."""
+        own = {*self.name_stems, self.opening}
+        return verb in own or not families_of([verb]).isdisjoint(self.families | VERBS.get(self.opening, frozenset()))
+
+
+def slots_of(schema: JsonObject) -> tuple[Slot, ...]:
+    """Returns the arguments a schema describes. A client's schema may be anything: what is not understood is passed over."""
+    required, properties = _list(schema.get("required")), schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return ()
+    return tuple(_slot(str(name), child, schema, required=name in required) for name, child in properties.items())
+
+
+def _slot(name: str, child: Any, root: JsonObject, *, required: bool) -> Slot:
+    body = dict(_resolved(child, root))
+    for union in ("anyOf", "oneOf"):
+        options = [_resolved(option, root) for option in _list(body.get(union))]
+        body = {**next((option for option in options if option.get("type") != "null"), {}), **body}
+    types = body.get("type", "string")
+    names = [types] if isinstance(types, str) else [str(kind) for kind in _list(types) if kind != "null"]
+    choices = [body["const"]] if "const" in body else _list(body.get("enum"))
+    return Slot(
+        name=name,
+        type=names[0] if names else "string",
+        format=str(body.get("format", "")),
+        description=str(body.get("description", "")),
+        choices=tuple(choice for choice in choices if choice is not None),
+        required=required,
+        schema=body,
+    )
+
+
+def _list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _resolved(node: Any, root: JsonObject) -> JsonObject:
+    """A subschema with its reference into the same document followed."""
+    for _ in range(8):  # a chain of references that is longer is a ring
+        if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
+            break
+        target: Any = root
+        for part in node["$ref"].lstrip("#/").split("/"):
+            target = target.get(part) if isinstance(target, Mapping) else None
+        node = {**(target if isinstance(target, Mapping) else {}), **{key: node[key] for key in node if key != "$ref"}}
+    return node if isinstance(node, Mapping) else {}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Toolbox:
+    """All tools known at some point of a conversation, the meta tools apart."""
+
+    tools: Mapping[str, KnownTool]
+    meta: Mapping[str, KnownTool]
+    """The meta tools offered."""
+
+    @cached_property
+    def _view(self) -> View:
+        tools = [
+            Tool(name=tool.name, description=tool.description, input_schema=tool.schema or {})
+            for tool in self.tools.values()
+        ]
+        return View(catalog=Catalog.of(tools, check_schemas=False))
+
+    def ranked(self, query: SelectionQuery, limit: int) -> list[tuple[KnownTool, float]]:
+        """Returns the tools that match, the best first, each with how well it does, 0 to 1."""
+        matches = _SELECTOR.ranked(self._view, query, limit).tools
+        return [(self.tools[match.tool.name], match.score) for match in matches]
+
+    @cached_property
+    def verbs(self) -> frozenset[str]:
+        """First words of the tools' names: verbs of this catalog, whether we know them or not."""
+        return frozenset(tool.name_stems[0] for tool in self.tools.values() if tool.name_stems)
+
+    @cached_property
+    def name_stems(self) -> frozenset[str]:
+        return frozenset(word for tool in self.tools.values() for word in tool.name_stems)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        return frozenset[str]().union(*(tool.stems for tool in self.tools.values()))
+
+
+def toolbox_of(
+    offered: Iterable[Any], shown: Iterable[Mapping[str, Any]] = (), *, only: frozenset[str] | None = None
+) -> Toolbox:
+    """Returns the tools of a request, from OpenAI's function format as mappings or as raw JSON, and those that answers of
+    meta tools have shown; other kinds are omitted. `only`: names of those that may be called; None: all."""
+    return _toolbox(tuple(map(_canonical, offered)), tuple(map(_canonical, shown)), only)
+
+
+def _canonical(definition: Any) -> bytes:
+    if isinstance(definition, bytes | bytearray | memoryview | msgspec.Raw):
+        return bytes(definition)
+    return canonical_json(definition)
+
+
+@lru_cache(maxsize=64)
+def _toolbox(offered: tuple[bytes, ...], shown: tuple[bytes, ...], only: frozenset[str] | None) -> Toolbox:
+    """The same tools come with every call of a conversation, so what is worked out of them is remembered."""
+    functions = [
+        definition.get("function")
+        for definition in map(msgspec.json.decode, offered)
+        if isinstance(definition, Mapping)
+    ]
+    known: dict[str, KnownTool] = {}
+    for body, is_offered in [(body, True) for body in functions] + [
+        (msgspec.json.decode(body), False) for body in shown
+    ]:
+        if not isinstance(body, Mapping) or not is_tool(body):
+            continue
+        if is_offered and only is not None and body["name"] not in only:
+            continue
+        tool = _tool(body, offered=is_offered)
+        earlier = known.setdefault(tool.name, tool)
+        if earlier.schema is None and tool.schema is not None:
+            known[tool.name] = tool
+    return Toolbox(
+        tools={name: tool for name, tool in known.items() if name not in META_TOOLS},
+        meta={name: tool for name, tool in known.items() if name in META_TOOLS and tool.offered},
+    )
+
+
+def is_tool(body: Any) -> bool:
+    """Whether a value describes a tool."""
+    return isinstance(body, Mapping) and isinstance(body.get("name"), str)
+
+
+def _tool(body: Mapping[str, Any], *, offered: bool) -> KnownTool:
+    schema = next((body[key] for key in ("parameters", "input_schema", "inputSchema") if body.get(key)), None)
+    if (schema is None and offered) or not isinstance(schema, Mapping | None):
+        schema = {"type": "object", "properties": {}}
+    return KnownTool(name=body["name"], description=str(body.get("description") or ""), schema=schema, offered=offered)
