@@ -14,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcaddie import meta
 from toolcaddie.core import meta_names
 from toolcaddie.core.message import Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.schema import argument_errors, wire_definition
+from toolcaddie.meta.registry import offered_definitions
+from toolcaddie.ports.meta import MetaOffer
 from toolcaddie.samples.practice import PracticeModel, from_settings
 
 Run = Callable[[str, dict[str, Any]], Any]
@@ -353,13 +354,13 @@ async def test_somebody_who_is_not_there_is_not_found_and_nothing_is_changed() -
 # Getting more tools
 
 
-def _with_meta(*definitions: Any) -> list[Any]:
-    return [wire_definition(definition) for definition in definitions]
+def _with_meta(*names: str, **offer: Any) -> list[Any]:
+    return [wire_definition(definition) for definition in offered_definitions(names, MetaOffer(**offer)).values()]
 
 
 @pytest.mark.anyio
 async def test_a_tool_that_was_left_out_is_asked_for_once_and_then_called() -> None:
-    offered = _with_meta(meta.request_more_tools(["cards", "loans"])) + LIBRARY[-3:]
+    offered = _with_meta(meta_names.REQUEST_MORE_TOOLS, categories=("cards", "loans")) + LIBRARY[-3:]
 
     def run(name: str, arguments: dict[str, Any]) -> Any:
         if name != meta_names.REQUEST_MORE_TOOLS:
@@ -375,7 +376,7 @@ async def test_a_tool_that_was_left_out_is_asked_for_once_and_then_called() -> N
 
 @pytest.mark.anyio
 async def test_more_tools_are_asked_for_by_category_where_that_is_what_the_definition_takes() -> None:
-    offered = _with_meta(meta.request_more_tools_by_category(["cards", "loans", "rooms"]))
+    offered = _with_meta(meta_names.REQUEST_MORE_TOOLS, categories=("cards", "loans", "rooms"), expand_by="categories")
     reply = await ask(one_message("suspend Nora's card", offered))
     call = reply.message.tool_calls[0]
     assert call.name == meta_names.REQUEST_MORE_TOOLS
@@ -385,7 +386,7 @@ async def test_more_tools_are_asked_for_by_category_where_that_is_what_the_defin
 @pytest.mark.anyio
 async def test_it_says_so_when_asking_for_more_tools_brings_none() -> None:
     talk = Talk(
-        _with_meta(meta.request_more_tools([])) + LIBRARY[-3:],
+        _with_meta(meta_names.REQUEST_MORE_TOOLS) + LIBRARY[-3:],
         lambda name, arguments: "No new tools added: nothing fits.",
     )
     answer = await talk.say("suspend Nora's card")
@@ -409,7 +410,11 @@ def _compact(name: str, arguments: dict[str, Any]) -> Any:
 @pytest.mark.anyio
 async def test_with_only_the_compact_tools_it_searches_reads_the_schema_executes_and_responds() -> None:
     offered = _with_meta(
-        meta.execute_tool(), meta.list_tools(), meta.search_tools(), meta.get_tool_schema(), meta.respond()
+        meta_names.EXECUTE_TOOL,
+        meta_names.LIST_TOOLS,
+        meta_names.SEARCH_TOOLS,
+        meta_names.GET_TOOL_SCHEMA,
+        meta_names.RESPOND,
     )
     messages = [Message(role="user", content="suspend Nora's card for 3 days")]
     calls: list[tuple[str, Any]] = []
