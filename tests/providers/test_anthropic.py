@@ -30,7 +30,6 @@ from toolcaddie.core.errors import (
 from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.anthropic import Anthropic, from_settings
-from toolcaddie.providers.anthropic_wire import Tools, request_body
 from toolcaddie.testing import (
     Exchange,
     Reply,
@@ -47,6 +46,8 @@ from toolcaddie.testing import (
 )
 from toolcaddie.testing.anthropic import AnthropicWire
 from toolcaddie.wires.chat.content import read_content
+from toolcaddie.wires.messages.requests import write_request
+from toolcaddie.wires.messages.tools import WireTools
 
 pytestmark = pytest.mark.anyio
 
@@ -783,8 +784,8 @@ def test_whatever_was_said_goes_out_as_the_api_takes_it_and_no_result_is_lost(
     request = ModelRequest(
         model=MODEL, messages=said, tools=(FREEZE, PAUSE), deferred=frozenset({"pause"}), cache=True, params=BUDGET
     )
-    body, _ = request_body(
-        request, model=MODEL, stream=False, author="a:m", tools=Tools(), max_tokens=9000, mid_system=mid_system
+    body, _ = write_request(
+        request, model=MODEL, stream=False, author="a:m", tools=WireTools(), max_tokens=9000, mid_system=mid_system
     )
     decoded = msgspec.json.decode(body)
     assert AnthropicWire(mid_system=mid_system).refusal_of("/v1/messages", decoded) is None

@@ -10,8 +10,8 @@ import msgspec
 
 from toolcaddie.core.message import Usage
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.testing.anthropic_strict import Terms, complaint_about
 from toolcaddie.testing.script import Reply
+from toolcaddie.wires.messages.strict import Terms, complaint_about
 
 _PIECES = 3
 _BEARER = "Bearer "

@@ -11,8 +11,8 @@ import msgspec
 
 from toolcaddie.core.message import Usage
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.testing.gemini_strict import fault_of, signs
 from toolcaddie.testing.script import Reply
+from toolcaddie.wires.gemini.strict import fault_of, signs
 
 _PATH = re.compile(r"/v1beta/models/([^/:]+):(generateContent|streamGenerateContent)")
 _PIECES = 3

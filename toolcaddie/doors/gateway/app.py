@@ -25,6 +25,7 @@ from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_s
 from toolcaddie.doors.gateway.problems import problem, problem_of
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import EventLog, Forwarder, KeyStore, Store
+from toolcaddie.providers.wrapping import wire_of
 from toolcaddie.runtime import Runtime
 from toolcaddie.util.log import Logger
 from toolcaddie.wires import chat
@@ -138,7 +139,7 @@ def _pages(parts: Parts, access: Access, onward: Onward, bounds: Bounds) -> Star
         headers = onward.headers(dict(request.headers.raw), keyed=await access.has_keys(), once=True)
         provider = parts.runtime.provider
         try:
-            if "authorization" in headers and isinstance(provider, Forwarder):
+            if "authorization" in headers and isinstance(provider, Forwarder) and wire_of(provider) == "chat":
                 return await _forwarded(provider, headers, bounds.answer)
             listed = await provider.models()
         except ToolcaddieError as error:

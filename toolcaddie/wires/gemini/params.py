@@ -7,7 +7,7 @@ from typing import Any
 
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.providers.gemini_contents import wants_signatures
+from toolcaddie.wires.gemini.messages import wants_signatures
 
 _LEFT_AWAY = frozenset(
     {

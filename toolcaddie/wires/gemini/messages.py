@@ -13,23 +13,10 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.content import (
-    Audio,
-    Block,
-    Image,
-    Other,
-    Refusal,
-    Resource,
-    Text,
-    Video,
-    block_kind,
-    placeholder,
-)
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, is_empty_note
 from toolcaddie.core.tool import JsonObject, ToolCall
-
-Part = JsonObject
+from toolcaddie.wires.gemini.content import Part, write_parts
 
 UNSIGNED = "skip_thought_signature_validator"
 """Stands for the signature of a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures, FAQ)."""
@@ -43,15 +30,6 @@ _NO_TEXT = "(no text)"
 _NOTE = "[System note]"
 _INTERRUPTED = "There is no result: the turn was interrupted before it came."
 _BEFORE_SIGNATURES = re.compile(r"(models/)?(gemini-[12](?!\d)|gemma-)")
-_TYPES = {
-    **{name: f"image/{name}" for name in ("png", "jpeg", "webp", "gif", "heic", "heif")},
-    **{name: f"video/{name}" for name in ("mp4", "mpeg", "webm")},
-    **{name: f"audio/{name}" for name in ("mp3", "wav", "ogg", "flac", "aac")},
-    "jpg": "image/jpeg",
-    "mov": "video/mov",
-    "pdf": "application/pdf",
-}
-"""What lies at an address, by its ending. Where that says nothing, the provider looks for itself, or refuses."""
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -150,7 +128,7 @@ def _reply_parts(message: Message, author: str) -> list[Part]:
         own = _own_parts(message)
         if own is not None:
             return own
-    return [*_content_parts(message), *map(_call_part, message.tool_calls)]
+    return [*write_parts(message), *map(_call_part, message.tool_calls)]
 
 
 def _own_parts(message: Message) -> list[Part] | None:
@@ -237,7 +215,7 @@ def _result(sent: _Sent, message: Message | None, *, inside: bool) -> tuple[Part
         wire["id"] = sent.wire_id
     if message is None:
         return {"functionResponse": {**wire, "response": {"error": _INTERRUPTED}}}, []
-    parts = _content_parts(message)
+    parts = write_parts(message)
     media = [part for part in parts if "text" not in part]
     text = "\n".join(part["text"] for part in parts if "text" in part)
     wire["response"] = {"error" if message.is_error else "output": text}
@@ -251,68 +229,12 @@ def _said(message: Message) -> list[Part]:
         return [{"text": f"{_NOTE}\n{part['text']}"} for part in _words(message)]
     if message.role != "user":
         raise RequestError(f"Gemini knows no messages of role {message.role!r}", param="messages")
-    return _content_parts(message) or [{"text": _NO_TEXT}]
+    return write_parts(message) or [{"text": _NO_TEXT}]
 
 
 def _words(message: Message) -> list[Part]:
     """The parts of a system message, which hold nothing but text."""
-    parts = _content_parts(message)
+    parts = write_parts(message)
     if any("text" not in part for part in parts):
         raise RequestError(f"Gemini takes only text in a {message.role} message", param="messages")
     return parts
-
-
-# ---------------------------------------------------------------- parts
-
-
-def _content_parts(message: Message) -> list[Part]:
-    """What the message says, without texts that say nothing."""
-    if message.content is None or isinstance(message.content, str):
-        return [{"text": message.content}] if message.content else []
-    return [part for part in (_part(block, message.role) for block in message.content) if part.get("text") != ""]
-
-
-def _part(block: Block, role: str) -> Part:
-    """One block. In a result a line stands for one that cannot be said; elsewhere `RequestError` names its type."""
-    try:
-        return _written(block)
-    except RequestError:
-        if role != "tool" or isinstance(block, Other):
-            raise
-        return {"text": placeholder(block)}
-
-
-def _written(block: Block) -> Part:
-    match block:
-        case Text() | Refusal():
-            return {"text": block.text}
-        case Image() | Audio() | Video():
-            return _media(block.mime_type, block.data) if block.data else _at(block.url, block.mime_type)
-        case Resource(text=str(text)):
-            return {"text": text}
-        case Resource(data=data) if data:
-            return _media(block.mime_type, data)
-        case Resource(uri=uri) if uri:
-            return _at(uri, block.mime_type)
-        case Resource(file_id=file_id) if file_id.startswith("https://"):  # of the provider's own store
-            return _at(file_id, block.mime_type)
-        case Other(wire="gemini"):
-            return block.part
-        case _:
-            raise RequestError(
-                f"Gemini cannot be sent this content part of type {block_kind(block)!r}", param="messages"
-            )
-
-
-def _media(mime_type: str, data: str) -> Part:
-    return {"inlineData": {"mimeType": mime_type.partition(";")[0], "data": data}}
-
-
-def _at(address: str, mime_type: str = "") -> Part:
-    """What lies at an address, which the provider fetches."""
-    if address.startswith("data:"):
-        raise RequestError("the data: URL of a content part needs a MIME type and ;base64", param="messages")
-    if "://" not in address:
-        raise RequestError("a content part has neither a data: URL nor an address", param="messages")
-    mime = mime_type or _TYPES.get(address.partition("?")[0].rpartition(".")[2].lower())
-    return {"fileData": {"mimeType": mime, "fileUri": address} if mime else {"fileUri": address}}

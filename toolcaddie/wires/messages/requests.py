@@ -1,29 +1,22 @@
-"""A request as Anthropic's Messages API takes it. Pure: no I/O, and wire names stand nowhere else than in these files.
-
-The conversation is in `anthropic_messages`, answers are in `anthropic_replies`.
-"""
+"""A request of the Messages API: written for a provider, read at a door."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.providers.anthropic_messages import THINKING, Block, Conversation, conversation
-from toolcaddie.providers.anthropic_schema import input_schema, output_schema
 from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.wires.messages.content import Block
+from toolcaddie.wires.messages.messages import THINKING, Conversation, conversation
+from toolcaddie.wires.messages.schemas import output_schema
+from toolcaddie.wires.messages.tools import Choice, WireTool, WireTools, shown, write_array
 
-_KEPT_TOOLS = 20_000
 _ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
 """The beta feature of tools that are added between messages."""
 _EPHEMERAL = {"type": "ephemeral"}
-_MARK = b'"cache_control":{"type":"ephemeral"}'
-_DEFER = b'"defer_loading":true'
-_NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
 
 _MEANINGLESS = frozenset(
     {
@@ -37,16 +30,13 @@ _MEANINGLESS = frozenset(
 if not, the API says so by name."""
 
 
-_DECODER = msgspec.json.Decoder()
-
-
-def request_body(
+def write_request(
     request: ModelRequest,
     *,
     model: str,
     stream: bool,
     author: str,
-    tools: Tools,
+    tools: WireTools,
     max_tokens: int,
     mid_system: bool = False,
 ) -> tuple[bytes, tuple[str, ...]]:
@@ -57,7 +47,7 @@ def request_body(
 
     Raises `RequestError`, naming the field, for what the API has no word for.
     """
-    wanted = _Choice.of(request)
+    wanted = Choice.of(request)
     sent = [tool for tool in map(tools.of, request.tools) if wanted.only is None or tool.name in wanted.only]
     held_back = {tool.name for tool in sent if tool.name in request.deferred}
     said = conversation(request.messages, author=author, mid_system=mid_system, deferred=held_back)
@@ -73,7 +63,7 @@ def request_body(
     if sent:
         if len(deferred) == len(sent):
             raise RequestError("every tool is deferred; this provider wants at least one that is not", param="deferred")
-        body["tools"] = _array(sent, deferred, marks=marks)
+        body["tools"] = write_array(sent, deferred, marks=marks)
         if wanted.wire is not None:
             body["tool_choice"] = wanted.wire
     if marks:
@@ -82,139 +72,6 @@ def request_body(
     if stream:
         body["stream"] = True
     return ENCODER.encode(body), (_ADDITIONS,) if said.adds else ()
-
-
-# ---------------------------------------------------------------- tools
-
-
-class Tool:
-    """A definition in the API's form, encoded once."""
-
-    __slots__ = ("_deferred", "definition", "keys", "name", "plain")
-
-    def __init__(self, definition: Any, wire: Mapping[str, Any]) -> None:
-        self.definition = definition
-        """What it was made from: held, so that no other object gets its identity."""
-        self.name: str = wire["name"]
-        self.keys = wire.keys()
-        self.plain = msgspec.Raw(ENCODER.encode(wire))
-        self._deferred: msgspec.Raw | None = None
-
-    @property
-    def deferred(self) -> msgspec.Raw:
-        if self._deferred is None:
-            self._deferred = self._with(_DEFER, "defer_loading")
-        return self._deferred
-
-    @property
-    def marked(self) -> msgspec.Raw:
-        """As the last one of a prefix worth keeping."""
-        return self._with(_MARK, "cache_control")
-
-    def _with(self, more: bytes, key: str) -> msgspec.Raw:
-        return self.plain if key in self.keys else msgspec.Raw(bytes(self.plain)[:-1] + b"," + more + b"}")
-
-
-class Tools:
-    """Definitions in the API's form, kept by the identity of what they were made from; a definition is never changed."""
-
-    def __init__(self) -> None:
-        self._made: dict[int, Tool] = {}
-
-    def of(self, definition: Any) -> Tool:
-        """Of a definition in OpenAI's function format, encoded already or not, or of one of the API's own."""
-        found = self._made.get(id(definition))
-        if found is None:
-            if len(self._made) >= _KEPT_TOOLS:
-                self._made.clear()
-            found = self._made[id(definition)] = Tool(definition, _tool(definition))
-        return found
-
-
-def _tool(definition: Any) -> Mapping[str, Any]:
-    wire = _DECODER.decode(definition) if isinstance(definition, msgspec.Raw) else definition
-    if isinstance(wire, Mapping):
-        function = wire.get("function")
-        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
-            return _function(function)
-        if isinstance(wire.get("name"), str):  # the API's own form: a server's tool, or one with fields of its own
-            return wire
-    raise RequestError(f"tools: this provider takes functions only, not {_shown(wire)}", param="tools")
-
-
-def _function(function: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": function["name"]}
-    if function.get("description"):
-        made["description"] = function["description"]
-    schema = function.get("parameters") or _NO_PARAMETERS
-    made["input_schema"] = input_schema(schema) if isinstance(schema, Mapping) else schema
-    if function.get("strict") is True:
-        made["strict"] = True
-    return made
-
-
-def _array(tools: Sequence[Tool], deferred: set[str], *, marks: bool) -> list[msgspec.Raw]:
-    """The tool array. The mark goes on the last one that stands in the prefix: deferred ones do not, and take none."""
-    last = max(place for place, tool in enumerate(tools) if tool.name not in deferred) if marks else -1
-    return [
-        tool.deferred if tool.name in deferred else tool.marked if place == last else tool.plain
-        for place, tool in enumerate(tools)
-    ]
-
-
-class _Choice:
-    """A choice of tools in the API's form, and the tools it leaves, where it leaves only some."""
-
-    __slots__ = ("only", "wire")
-
-    def __init__(self, wire: Block | None, only: frozenset[str] | None = None) -> None:
-        self.wire = wire
-        self.only = only
-
-    @classmethod
-    def of(cls, request: ModelRequest) -> _Choice:
-        choice = cls._read(request.tool_choice)
-        alone = (request.params or {}).get("parallel_tool_calls") is False
-        if alone and (choice.wire is None or choice.wire["type"] != "none"):
-            choice.wire = {**(choice.wire or {"type": "auto"}), "disable_parallel_tool_use": True}
-        if request.allowed is not None:
-            choice.only = frozenset(request.allowed).intersection(choice.only or request.allowed)
-        return choice
-
-    @classmethod
-    def _read(cls, choice: Any) -> _Choice:
-        if choice is None:
-            return cls(None)
-        if isinstance(choice, str) and choice in _MODES:
-            return cls({"type": _MODES[choice]})
-        if isinstance(choice, Mapping):
-            name = _function_name(choice)
-            if name is not None:
-                return cls({"type": "tool", "name": name})
-            allowed = choice.get("allowed_tools")
-            if choice.get("type") == "allowed_tools" and isinstance(allowed, Mapping):
-                return cls._of_some(allowed)
-        raise RequestError(f"tool_choice: this provider has no choice {_shown(choice)}", param="tool_choice")
-
-    @classmethod
-    def _of_some(cls, allowed: Mapping[str, Any]) -> _Choice:
-        """The API has no mask: of an array that says the same, only the tools that may be called are sent."""
-        mode, listed = allowed.get("mode", "auto"), allowed.get("tools")
-        names = [_function_name(each) for each in listed] if isinstance(listed, list | tuple) else []
-        if mode not in ("auto", "required") or not names or None in names:
-            raise RequestError(
-                "tool_choice: allowed_tools needs a mode, auto or required, and functions by name", param="tool_choice"
-            )
-        return cls({"type": _MODES[mode]}, frozenset(name for name in names if name is not None))
-
-
-_MODES = {"auto": "auto", "none": "none", "required": "any"}
-
-
-def _function_name(choice: Any) -> str | None:
-    function = choice.get("function") if isinstance(choice, Mapping) and choice.get("type") == "function" else None
-    name = function.get("name") if isinstance(function, Mapping) else None
-    return name if isinstance(name, str) else None
 
 
 # ---------------------------------------------------------------- parameters
@@ -251,7 +108,7 @@ def _take_metadata(body: Block, value: Any) -> None:
 
 def _take_count(body: Block, value: Any) -> None:
     if value != 1:
-        raise RequestError(f"n: this provider gives one answer to a request, not {_shown(value)}", param="n")
+        raise RequestError(f"n: this provider gives one answer to a request, not {shown(value)}", param="n")
 
 
 def _take_effort(body: Block, value: Any) -> None:
@@ -269,7 +126,7 @@ def _take_format(body: Block, value: Any) -> None:
     schema = inside.get("schema") if isinstance(inside, Mapping) else None
     if not isinstance(schema, Mapping):
         raise RequestError(
-            f"response_format: this provider writes text, or JSON of a schema that is given, not {_shown(value)}",
+            f"response_format: this provider writes text, or JSON of a schema that is given, not {shown(value)}",
             param="response_format",
         )
     _output(body, format=_format(schema))
@@ -320,7 +177,7 @@ def _thinkable(body: Block) -> None:
 # ---------------------------------------------------------------- the prompt cache
 
 
-def _is_marked(body: Block, tools: Sequence[Tool]) -> bool:
+def _is_marked(body: Block, tools: Sequence[WireTool]) -> bool:
     """Whether the caller set marks itself: four are all there may be, and it knows why it set them."""
     if "cache_control" in body or any("cache_control" in tool.keys for tool in tools):
         return True
@@ -344,7 +201,3 @@ def _mark_prefix(said: Conversation) -> None:
     turns = [message for message in said.messages if message["role"] == "user"]
     for turn in turns[-2:]:
         turn["content"][-1] = {**turn["content"][-1], "cache_control": _EPHEMERAL}
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:200]

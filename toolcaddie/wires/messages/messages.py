@@ -7,8 +7,6 @@ what can be said this way is said this way, and what cannot is refused by name. 
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import re
 from collections.abc import Collection, Sequence
@@ -17,18 +15,15 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core import content
-from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import ToolCall
-
-Block = dict[str, Any]
+from toolcaddie.wires.messages.content import TEXT, Block, refused, speaks, text_block, write_blocks
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 NOT_JSON = "INVALID_JSON"
 """The key under which the API's guide has a call's arguments sent back that were never JSON."""
 
-_CALL, _TEXT = "tool_use", "text"
+_CALL = "tool_use"
 _NOTHING_SAID = "(empty message)"
 """Where a turn must be and nothing was said in it: the API takes neither a turn nor a text that is empty."""
 _NO_RESULT = "There is no result: the turn was interrupted before this call was answered."
@@ -37,10 +32,6 @@ _MAX_ID = 64
 _MAX_NAME = 128
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_PDF = "application/pdf"
-_OWN_PARTS = frozenset({"image", "document", "search_result"})
-"""Parts of this API that a caller may write himself, into whatever request."""
-_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -70,7 +61,7 @@ def conversation(
         head += 1
     turns = _Turns(author=author, mid_system=mid_system, deferred=frozenset(deferred))
     system = [
-        block for place, message in enumerate(messages[:head]) for block in _blocks(message, f"messages[{place}]")
+        block for place, message in enumerate(messages[:head]) for block in write_blocks(message, f"messages[{place}]")
     ]
     turns.shown.update(name for message in messages[:head] for name in message.revealed)
     for place in range(head, len(messages)):
@@ -102,23 +93,23 @@ class _Turns:
         if message.role == "assistant":
             self._assistant(message, where)
         elif message.role in ("system", "developer"):
-            self._system(_blocks(message, where), message.revealed)
+            self._system(write_blocks(message, where), message.revealed)
         elif message.role == "user":
             self._notes_within()
-            self._said += _blocks(message, where, seen=True) or [_text(_NOTHING_SAID)]
+            self._said += write_blocks(message, where, seen=True) or [text_block(_NOTHING_SAID)]
         elif message.role == "tool":
             self._notes_within()
             self._result(message, where)
         else:
-            raise _refused(f"{where}: messages with role {message.role!r} cannot be sent to this provider")
+            raise refused(f"{where}: messages with role {message.role!r} cannot be sent to this provider")
 
     def end(self) -> list[Block]:
         self._close_turn()
         if not self._messages or self._messages[0]["role"] != "user":
-            self._messages.insert(0, {"role": "user", "content": [_text(_NOTHING_SAID)]})
+            self._messages.insert(0, {"role": "user", "content": [text_block(_NOTHING_SAID)]})
         last = self._messages[-1]["content"]
         if (
-            self._messages[-1]["role"] == "assistant" and last[-1]["type"] == _TEXT
+            self._messages[-1]["role"] == "assistant" and last[-1]["type"] == TEXT
         ):  # to be gone on with, so nothing trails
             last[-1] = {**last[-1], "text": last[-1]["text"].rstrip()}
         return self._messages
@@ -159,17 +150,17 @@ class _Turns:
     def _result(self, message: Message, where: str) -> None:
         sent = self._answered(message.tool_call_id)
         if sent is None:
-            raise _refused(
+            raise refused(
                 f"{where}: the result for {message.tool_call_id!r} answers no call of the assistant's message before it"
             )
-        answer = _blocks(message, where, seen=True)
+        answer = write_blocks(message, where, seen=True)
         result: Block = {"type": "tool_result", "tool_use_id": sent}
         revealed = [name for name in dict.fromkeys(message.revealed) if name in self._deferred]
         if message.is_error:
             result |= {"is_error": True, "content": answer or _NO_REASON}
         elif revealed:  # a result that names tools may hold nothing else, so its words follow behind all results
             result["content"] = [{"type": "tool_reference", "tool_name": name} for name in revealed]
-            self._said += [_text(f"Result of the call {sent}:"), *answer] if answer else []
+            self._said += [text_block(f"Result of the call {sent}:"), *answer] if answer else []
         elif answer:
             result["content"] = answer
         self._results.append(result)
@@ -204,7 +195,7 @@ class _Turns:
         """
         if not message.native or message.author != self._author:
             return []
-        blocks = [dict(block) for block in message.native if block.get("type") != _TEXT or _speaks(block.get("text"))]
+        blocks = [dict(block) for block in message.native if block.get("type") != TEXT or speaks(block.get("text"))]
         return blocks if sum(block["type"] == _CALL for block in blocks) == len(message.tool_calls) else []
 
     def _fresh(self, given: str) -> str:
@@ -219,7 +210,7 @@ class _Turns:
 
 
 def _rebuilt(message: Message, where: str) -> list[Block]:
-    return [*_blocks(message, where), *(_call(call) for call in message.tool_calls)]
+    return [*write_blocks(message, where), *(_call(call) for call in message.tool_calls)]
 
 
 def _call(call: ToolCall) -> Block:
@@ -234,137 +225,10 @@ def _input(call: ToolCall) -> Any:
     try:
         _ARGUMENTS.decode(call.arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {NOT_JSON: call.arguments} if _speaks(call.arguments) else {}
+        return {NOT_JSON: call.arguments} if speaks(call.arguments) else {}
     return msgspec.Raw(call.arguments.encode())
-
-
-# ---------------------------------------------------------------- content
-
-
-def _blocks(message: Message, where: str, *, seen: bool = False) -> list[Block]:
-    """A message's content in the API's blocks, without texts that say nothing. `seen`: more than words may stand there. In a
-    result a line stands for what has no block."""
-    if message.content is None:
-        return []
-    if isinstance(message.content, str):
-        return [_text(message.content)] if _speaks(message.content) else []
-    made = []
-    for place, one in enumerate(message.content):
-        block = _block(one, f"{where}.content[{place}]", seen=seen, result=message.role == "tool")
-        if block["type"] != _TEXT or _speaks(block["text"]):
-            made.append(block)
-    return made
-
-
-def _block(block: content.Block, where: str, *, seen: bool, result: bool) -> Block:
-    try:
-        made = _written(block, where, seen=seen)
-    except RequestError:
-        if not result or isinstance(block, content.Other):
-            raise
-        made = _text(content.placeholder(block))
-    return _marked(block, made)
-
-
-def _written(block: content.Block, where: str, *, seen: bool) -> Block:
-    match block:
-        case content.Text() | content.Refusal():
-            return _text(block.text)
-        case content.Image() if seen:
-            return _image(block, where)
-        case content.Resource() if seen:
-            return _file(block, where)
-        case content.Other(part=part) if seen and content.block_kind(block) in _OWN_PARTS:
-            return dict(part)
-        case content.Other(problem=problem) if problem:
-            raise _refused(f"{where}.{problem}")
-        case _:
-            raise _refused(
-                f"{where}: content of type {content.block_kind(block)!r} cannot be sent to this provider here"
-            )
-
-
-def _speaks(text: Any) -> bool:
-    """Whether there is anything in it but white space."""
-    return isinstance(text, str) and bool(text) and not text.isspace()
-
-
-def _text(text: str) -> Block:
-    return {"type": _TEXT, "text": text}
 
 
 def _note(block: Block) -> Block:
     """A system message in the middle, where only the user's turn has room for it."""
     return {**block, "text": f"<system_note>\n{block['text']}\n</system_note>"}
-
-
-def _image(block: content.Image, where: str) -> Block:
-    if block.file_id:
-        return {"type": "image", "source": {"type": "file", "file_id": block.file_id}}
-    if block.url.startswith(("https://", "http://")):
-        return {"type": "image", "source": {"type": "url", "url": block.url}}
-    if not block.data:
-        raise _refused(f"{where}: an image must be an https address or a data URL in base64")
-    kind = _kind(block.mime_type)
-    if kind not in _IMAGES:
-        raise _refused(f"{where}: an image of type {kind!r} cannot be sent; {', '.join(sorted(_IMAGES))} can")
-    return _base64("image", kind, block.data)
-
-
-def _file(block: content.Resource, where: str) -> Block:
-    made = _document_of(block, where)
-    if made["type"] == "document" and (title := block.title or block.name):
-        made["title"] = title
-    return made
-
-
-def _document_of(block: content.Resource, where: str) -> Block:
-    if block.file_id:
-        return {"type": "document", "source": {"type": "file", "file_id": block.file_id}}
-    if block.text is not None:
-        return _text_document(block.text)
-    if block.data:
-        return _document(_kind(block.mime_type), block.data, where)
-    if block.uri.startswith(("https://", "http://")) and _kind(block.mime_type) == _PDF:
-        return {"type": "document", "source": {"type": "url", "url": block.uri}}
-    raise _refused(f"{where}: a file must be a data URL in base64, or the https address of a PDF")
-
-
-def _kind(mime_type: str) -> str:
-    return mime_type.partition(";")[0].lower()
-
-
-def _document(kind: str, data: str, where: str) -> Block:
-    if kind in _IMAGES:
-        return _base64("image", kind, data)
-    if kind == _PDF:
-        return _base64("document", kind, data)
-    if not kind.startswith("text/"):
-        raise _refused(f"{where}: a file of type {kind!r} cannot be sent; PDF, text and images can")
-    try:
-        text = base64.b64decode(data, validate=True).decode()
-    except (binascii.Error, UnicodeError) as error:
-        raise _refused(f"{where}: what it holds is not base64 of UTF-8 text: {error}") from error
-    return _text_document(text)
-
-
-def _text_document(text: str) -> Block:
-    return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
-
-
-def _base64(kind: str, media_type: str, data: str) -> Block:
-    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
-
-
-def _marked(block: content.Block, made: Block) -> Block:
-    """With the caller's own mark for the prompt cache, if the part has one."""
-    extra = block.extra or {}
-    if block.wire == "messages":
-        return {**extra, **made}
-    if extra.get("cache_control") is not None:
-        made["cache_control"] = extra["cache_control"]
-    return made
-
-
-def _refused(why: str) -> RequestError:
-    return RequestError(why, param="messages")

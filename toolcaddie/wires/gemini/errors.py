@@ -1,0 +1,78 @@
+"""Errors in Gemini's shape: read in answers and in place of them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.errors import ProviderAuthError, ProviderError, ProviderProtocolError
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.wire import ErrorReport
+from toolcaddie.wires.bodies import UNREADABLE, error_message, kind_of
+
+STATUS_OF = {
+    "INVALID_ARGUMENT": 400,
+    "FAILED_PRECONDITION": 400,
+    "UNAUTHENTICATED": 401,
+    "PERMISSION_DENIED": 403,
+    "NOT_FOUND": 404,
+    "RESOURCE_EXHAUSTED": 429,
+    "CANCELLED": 499,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DEADLINE_EXCEEDED": 504,
+}
+_LONGEST_WAIT = 86_400.0
+_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)s")
+_ANY = msgspec.json.Decoder()
+
+
+def read_error(status: int, body: bytes) -> ErrorReport:
+    """Returns what an error answer means. Two things stand in the body that others say in the status and in a header."""
+    kind = ProviderAuthError if refuses_the_key(body) else kind_of(status)
+    return ErrorReport(kind=kind, message=error_message(body), retry_after=retry_delay(body))
+
+
+def broken_off(error: Any, data: bytes, who: str) -> ProviderError:
+    """An error where an answer was due, as the status in it says."""
+    status = error.get("code") if isinstance(error, dict) else None
+    if not isinstance(status, int) or not 400 <= status < 600:
+        word = error.get("status") if isinstance(error, dict) else None
+        status = STATUS_OF.get(word) if isinstance(word, str) else None
+    kind = kind_of(status) if status else ProviderProtocolError
+    said = f"{who} broke off with an error: {error_message(data)}"
+    return kind(said, status=status, retry_after=retry_delay(data), body=data)
+
+
+def error_in(body: bytes) -> Any:
+    """The error of an error body, which may also stand alone in a list."""
+    try:
+        value = _ANY.decode(body)
+    except UNREADABLE:
+        return None
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value.get("error") if isinstance(value, dict) else None
+
+
+def _details(body: bytes) -> list[JsonObject]:
+    error = error_in(body)
+    details = error.get("details") if isinstance(error, dict) else None
+    return [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
+
+
+def retry_delay(body: bytes) -> float | None:
+    """Seconds to wait, a day at most, as an error body says them ("36s"); None: it does not."""
+    for detail in _details(body):
+        said = detail.get("retryDelay")
+        found = _SECONDS.fullmatch(said) if isinstance(said, str) else None
+        if found is not None:
+            return min(float(found[1]), _LONGEST_WAIT)
+    return None
+
+
+def refuses_the_key(body: bytes) -> bool:
+    """Whether an error body says that the key is wrong, which this provider does with status 400."""
+    return any(detail.get("reason") in ("API_KEY_INVALID", "API_KEY_EXPIRED") for detail in _details(body))

@@ -1,0 +1,193 @@
+"""An answer of Gemini while it comes in, whole or streamed: every event is an answer in itself, which holds what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolcaddie.core.content import Content, blocks_of
+from toolcaddie.core.errors import ProviderAuthError, ProviderError, ProviderProtocolError, ProviderRejectedError
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.wires.gemini.content import read_picture
+from toolcaddie.wires.gemini.replies import Candidate, WireUsage, new_call_id, read_answer, read_usage
+
+_FILTERED = frozenset(
+    {
+        *("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "ESCALATION", "MODEL_ARMOR"),
+        *("IMAGE_SAFETY", "IMAGE_PROHIBITED_CONTENT", "IMAGE_RECITATION"),
+    }
+)
+_FINISHED = {"MAX_TOKENS": "length", "CONTINUATION": "length", **dict.fromkeys(_FILTERED, "content_filter")}
+_FAILED: Mapping[str, type[ProviderError]] = {
+    "MALFORMED_FUNCTION_CALL": ProviderProtocolError,  # what the model wrote was no call: it may be one next time
+    "MALFORMED_RESPONSE": ProviderProtocolError,
+    "UNEXPECTED_TOOL_CALL": ProviderProtocolError,
+    "MISSING_THOUGHT_SIGNATURE": ProviderRejectedError,
+    "PUP_LIMITED_DISABLED": ProviderAuthError,
+}
+"""Reasons to finish that mean: there is no answer."""
+_PLAIN_TEXT = ({"text"}, {"text", "thought"})
+
+
+def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
+    """Returns a whole answer of `author`."""
+    reader = GeminiReader(who=who, author=author)
+    reader.add(body)
+    return reader.reply()
+
+
+class GeminiReader:
+    """An answer while it comes in: every event is an answer in itself, which holds what is new.
+
+    A stream has no closing event, so it is read to its end; it was whole if a reason to finish came. Every event of some models
+    has one.
+    """
+
+    def __init__(self, *, who: str, author: str = "") -> None:
+        self.done = False
+        """The body has ended, and not too early."""
+        self._who = who
+        self._author = author
+        self._native: list[JsonObject] = []
+        self._text: list[str] = []
+        self._run: list[str] = []
+        """Pieces of text that are one part: neither signed, nor parted by anything else."""
+        self._run_thinks = False
+        self._calls: list[ToolCall] = []
+        self._answered = False
+        self._said = False
+        """There was a part, if only one of no words."""
+        self._finish: str | None = None
+        self._finish_message = ""
+        self._blocked = False
+        self._usage = WireUsage()
+        self._model = ""
+
+    def add(self, data: bytes) -> ModelDelta | None:
+        """Take in an event; None: nothing of it is for the caller (usage, the reason to finish)."""
+        answer = read_answer(data, self._who)
+        if answer.usage_metadata is not None:
+            self._usage = answer.usage_metadata
+        if answer.model_version:
+            self._model = answer.model_version
+        if answer.prompt_feedback is not None and answer.prompt_feedback.block_reason:
+            self._blocked = True
+        for candidate in answer.candidates or ():
+            if not candidate.index:  # of several candidates the first is the answer
+                return self._take(candidate)
+        return None
+
+    def end(self) -> None:
+        """The body has ended. Raises `ProviderProtocolError` when the stream was cut before its reason to finish."""
+        if self._answered and self._finish is None:
+            raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
+        self.done = True
+
+    def _take(self, candidate: Candidate) -> ModelDelta | None:
+        self._answered = True
+        if candidate.finish_reason is not None:
+            self._finish = candidate.finish_reason
+            self._finish_message = candidate.finish_message or ""
+        parts = candidate.content.parts if candidate.content is not None else None
+        if not parts:
+            return None
+        self._said = True
+        text: list[str] = []
+        thoughts: list[str] = []
+        calls: list[CallDelta] = []
+        for part in parts:
+            if part.get("functionCall") is not None:
+                calls.append(self._call(part))
+            elif part.get("text") is not None:
+                (thoughts if part.get("thought") else text).append(self._words(part))
+            else:  # pictures, code the provider runs itself, kinds to come
+                self._keep(part)
+        if not (text or thoughts or calls):
+            return None
+        self._text.extend(text)
+        return ModelDelta(text="".join(text), calls=tuple(calls), reasoning="".join(thoughts))
+
+    def _words(self, part: dict[str, Any]) -> str:
+        said = part["text"]
+        if not isinstance(said, str):
+            raise self._odd("a text that is none", part)
+        thinks = bool(part.get("thought"))
+        if part.keys() not in _PLAIN_TEXT:
+            self._keep(part)
+        else:
+            if thinks is not self._run_thinks:
+                self._end_run()
+                self._run_thinks = thinks
+            self._run.append(said)
+        return said
+
+    def _keep(self, part: JsonObject) -> None:
+        self._end_run()
+        self._native.append(part)
+
+    def _end_run(self) -> None:
+        words = "".join(self._run)
+        self._run.clear()
+        if words:
+            self._native.append({"text": words, "thought": True} if self._run_thinks else {"text": words})
+
+    def _call(self, part: dict[str, Any]) -> CallDelta:
+        wire = part["functionCall"]
+        if not isinstance(wire, dict):
+            raise self._odd("a tool call that is no object", part)
+        name, arguments, call_id = wire.get("name"), wire.get("args"), wire.get("id")
+        if not isinstance(name, str) or not name:
+            raise self._odd("a tool call without saying which tool", part)
+        if not isinstance(arguments, dict | None) or not isinstance(call_id, str | None):
+            raise self._odd("a tool call whose id or arguments are of the wrong type", part)
+        if wire.get("partialArgs") or wire.get("willContinue"):
+            raise self._odd("a tool call in pieces, which nobody asked for", part)
+        call = ToolCall(id=call_id or new_call_id(), name=name, arguments=ENCODER.encode(arguments or {}).decode())
+        self._keep(part)
+        self._calls.append(call)
+        return CallDelta(index=len(self._calls) - 1, id=call.id, name=name, arguments=call.arguments)
+
+    def _odd(self, what: str, part: JsonObject) -> ProviderProtocolError:
+        return ProviderProtocolError(f"{self._who} answered in an unknown shape: {what}", body=ENCODER.encode(part))
+
+    def reply(self) -> ModelReply:
+        """The whole answer. A prompt that was blocked has one too: no words, finished by 'content_filter'.
+
+        Raises `ProviderProtocolError` if there is none, and what the reason to finish means where it means a failure.
+        """
+        if not self._answered and not self._blocked:
+            raise ProviderProtocolError(f"{self._who} answered without a candidate")
+        failed = _FAILED.get(self._finish or "")
+        if failed is not None:
+            raise failed(f"{self._who} gave up its answer: {self._finish} {self._finish_message}".rstrip())
+        if not self._said and not self._blocked and self._finish in (None, "STOP"):
+            raise ProviderProtocolError(f"{self._who} answered without any content")
+        self._end_run()
+        return ModelReply(
+            message=Message(
+                role="assistant",
+                content=self._content(),
+                tool_calls=tuple(self._calls),
+                native=tuple(self._native),
+                author=self._author,
+            ),
+            finish_reason=self._finish_reason(),
+            usage=read_usage(self._usage),
+            model=self._model,
+        )
+
+    def _finish_reason(self) -> str:
+        if self._finish in (None, "STOP"):
+            if not self._answered:
+                return "content_filter"
+            return "tool_calls" if self._calls else "stop"
+        return _FINISHED.get(self._finish, self._finish)
+
+    def _content(self) -> Content | None:
+        text = "".join(self._text)
+        pictures = [picture for part in self._native if (picture := read_picture(part))]
+        if pictures:
+            return (*blocks_of(text), *pictures)
+        return text if text or not self._calls else None

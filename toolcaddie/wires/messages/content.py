@@ -1,0 +1,146 @@
+"""Content blocks of the Messages API as our blocks, and back."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+from toolcaddie.core import content
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+
+Block = dict[str, Any]
+
+TEXT = "text"
+_PDF = "application/pdf"
+_OWN_PARTS = frozenset({"image", "document", "search_result"})
+"""Parts of this API that a caller may write himself, into whatever request."""
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+
+
+# ---------------------------------------------------------------- for a provider
+
+
+def write_blocks(message: Message, where: str, *, seen: bool = False) -> list[Block]:
+    """A message's content in the API's blocks, without texts that say nothing. `seen`: more than words may stand there. In a
+    result a line stands for what has no block."""
+    if message.content is None:
+        return []
+    if isinstance(message.content, str):
+        return [text_block(message.content)] if speaks(message.content) else []
+    made = []
+    for place, one in enumerate(message.content):
+        block = _block(one, f"{where}.content[{place}]", seen=seen, result=message.role == "tool")
+        if block["type"] != TEXT or speaks(block["text"]):
+            made.append(block)
+    return made
+
+
+def _block(block: content.Block, where: str, *, seen: bool, result: bool) -> Block:
+    try:
+        made = _written(block, where, seen=seen)
+    except RequestError:
+        if not result or isinstance(block, content.Other):
+            raise
+        made = text_block(content.placeholder(block))
+    return _marked(block, made)
+
+
+def _written(block: content.Block, where: str, *, seen: bool) -> Block:
+    match block:
+        case content.Text() | content.Refusal():
+            return text_block(block.text)
+        case content.Image() if seen:
+            return _image(block, where)
+        case content.Resource() if seen:
+            return _file(block, where)
+        case content.Other(part=part) if seen and content.block_kind(block) in _OWN_PARTS:
+            return dict(part)
+        case content.Other(problem=problem) if problem:
+            raise refused(f"{where}.{problem}")
+        case _:
+            raise refused(
+                f"{where}: content of type {content.block_kind(block)!r} cannot be sent to this provider here"
+            )
+
+
+def speaks(text: Any) -> bool:
+    """Whether there is anything in it but white space."""
+    return isinstance(text, str) and bool(text) and not text.isspace()
+
+
+def text_block(text: str) -> Block:
+    return {"type": TEXT, "text": text}
+
+
+def _image(block: content.Image, where: str) -> Block:
+    if block.file_id:
+        return {"type": "image", "source": {"type": "file", "file_id": block.file_id}}
+    if block.url.startswith(("https://", "http://")):
+        return {"type": "image", "source": {"type": "url", "url": block.url}}
+    if not block.data:
+        raise refused(f"{where}: an image must be an https address or a data URL in base64")
+    kind = _kind(block.mime_type)
+    if kind not in _IMAGES:
+        raise refused(f"{where}: an image of type {kind!r} cannot be sent; {', '.join(sorted(_IMAGES))} can")
+    return _base64("image", kind, block.data)
+
+
+def _file(block: content.Resource, where: str) -> Block:
+    made = _document_of(block, where)
+    if made["type"] == "document" and (title := block.title or block.name):
+        made["title"] = title
+    return made
+
+
+def _document_of(block: content.Resource, where: str) -> Block:
+    if block.file_id:
+        return {"type": "document", "source": {"type": "file", "file_id": block.file_id}}
+    if block.text is not None:
+        return _text_document(block.text)
+    if block.data:
+        return _document(_kind(block.mime_type), block.data, where)
+    if block.uri.startswith(("https://", "http://")) and _kind(block.mime_type) == _PDF:
+        return {"type": "document", "source": {"type": "url", "url": block.uri}}
+    raise refused(f"{where}: a file must be a data URL in base64, or the https address of a PDF")
+
+
+def _kind(mime_type: str) -> str:
+    return mime_type.partition(";")[0].lower()
+
+
+def _document(kind: str, data: str, where: str) -> Block:
+    if kind in _IMAGES:
+        return _base64("image", kind, data)
+    if kind == _PDF:
+        return _base64("document", kind, data)
+    if not kind.startswith("text/"):
+        raise refused(f"{where}: a file of type {kind!r} cannot be sent; PDF, text and images can")
+    try:
+        text = base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeError) as error:
+        raise refused(f"{where}: what it holds is not base64 of UTF-8 text: {error}") from error
+    return _text_document(text)
+
+
+def _text_document(text: str) -> Block:
+    return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}}
+
+
+def _base64(kind: str, media_type: str, data: str) -> Block:
+    return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def _marked(block: content.Block, made: Block) -> Block:
+    """With the caller's own mark for the prompt cache, if the part has one."""
+    extra = block.extra or {}
+    if block.wire == "messages":
+        return {**extra, **made}
+    if extra.get("cache_control") is not None:
+        made["cache_control"] = extra["cache_control"]
+    return made
+
+
+def refused(why: str) -> RequestError:
+    return RequestError(why, param="messages")

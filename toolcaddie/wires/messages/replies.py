@@ -1,0 +1,149 @@
+"""A whole answer of the Messages API: read from a provider, written by a door."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, TypeVar
+
+import msgspec
+
+from toolcaddie.core.errors import ProviderProtocolError
+from toolcaddie.core.message import Message, ModelReply, Usage
+from toolcaddie.core.tool import ToolCall
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded
+from toolcaddie.wires.messages.errors import failure
+
+CALL, TEXT, THINKING = "tool_use", "text", "thinking"
+_FINISH = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "tool_use": "tool_calls",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "content_filter",
+}
+"""Why an answer ended, in the words everybody uses; other reasons keep the API's."""
+
+
+class _Details(msgspec.Struct):
+    thinking_tokens: int | None = None
+
+
+class WireUsage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens_details: _Details | None = None
+
+
+class WireAnswer(msgspec.Struct):
+    content: list[dict[str, Any]] | None = None
+    stop_reason: str | None = None
+    usage: WireUsage | None = None
+    model: str | None = None
+    error: Any = None
+
+
+_Shape = TypeVar("_Shape")
+_ANSWER = msgspec.json.Decoder(WireAnswer)
+
+
+def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
+    """A whole answer of `author`. Raises `ProviderProtocolError`, and what an error in place of an answer means."""
+    answer = shaped(body, _ANSWER, who)
+    if answer.error:
+        raise failure(answer.error, body, who)
+    if answer.content is None or (not answer.content and answer.stop_reason is None):
+        raise ProviderProtocolError(f"{who} answered without content", body=body)
+    calls = tuple(_whole_call(block, who) for block in answer.content if block_kind(block, who) == CALL)
+    text = "".join(_text_of(block, who) for block in answer.content if block["type"] == TEXT)
+    return made_reply(
+        text, calls, answer.content, author=author, reason=answer.stop_reason, usage=answer.usage, model=answer.model
+    )
+
+
+def made_reply(
+    text: str,
+    calls: tuple[ToolCall, ...],
+    native: list[dict[str, Any]],
+    *,
+    author: str,
+    reason: str | None,
+    usage: WireUsage | None,
+    model: str | None,
+) -> ModelReply:
+    message = Message(
+        role="assistant",
+        content=text if text or not calls else None,
+        tool_calls=calls,
+        native=tuple(native),
+        author=author,
+    )
+    finish = ("tool_calls" if calls else "stop") if reason is None else _FINISH.get(reason, reason)
+    return ModelReply(message=message, finish_reason=finish, usage=read_usage(usage), model=model or "")
+
+
+def _whole_call(block: dict[str, Any], who: str) -> ToolCall:
+    block["id"], name = call_identity(block, who)
+    return ToolCall(id=block["id"], name=name, arguments=ENCODER.encode(call_input(block, who)).decode())
+
+
+def call_identity(block: dict[str, Any], who: str) -> tuple[str, str]:
+    """Id and name of a call. A result must say which call it answers, so one without an id is given one."""
+    call_id, name = block.get("id") or f"call_{uuid.uuid4().hex[:24]}", block.get("name")
+    if not isinstance(call_id, str) or not isinstance(name, str) or not name:
+        raise ProviderProtocolError(
+            f"{who} answered in an unknown shape: a tool_use without the name of its tool", body=ENCODER.encode(block)
+        )
+    return call_id, name
+
+
+def call_input(block: dict[str, Any], who: str) -> dict[str, Any]:
+    """The arguments of a call."""
+    arguments = block.get("input")
+    if arguments is None:
+        return {}
+    if not isinstance(arguments, dict):
+        raise ProviderProtocolError(
+            f"{who} answered in an unknown shape: the input of a tool_use is no object", body=ENCODER.encode(block)
+        )
+    return arguments
+
+
+def block_kind(block: dict[str, Any], who: str) -> str:
+    kind = block.get("type")
+    if not isinstance(kind, str):
+        raise ProviderProtocolError(f"{who} answered with a block of no type", body=ENCODER.encode(block))
+    return kind
+
+
+def _text_of(block: dict[str, Any], who: str) -> str:
+    text = block.get("text")
+    if not isinstance(text, str):
+        raise ProviderProtocolError(
+            f"{who} answered in an unknown shape: a text block without text", body=ENCODER.encode(block)
+        )
+    return text
+
+
+def read_usage(wire: WireUsage | None) -> Usage:
+    """The API counts what its cache read and wrote apart from the rest of the input."""
+    if wire is None:
+        return Usage()
+    read, written = count(wire.cache_read_input_tokens), count(wire.cache_creation_input_tokens)
+    return Usage(
+        input_tokens=count(wire.input_tokens) + read + written,
+        output_tokens=count(wire.output_tokens),
+        cached_tokens=read,
+        written_tokens=written,
+        reasoning_tokens=count(wire.output_tokens_details.thinking_tokens) if wire.output_tokens_details else 0,
+    )
+
+
+def shaped(data: bytes, decoder: msgspec.json.Decoder[_Shape], who: str) -> _Shape:
+    try:
+        return decoder.decode(data)
+    except UNREADABLE as error:
+        decoded(data, who=who)  # says so, where it is no JSON or no object at all
+        raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error

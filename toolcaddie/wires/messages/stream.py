@@ -1,0 +1,255 @@
+"""A streamed answer of the Messages API: read from a provider, written by a door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.errors import ProviderProtocolError
+from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE
+from toolcaddie.wires.messages.errors import failure
+from toolcaddie.wires.messages.messages import NOT_JSON
+from toolcaddie.wires.messages.replies import (
+    CALL,
+    TEXT,
+    THINKING,
+    WireAnswer,
+    WireUsage,
+    block_kind,
+    call_identity,
+    call_input,
+    made_reply,
+    shaped,
+)
+
+
+class _Kind(msgspec.Struct):
+    type: Any = None
+    error: Any = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    index: int | None = None
+    delta: _Delta | None = None
+    content_block: dict[str, Any] | None = None
+    message: WireAnswer | None = None
+    usage: WireUsage | None = None
+
+
+class _Delta(msgspec.Struct):
+    type: str | None = None
+    text: str | None = None
+    partial_json: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    citation: dict[str, Any] | None = None
+    stop_reason: str | None = None
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+_EVENT = msgspec.json.Decoder(_Event)
+_KIND = msgspec.json.Decoder(_Kind)
+
+
+# ---------------------------------------------------------------- from a provider
+
+
+@dataclass(slots=True)
+class _Block:
+    """A block while it comes in."""
+
+    start: dict[str, Any]
+    kind: str
+    call: int | None = None
+    """Of a call: its number among the calls."""
+    pieces: list[str] = field(default_factory=list)
+    """Of its text, its thinking or its input."""
+    signature: str | None = None
+    citations: list[JsonObject] = field(default_factory=list)
+    strange: bool = False
+    """A piece came that we do not know how to add, so what we have is not the block."""
+
+    @property
+    def joined(self) -> str:
+        return "".join(self.pieces)
+
+    def whole(self) -> dict[str, Any]:
+        if self.kind == TEXT:
+            whole = {**self.start, TEXT: self.joined}
+            return {**whole, "citations": self.citations} if self.citations else whole
+        if self.kind == THINKING:
+            signed = {} if self.signature is None else {"signature": self.signature}
+            return {**self.start, THINKING: self.joined, **signed}
+        return {**self.start, "input": _input(self.joined)} if self.pieces else self.start
+
+
+class MessagesReader:
+    """A streamed answer while it comes in: blocks open, grow and close, then the reason to stop, then the end."""
+
+    def __init__(self, *, who: str, author: str = "") -> None:
+        self.done = False
+        self._who = who
+        self._author = author
+        self._open: dict[int, _Block] = {}
+        self._native: dict[int, dict[str, Any]] = {}
+        """Blocks that are closed, by their index."""
+        self._calls: list[ToolCall | None] = []
+        self._text: list[str] = []
+        self._usage = WireUsage()
+        self._model: str | None = None
+        self._reason: str | None = None
+
+    def add(self, data: bytes) -> ModelDelta | None:
+        event = _event(data, self._who)
+        take = _EVENTS.get(event.type) if event is not None else None
+        return take(self, event) if take is not None and event is not None else None
+
+    def end(self) -> None:
+        """The body has ended, which is well only after `message_stop`. Raises `ProviderProtocolError`."""
+        if not self.done:
+            raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
+
+    def reply(self) -> ModelReply:
+        """The whole answer. Raises `ProviderProtocolError` if none came, or a part of it never ended."""
+        if self._open:
+            raise ProviderProtocolError(f"{self._who} ended its stream in the middle of a block")
+        if not self._native and self._reason is None:
+            raise ProviderProtocolError(f"{self._who} streamed no content")
+        return made_reply(
+            "".join(self._text),
+            tuple(call for call in self._calls if call is not None),
+            [self._native[index] for index in sorted(self._native)],
+            author=self._author,
+            reason=self._reason,
+            usage=self._usage,
+            model=self._model,
+        )
+
+    # ---------------------------------------------------------------- events
+
+    def _message_start(self, event: _Event) -> None:
+        if event.message is not None:
+            self._model = event.message.model
+            self._take_usage(event.message.usage)
+
+    def _block_start(self, event: _Event) -> ModelDelta | None:
+        index, start = event.index, event.content_block
+        if index is None or start is None or index in self._open or index in self._native:
+            raise self._broken("began a block without saying which")
+        kind = block_kind(start, self._who)
+        block = self._open[index] = _Block(start=start, kind=kind)
+        if kind == CALL:
+            start["id"], name = call_identity(start, self._who)
+            block.call = len(self._calls)
+            self._calls.append(None)
+            return ModelDelta(calls=(CallDelta(index=block.call, id=start["id"], name=name),))
+        begun = start.get(kind) if kind in (TEXT, THINKING) else None
+        return self._grow(block, begun) if isinstance(begun, str) else None
+
+    def _block_delta(self, event: _Event) -> ModelDelta | None:
+        block, delta = self._open.get(-1 if event.index is None else event.index), event.delta
+        if block is None or delta is None:
+            raise self._broken("sent a piece of a block that is not open")
+        if block.kind == TEXT and delta.text is not None:
+            return self._grow(block, delta.text)
+        if block.kind == THINKING and delta.thinking is not None:
+            return self._grow(block, delta.thinking)
+        if delta.partial_json is not None and block.kind not in (TEXT, THINKING):
+            return self._grow(block, delta.partial_json)
+        if delta.signature is not None:
+            block.signature = delta.signature
+        elif delta.citation is not None:
+            block.citations.append(delta.citation)
+        else:
+            block.strange = True
+        return None
+
+    def _grow(self, block: _Block, piece: str) -> ModelDelta | None:
+        if not piece:
+            return None
+        block.pieces.append(piece)
+        if block.kind == TEXT:
+            self._text.append(piece)
+            return ModelDelta(text=piece)
+        if block.kind == THINKING:
+            return ModelDelta(reasoning=piece)
+        return None if block.call is None else ModelDelta(calls=(CallDelta(index=block.call, arguments=piece),))
+
+    def _block_stop(self, event: _Event) -> ModelDelta | None:
+        block = self._open.pop(-1 if event.index is None else event.index, None)
+        if block is None or event.index is None:
+            raise self._broken("closed a block that was not open")
+        if not block.strange or block.kind in (CALL, TEXT):
+            self._native[event.index] = block.whole()
+        return None if block.call is None else self._call(block, block.call)
+
+    def _call(self, block: _Block, place: int) -> ModelDelta | None:
+        """A call is whole. Some servers send the arguments with its start: they are shown now."""
+        arguments, shown = block.joined, None
+        if not arguments:
+            given = call_input(block.start, self._who)
+            arguments = ENCODER.encode(given).decode()
+            shown = ModelDelta(calls=(CallDelta(index=place, arguments=arguments),)) if given else None
+        self._calls[place] = ToolCall(id=block.start["id"], name=block.start["name"], arguments=arguments)
+        return shown
+
+    def _message_delta(self, event: _Event) -> None:
+        if event.delta is not None and event.delta.stop_reason is not None:
+            self._reason = event.delta.stop_reason
+        self._take_usage(event.usage)
+
+    def _message_stop(self, event: _Event) -> None:
+        self.done = True
+
+    def _take_usage(self, usage: WireUsage | None) -> None:
+        """Counts are of the whole answer so far; what is not said again stands."""
+        if usage is None:
+            return
+        for name in WireUsage.__struct_fields__:
+            said = getattr(usage, name)
+            if said is not None:
+                setattr(self._usage, name, said)
+
+    def _broken(self, how: str) -> ProviderProtocolError:
+        return ProviderProtocolError(f"{self._who} {how}")
+
+
+_EVENTS: Mapping[str, Callable[[MessagesReader, _Event], ModelDelta | None]] = {
+    "message_start": MessagesReader._message_start,
+    "content_block_start": MessagesReader._block_start,
+    "content_block_delta": MessagesReader._block_delta,
+    "content_block_stop": MessagesReader._block_stop,
+    "message_delta": MessagesReader._message_delta,
+    "message_stop": MessagesReader._message_stop,
+}
+"""Every other event is passed over: the API says that there will be more of them."""
+
+
+def _event(data: bytes, who: str) -> _Event | None:
+    """One event; None: of a kind we do not know, whatever it holds. Raises what an error event means."""
+    try:
+        event = _EVENT.decode(data)
+    except UNREADABLE:
+        event = None
+    if event is not None and event.type in _EVENTS:
+        return event
+    kind = shaped(data, _KIND, who)
+    if kind.error or kind.type == "error":
+        raise failure(kind.error, data, who)
+    if isinstance(kind.type, str) and kind.type not in _EVENTS:
+        return None
+    return shaped(data, _EVENT, who)
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """Arguments as they stand in a block, which goes back as it is: an object, whatever the model wrote."""
+    try:
+        return _OBJECT.decode(arguments)
+    except UNREADABLE:
+        return {NOT_JSON: arguments}

@@ -1,0 +1,155 @@
+"""Tools and the choice among them as the Messages API takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.wires.messages.content import Block
+from toolcaddie.wires.messages.schemas import input_schema
+
+_KEPT_TOOLS = 20_000
+_MARK = b'"cache_control":{"type":"ephemeral"}'
+_DEFER = b'"defer_loading":true'
+_NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
+_DECODER = msgspec.json.Decoder()
+
+
+class WireTool:
+    """A definition in the API's form, encoded once."""
+
+    __slots__ = ("_deferred", "definition", "keys", "name", "plain")
+
+    def __init__(self, definition: Any, wire: Mapping[str, Any]) -> None:
+        self.definition = definition
+        """What it was made from: held, so that no other object gets its identity."""
+        self.name: str = wire["name"]
+        self.keys = wire.keys()
+        self.plain = msgspec.Raw(ENCODER.encode(wire))
+        self._deferred: msgspec.Raw | None = None
+
+    @property
+    def deferred(self) -> msgspec.Raw:
+        if self._deferred is None:
+            self._deferred = self._with(_DEFER, "defer_loading")
+        return self._deferred
+
+    @property
+    def marked(self) -> msgspec.Raw:
+        """As the last one of a prefix worth keeping."""
+        return self._with(_MARK, "cache_control")
+
+    def _with(self, more: bytes, key: str) -> msgspec.Raw:
+        return self.plain if key in self.keys else msgspec.Raw(bytes(self.plain)[:-1] + b"," + more + b"}")
+
+
+class WireTools:
+    """Definitions in the API's form, kept by the identity of what they were made from; a definition is never changed."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, WireTool] = {}
+
+    def of(self, definition: Any) -> WireTool:
+        """Of a definition in OpenAI's function format, encoded already or not, or of one of the API's own."""
+        found = self._made.get(id(definition))
+        if found is None:
+            if len(self._made) >= _KEPT_TOOLS:
+                self._made.clear()
+            found = self._made[id(definition)] = WireTool(definition, _tool(definition))
+        return found
+
+
+def _tool(definition: Any) -> Mapping[str, Any]:
+    wire = _DECODER.decode(definition) if isinstance(definition, msgspec.Raw) else definition
+    if isinstance(wire, Mapping):
+        function = wire.get("function")
+        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
+            return _function(function)
+        if isinstance(wire.get("name"), str):  # the API's own form: a server's tool, or one with fields of its own
+            return wire
+    raise RequestError(f"tools: this provider takes functions only, not {shown(wire)}", param="tools")
+
+
+def _function(function: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": function["name"]}
+    if function.get("description"):
+        made["description"] = function["description"]
+    schema = function.get("parameters") or _NO_PARAMETERS
+    made["input_schema"] = input_schema(schema) if isinstance(schema, Mapping) else schema
+    if function.get("strict") is True:
+        made["strict"] = True
+    return made
+
+
+def write_array(tools: Sequence[WireTool], deferred: set[str], *, marks: bool) -> list[msgspec.Raw]:
+    """The tool array. The mark goes on the last one that stands in the prefix: deferred ones do not, and take none."""
+    last = max(place for place, tool in enumerate(tools) if tool.name not in deferred) if marks else -1
+    return [
+        tool.deferred if tool.name in deferred else tool.marked if place == last else tool.plain
+        for place, tool in enumerate(tools)
+    ]
+
+
+class Choice:
+    """A choice of tools in the API's form, and the tools it leaves, where it leaves only some."""
+
+    __slots__ = ("only", "wire")
+
+    def __init__(self, wire: Block | None, only: frozenset[str] | None = None) -> None:
+        self.wire = wire
+        self.only = only
+
+    @classmethod
+    def of(cls, request: ModelRequest) -> Choice:
+        choice = cls._read(request.tool_choice)
+        alone = (request.params or {}).get("parallel_tool_calls") is False
+        if alone and (choice.wire is None or choice.wire["type"] != "none"):
+            choice.wire = {**(choice.wire or {"type": "auto"}), "disable_parallel_tool_use": True}
+        if request.allowed is not None:
+            choice.only = frozenset(request.allowed).intersection(choice.only or request.allowed)
+        return choice
+
+    @classmethod
+    def _read(cls, choice: Any) -> Choice:
+        if choice is None:
+            return cls(None)
+        if isinstance(choice, str) and choice in _MODES:
+            return cls({"type": _MODES[choice]})
+        if isinstance(choice, Mapping):
+            name = _function_name(choice)
+            if name is not None:
+                return cls({"type": "tool", "name": name})
+            allowed = choice.get("allowed_tools")
+            if choice.get("type") == "allowed_tools" and isinstance(allowed, Mapping):
+                return cls._of_some(allowed)
+        raise RequestError(f"tool_choice: this provider has no choice {shown(choice)}", param="tool_choice")
+
+    @classmethod
+    def _of_some(cls, allowed: Mapping[str, Any]) -> Choice:
+        """The API has no mask: of an array that says the same, only the tools that may be called are sent."""
+        mode, listed = allowed.get("mode", "auto"), allowed.get("tools")
+        names = [_function_name(each) for each in listed] if isinstance(listed, list | tuple) else []
+        if mode not in ("auto", "required") or not names or None in names:
+            raise RequestError(
+                "tool_choice: allowed_tools needs a mode, auto or required, and functions by name", param="tool_choice"
+            )
+        return cls({"type": _MODES[mode]}, frozenset(name for name in names if name is not None))
+
+
+_MODES = {"auto": "auto", "none": "none", "required": "any"}
+
+
+def _function_name(choice: Any) -> str | None:
+    function = choice.get("function") if isinstance(choice, Mapping) and choice.get("type") == "function" else None
+    name = function.get("name") if isinstance(function, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def shown(value: Any) -> str:
+    return repr(value)[:200]
