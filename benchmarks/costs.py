@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from toolcaddie.doors.cli.eval.costs import SAMPLE_SIZE, SIZES, print_reports, sample
 from toolcaddie.doors.cli.eval.parts import progress
-from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
-from toolcaddie.evaluation.costs import DEFAULT_RULES, STRATEGIES, CostReport
-from toolcaddie.evaluation.scripts import FINAL_SEED, TUNING_SEED
+from toolcaddie.evaluation.simulation.costs import DEFAULT_RULES, STRATEGIES, CostReport
+from toolcaddie.evaluation.simulation.scripts import FINAL_SEED, TUNING_SEED
+from toolcaddie.evaluation.simulation.simulator import Simulation, simulate
 
 SCRIPTS = 200
 QUICK_SCRIPTS = 20

@@ -9,8 +9,8 @@ import pytest
 
 from tests.doors.commandline import CommandLine
 from toolcaddie.core.catalog import Catalog
-from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
-from toolcaddie.evaluation.scripts import TUNING_SEED, generated_catalog
+from toolcaddie.evaluation.simulation.scripts import TUNING_SEED, generated_catalog
+from toolcaddie.evaluation.simulation.simulator import Simulation, simulate
 
 SONNET = "anthropic:claude-sonnet-5-5"
 UNCACHED = "mistral:mistral-large-4"

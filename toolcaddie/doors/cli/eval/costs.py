@@ -15,12 +15,11 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.eval.parts import evaluated_catalog, progress
-from toolcaddie.doors.cli.eval.simulation import Simulation, simulate
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import counted, json_option, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.evaluation.billing import PriceRule
-from toolcaddie.evaluation.costs import (
+from toolcaddie.evaluation.simulation.billing import PriceRule
+from toolcaddie.evaluation.simulation.costs import (
     DEFAULT_RULES,
     GOAL_KEPT,
     GOAL_MEDIAN,
@@ -31,7 +30,8 @@ from toolcaddie.evaluation.costs import (
     StrategyCosts,
     overall,
 )
-from toolcaddie.evaluation.scripts import MOST_GENERATED, TUNING_SEED, TURNS
+from toolcaddie.evaluation.simulation.scripts import MOST_GENERATED, TUNING_SEED, TURNS
+from toolcaddie.evaluation.simulation.simulator import Simulation, simulate
 from toolcaddie.util.suggest import close_names
 
 SAMPLE, SAMPLE_SIZE = "gym", 137

@@ -14,7 +14,16 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.schema import canonical_json, estimate_tokens
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, PromptCache, Segment, as_cached, prefix_kept, render
+from toolcaddie.evaluation.simulation.billing import (
+    Bill,
+    PriceRule,
+    Prompt,
+    PromptCache,
+    Segment,
+    as_cached,
+    prefix_kept,
+    render,
+)
 
 BREAKPOINTS = PriceRule(
     model="anthropic:test",

@@ -19,8 +19,8 @@ from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MO
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.schema import estimate_tokens
 from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
-from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, PromptCache, Renderer, definition_name
-from toolcaddie.evaluation.scripts import Need, Turn
+from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, PromptCache, Renderer, definition_name
+from toolcaddie.evaluation.simulation.scripts import Need, Turn
 
 _SECONDS_TO_BEGIN = 1.0
 _TOKENS_A_SECOND = 60.0

@@ -15,9 +15,18 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.presets import PRESETS, Preset
 from toolcaddie.core.reserved import RESERVED_NAMES
 from toolcaddie.core.selection import Budget
-from toolcaddie.evaluation.billing import PriceRule
-from toolcaddie.evaluation.costs import BY_RULE, Answers, Conversation, CostReport, Stage, charge, play, report
-from toolcaddie.evaluation.scripts import generated_catalog, generated_scripts
+from toolcaddie.evaluation.simulation.billing import PriceRule
+from toolcaddie.evaluation.simulation.costs import (
+    BY_RULE,
+    Answers,
+    Conversation,
+    CostReport,
+    Stage,
+    charge,
+    play,
+    report,
+)
+from toolcaddie.evaluation.simulation.scripts import generated_catalog, generated_scripts
 from toolcaddie.runtime import Runtime
 from toolcaddie.telemetry.logs import configure_logging
 from toolcaddie.util.replacing import replace

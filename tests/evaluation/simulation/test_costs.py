@@ -15,9 +15,10 @@ from toolcaddie.core.message import Message, ModelReply, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
 from toolcaddie.core.schema import argument_errors, definition_tokens, wire_definition
 from toolcaddie.core.tool import Tool
-from toolcaddie.evaluation.billing import Bill, PriceRule, Prompt, Segment
-from toolcaddie.evaluation.costs import Conversation, Played, Prefix, charge, compared
-from toolcaddie.evaluation.scripts import (
+from toolcaddie.evaluation.simulation.actors import Clock, ScriptedModel, Sent
+from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, Segment
+from toolcaddie.evaluation.simulation.costs import Conversation, Played, Prefix, charge, compared
+from toolcaddie.evaluation.simulation.scripts import (
     FINAL_SEED,
     TUNING_SEED,
     TURNS,
@@ -28,7 +29,6 @@ from toolcaddie.evaluation.scripts import (
     generated_catalog,
     generated_scripts,
 )
-from toolcaddie.evaluation.simulated import Clock, ScriptedModel, Sent
 from toolcaddie.meta.registry import offered_definitions
 from toolcaddie.ports import MetaOffer
 

@@ -15,9 +15,9 @@ from typing import Protocol
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunResult
-from toolcaddie.evaluation.billing import Bill, PriceRule, PromptCache, as_cached, prefix_kept
-from toolcaddie.evaluation.scripts import Script
-from toolcaddie.evaluation.simulated import Clock, ScriptedModel, ScriptedTools, Sent
+from toolcaddie.evaluation.simulation.actors import Clock, ScriptedModel, ScriptedTools, Sent
+from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, PromptCache, as_cached, prefix_kept
+from toolcaddie.evaluation.simulation.scripts import Script
 
 PLANNED = "planned"
 
