@@ -375,3 +375,10 @@ def test_run_tells_what_the_first_stage_said_and_counts_its_tokens(
         assert done.exit_code == 0
         assert done.stderr.splitlines()[0].startswith("the classifier could not say: ")
         assert [body["model"] for body in upstream.bodies] == ["small", "gpt-test", "small", "gpt-test"]
+
+
+def test_run_takes_the_number_of_tools_to_select(toolcaddie: CommandLine) -> None:
+    done = toolcaddie.json("run", FREEZE, "--catalog", "gym", "--max-tools", "5")
+    most = toolcaddie.json("run", FREEZE, "--catalog", "gym")
+    core = most["selection"]["counts"]["selected"] - 24
+    assert done["selection"]["counts"]["selected"] == core + 5

@@ -10,6 +10,7 @@ ToolcaddieError
 ├── RunError                 the run could not be carried on
 │   ├── LimitExceededError   turns or seconds ran out; `limit` says which
 │   ├── ToolNotCalledError   forced use was asked for and no attempt called a tool
+│   ├── OutputError          no answer of the model fitted the output type
 │   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
@@ -92,6 +93,14 @@ class LimitExceededError(RunError):
 
 class ToolNotCalledError(RunError):
     """Forced use: no attempt called a tool and the settings say that this is an error. `attempts` are `message.Attempt`s."""
+
+    def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.attempts = attempts
+
+
+class OutputError(RunError):
+    """The model's answer does not fit the output type that was asked for. `attempts` are `message.Attempt`s."""
 
     def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
         super().__init__(message)

@@ -108,6 +108,10 @@ class RunRequest:
     tags: Sequence[str] | None = None
     """Only tools that carry one of these (`collab_safe`) are there at all; None: whatever they carry. What the prompt says of
     tools is the caller's, and has no part in this."""
+    output: Any = None
+    """The type of the answer: a pydantic model, a dataclass, a TypedDict or another type, or a JSON schema; None: words."""
+    dependencies: Sequence[Any] = ()
+    """What tools take by type in this request, over what the runtime has."""
     injected: Mapping[str, Any] = field(default_factory=dict)
     """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
     run_id: str | None = None
@@ -138,6 +142,8 @@ class RunContext:
     essential: Sequence[str] = ()
     injected: Mapping[str, Any] = field(default_factory=dict)
     cache_key: str = ""
+    dependencies: Mapping[type, Any] = field(default_factory=dict, repr=False)
+    """What the application gives to tools, by the types it declared."""
     variables: dict[str, Any] = field(default_factory=dict)
     """A scratch pad for the tools of this one run; gone with it."""
     calls_left: int | None = None
@@ -235,6 +241,8 @@ class RunResult:
     raw: JsonObject | None = None
     """The provider's last body, for doors that pass unknown fields on."""
     provider: str = ""
+    output: Any = None
+    """The value of the answer, where the request has an output type."""
 
     @property
     def usage(self) -> Usage:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from toolcaddie.core.errors import (
     LimitExceededError,
+    OutputError,
     ProviderError,
     RequestError,
     ShutdownError,
@@ -78,7 +79,7 @@ def _shut_down(run_id: str) -> RunFailed:
 
 def _attempts(error: Exception) -> tuple[Attempt, ...]:
     """Of our own errors: a stranger's may call anything so."""
-    told = error.attempts if isinstance(error, ProviderError | RequestError | ToolNotCalledError) else ()
+    told = error.attempts if isinstance(error, OutputError | ProviderError | RequestError | ToolNotCalledError) else ()
     return tuple(told)
 
 

@@ -41,8 +41,9 @@ _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 _MAPPINGS = ("rankers", "bots")
 
 
-def sources_from(given: Any) -> list[ToolSource]:
-    """Returns the sources: those given, catalogs by name, and one for all the plain functions. Raises `ConfigError`."""
+def sources_from(given: Any, dependencies: Collection[type] = ()) -> list[ToolSource]:
+    """Returns the sources: those given, catalogs by name, and one for all the plain functions, which take `dependencies`.
+    Raises `ConfigError`, also for a source whose functions take something else."""
     if isinstance(given, str | Mapping | Tool | type) or callable(given) or _is_source(given) or not _is_list(given):
         given = [given]
     functions: list[Callable[..., Any]] = []
@@ -62,7 +63,18 @@ def sources_from(given: Any) -> list[ToolSource]:
             raise ConfigError(f"sources[{place}] is no source: give a function, a ToolSource or a catalog's name")
         else:
             functions.append(item)  # a function, a module, or an object with methods
-    return [*sources, FunctionSource(_FUNCTIONS, functions)] if functions else sources
+    for source in sources:
+        _check_needed(source, dependencies)
+    return [*sources, FunctionSource(_FUNCTIONS, functions, dependencies=dependencies)] if functions else sources
+
+
+def _check_needed(source: ToolSource, dependencies: Collection[type]) -> None:
+    for tool, parameter, kind in source.needed() if isinstance(source, FunctionSource) else ():
+        if kind not in dependencies:
+            raise ConfigError(
+                f"source {source.name!r}: tool {tool!r} takes {kind.__name__} for {parameter!r}, and there is none; "
+                f"write Runtime(dependencies=[{kind.__name__}(...)])"
+            )
 
 
 def tools_from(given: Any) -> tuple[list[Tool], list[Category]]:

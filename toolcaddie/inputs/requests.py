@@ -75,6 +75,7 @@ _LISTS: Mapping[str, str] = {
     "disabled_tools": "disabled_tools=['send_invoice']",
     "categories": "categories=['members']",
     "tags": "tags=['collab_safe']",
+    "dependencies": "dependencies=[Database(...)]",
 }
 _MAY_BE_NONE = frozenset({"categories", "tags"})
 _CHECKED = (*_KINDS, *_LISTS)

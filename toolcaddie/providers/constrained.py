@@ -92,7 +92,7 @@ def _shown(function: Mapping[str, Any]) -> dict[str, Any]:
 def _call_schema(function: Mapping[str, Any]) -> dict[str, Any]:
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     try:
-        held = _portable(parameters)
+        held = portable(parameters)
     except RecursionError:
         held = None
     if held is None:
@@ -110,7 +110,7 @@ def _object(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str,
     }
 
 
-def _portable(schema: Any) -> dict[str, Any] | None:
+def portable(schema: Any) -> dict[str, Any] | None:
     """The schema in the words that every provider's constrained answers know; None: it cannot be said in them.
 
     Bounds and patterns are left out: arguments are checked against the real schema before anything runs. References and
@@ -123,17 +123,36 @@ def _portable(schema: Any) -> dict[str, Any] | None:
         return {**kept, "enum": [schema["const"]]}
     alternatives = schema.get("anyOf") or schema.get("oneOf")
     if alternatives:
-        arms = [_portable(arm) for arm in alternatives]
+        arms = [portable(arm) for arm in alternatives]
         return None if None in arms else {**kept, "anyOf": arms}
     kind = schema.get("type")
     if kind == "object":
         return _portable_object(schema, kept)
     if kind == "array":
-        items = _portable(schema.get("items"))
+        items = portable(schema.get("items"))
         return None if items is None else {**kept, "type": "array", "items": items}
     if isinstance(kind, list) and ({"object", "array"} & set(kind)):
         return None
     return {**kept, "type": kind} if kind else (kept if "enum" in kept else None)
+
+
+def without_references(schema: Any) -> Any:
+    """Returns the schema with its own definitions in the places that refer to them; a reference that leads back to itself, or
+    to anywhere else, stays one."""
+    definitions = schema.get("$defs") or {} if isinstance(schema, Mapping) else {}
+    return _expanded(schema, definitions, frozenset())
+
+
+def _expanded(schema: Any, definitions: Mapping[str, Any], inside: frozenset[str]) -> Any:
+    if isinstance(schema, list | tuple):
+        return [_expanded(item, definitions, inside) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    if name in definitions and name not in inside:
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        return {**_expanded(definitions[name], definitions, inside | {name}), **beside}
+    return {key: _expanded(value, definitions, inside) for key, value in schema.items() if key != "$defs"}
 
 
 def _portable_object(schema: Mapping[str, Any], kept: dict[str, Any]) -> dict[str, Any] | None:
@@ -144,7 +163,7 @@ def _portable_object(schema: Mapping[str, Any], kept: dict[str, Any]) -> dict[st
         return None
     if not named and "additionalProperties" not in schema and "properties" not in schema:
         return None
-    held = {name: _portable(inner) for name, inner in named.items()}
+    held = {name: portable(inner) for name, inner in named.items()}
     if None in held.values():
         return None
     required = [name for name in schema.get("required") or () if name in held]

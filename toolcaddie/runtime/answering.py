@@ -15,8 +15,11 @@ from toolcaddie.ports import Classifier, Store
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.choosing import Choice, choose
 from toolcaddie.runtime.conversations import Conversations
+from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
+from toolcaddie.runtime.instructions import Instructions, with_instructions
 from toolcaddie.runtime.offloading import call_for
+from toolcaddie.runtime.output import Output, output_of, with_output, with_value
 from toolcaddie.runtime.planning import first_state, plan
 from toolcaddie.runtime.requests import context_of
 from toolcaddie.runtime.setups import Setups
@@ -36,6 +39,10 @@ class Answering:
     runs: StoredRuns
     documents: Store
     ending: Ending
+    dependencies: Dependencies
+    instructions: Instructions | None
+    output: Output | None
+    """The type of answers to requests that name none."""
     clock: Callable[[], float]
     stopping: Callable[[], bool]
     """Whether the server is being shut down, so that a cancellation comes from it."""
@@ -43,10 +50,11 @@ class Answering:
     async def answer(self, request: RunRequest, live: Listener | None = None) -> RunResult:
         """Answers one request. `live` is passed the events of its run."""
         await self._check(request)
+        output = self.output if request.output is None else output_of(request.output)
         setup = self.setups.of(request)
         call = call_for(request, setup, self.views)
         view = await call(self.views.of, request)
-        context = context_of(request, view, self.setups.model_of(request))
+        context = context_of(request, view, self.setups.model_of(request), self.dependencies)
         owner = await self.documents.lease()
         if request.lease not in (None, owner):
             raise StorageError("this process lost its lease before the run began; send the request again")
@@ -55,13 +63,15 @@ class Answering:
             before = await self.conversations.before(request)
             choice = await choose(request, view, setup, before, self.classifier, call)
             await _tell_choice(choice, context, emit)
-            delivery = plan(choice, request, view, before, now=self.clock())
-            state = first_state(context, request, delivery, choice.classification)
-            result = await choice.engine.run(
-                state, context, choice.selection, emit, live=live is not None, delivery=delivery
-            )
+            note = "" if output is None else output.note
+            prompted = await with_instructions(request, self.instructions, context, note)
+            delivery = plan(choice, prompted, view, before, now=self.clock())
+            state = first_state(context, prompted, delivery, choice.classification)
+            engine = choice.engine if output is None else with_output(choice.engine, output)
+            result = await engine.run(state, context, choice.selection, emit, live=live is not None, delivery=delivery)
+            result = with_value(result, output)
             put_away = partial(self.runs.put_away, owner=owner)
-            return await self.ending.end(request, result, view, setup, emit, put_away=put_away)
+            return await self.ending.end(request, result, view, setup, emit, output=output, put_away=put_away)
 
     async def _check(self, request: RunRequest) -> None:
         if not request.messages:

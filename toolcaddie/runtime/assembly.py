@@ -41,10 +41,13 @@ from toolcaddie.runtime.background import Background
 from toolcaddie.runtime.bus import EventBus
 from toolcaddie.runtime.calling import Calling
 from toolcaddie.runtime.conversations import Conversations
+from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.executors import Executors
+from toolcaddie.runtime.instructions import Instructions, check_instructions
 from toolcaddie.runtime.learning import Learning
 from toolcaddie.runtime.models import ModelSide, entry_from, entry_of
+from toolcaddie.runtime.output import default_output
 from toolcaddie.runtime.resuming import Resuming
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.tool_warnings import warn_of_tools
@@ -126,12 +129,17 @@ def assembled(
     tool_config: ToolConfig | Mapping[str, Any] | None,
     cache: CacheStore | None,
     meta_tools: Sequence[AnyMetaTool],
+    instructions: Instructions | None,
+    output: Any,
+    dependencies: Sequence[Any],
     bounds: Bounds,
     clock: Callable[[], float],
 ) -> Assembly:
     """Makes the stages. Raises `ConfigError` for whatever cannot work, so that no request finds it first."""
     embedder = embedder_from(embedder)
-    source = CombinedSource(sources_from(sources), replace_reserved=replace_reserved)
+    given, output_type = Dependencies(dependencies), default_output(output)
+    check_instructions(instructions)
+    source = CombinedSource(sources_from(sources, given.types), replace_reserved=replace_reserved)
     entry = entry_from(provider)
     config = _config(tool_config)
     chosen = preset_from(preset)
@@ -216,6 +224,9 @@ def assembled(
             runs=runs,
             documents=stored,
             ending=ending,
+            dependencies=given,
+            instructions=instructions,
+            output=output_type,
             clock=clock,
             stopping=shutdown.is_set,
         ),
@@ -227,9 +238,11 @@ def assembled(
             bus=bus,
             runs=runs,
             ending=ending,
+            dependencies=given,
+            output=output_type,
             stopping=shutdown.is_set,
         ),
-        calling=Calling(setups=setups, views=views, bus=bus),
+        calling=Calling(setups=setups, views=views, bus=bus, dependencies=given),
         shutdown=shutdown,
     )
 

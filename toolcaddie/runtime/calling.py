@@ -19,6 +19,7 @@ from toolcaddie.engine.batch import Batch, unkept
 from toolcaddie.engine.broken import end_recorded
 from toolcaddie.runtime.answering import started
 from toolcaddie.runtime.bus import EventBus
+from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.requests import context_of
 from toolcaddie.runtime.setups import Setup, Setups
 from toolcaddie.runtime.views import Views
@@ -31,13 +32,14 @@ class Calling:
     setups: Setups
     views: Views
     bus: EventBus
+    dependencies: Dependencies
 
     async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest) -> ToolResult:
         """Calls a tool for the principal of `request`, on record as a run of its own."""
         if not isinstance(arguments, Mapping):
             raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
         setup = self.setups.of(request)
-        context = context_of(request, self.views.of(request), self.setups.model_of(request))
+        context = context_of(request, self.views.of(request), self.setups.model_of(request), self.dependencies)
         emit = self.bus.emitter()
         call = ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=msgspec.json.encode(arguments).decode())
         async with end_recorded(context.run_id, emit):

@@ -12,6 +12,7 @@ from toolcaddie.guards.net import PROOFS
 from toolcaddie.runtime.background import Background
 from toolcaddie.runtime.conversations import Conversations
 from toolcaddie.runtime.coverage import sends_everything
+from toolcaddie.runtime.output import Output
 from toolcaddie.runtime.setups import Setup
 from toolcaddie.storage.runs import Claim, StoredRun
 from toolcaddie.util.replacing import replace
@@ -32,6 +33,7 @@ class Ending:
         setup: Setup,
         emit: Emit,
         *,
+        output: Output | None = None,
         put_away: Callable[[StoredRun], Awaitable[None]],
         claim: Claim | None = None,
     ) -> RunResult:
@@ -40,7 +42,7 @@ class Ending:
         waits = result.status == "pending" or (result.status == "client_calls" and request.is_resumable)
         if waits:
             names = setup.offerings.categories(view, request.principal)
-            await put_away(StoredRun(request=_storable(request), state=result.state, meta_categories=names))
+            await put_away(StoredRun(request=_storable(request, output), state=result.state, meta_categories=names))
         elif claim is not None:
             await claim.checkpoint(result.state)
         if result.status == "pending":
@@ -61,10 +63,11 @@ class Ending:
             self.conversations.keep(request, result)
 
 
-def _storable(request: RunRequest) -> RunRequest:
-    """Returns the request as it may lie in a database for weeks: without the headers that prove who somebody is. A transcript
-    goes too: a run that is carried on does not answer its client."""
+def _storable(request: RunRequest, output: Output | None) -> RunRequest:
+    """Returns the request as it may lie in a database for weeks: without the headers that prove who somebody is, and without
+    live objects. A transcript goes too: a run that is carried on does not answer its client."""
     headers = {name: value for name, value in request.headers.items() if name.lower() not in PROOFS}
+    stored = replace(request, headers=headers, dependencies=(), output=None if output is None else output.schema)
     if isinstance(request.conversation, Transcript):
-        return replace(request, headers=headers, conversation=None, remember=False)
-    return replace(request, headers=headers)
+        return replace(stored, conversation=None, remember=False)
+    return stored

@@ -12,6 +12,7 @@ from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.run import RunContext, RunRequest
 from toolcaddie.inputs.requests import Asked, request_from
+from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.util.replacing import replace
 
@@ -38,7 +39,8 @@ def _check_disabled(request: RunRequest, catalog: Catalog) -> None:
         raise RequestError("; ".join(unknown), param="disabled_tools")
 
 
-def context_of(request: RunRequest, view: View, model: str) -> RunContext:
+def context_of(request: RunRequest, view: View, model: str, dependencies: Dependencies) -> RunContext:
+    """Raises `RequestError` for a dependency that is missing."""
     return RunContext(
         run_id=request.run_id or f"run_{uuid.uuid4().hex}",
         principal=request.principal,
@@ -50,6 +52,7 @@ def context_of(request: RunRequest, view: View, model: str) -> RunContext:
         essential=tuple(request.essential),
         injected=request.injected,
         cache_key=_cache_key(request),
+        dependencies=dependencies.of(request),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from toolcaddie.control.admission import Gates
 from toolcaddie.control.approvals import answered_calls
@@ -16,7 +17,9 @@ from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.engine.broken import end_recorded
 from toolcaddie.runtime.bus import EventBus, Listener
+from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
+from toolcaddie.runtime.output import Output, stored_output, with_output, with_value
 from toolcaddie.runtime.requests import context_of
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
@@ -32,6 +35,8 @@ class Answers:
     results: Mapping[str, str]
     reason: str = ""
     """Why the decisions are as they are, for the record."""
+    dependencies: Sequence[Any] = ()
+    """Those of the request, which were not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,8 @@ class Resuming:
     bus: EventBus
     runs: StoredRuns
     ending: Ending
+    dependencies: Dependencies
+    output: Output | None
     stopping: Callable[[], bool]
 
     async def resume(
@@ -52,6 +59,16 @@ class Resuming:
     ) -> RunResult:
         """Carries a run on. `principal`: only if the run is theirs; `live` is passed the events from here on."""
         stored = await self.runs.find(run_id, principal)
+        identified = self.bots.identified(stored.request.principal if principal is None else principal)
+        request = replace(stored.request, principal=identified, dependencies=answers.dependencies)
+        output = stored_output(request.output, self.output)
+        setup = self.setups.of(request)
+        view = self.views.of(request)
+        context = context_of(replace(request, run_id=run_id), view, self.setups.model_of(request), self.dependencies)
+        engine = setup.offerings.resumed(stored.meta_categories, context.principal)
+        if output is not None:
+            engine = with_output(engine, output)
+        # Answered last: an answer is used once, so nothing that is refused may use it up.
         pending = await answered_calls(
             tuple(_handed_in(item, answers.results) for item in stored.state.pending),
             answers.approvals,
@@ -62,12 +79,6 @@ class Resuming:
             reason=answers.reason,
         )
         _check_complete(run_id, pending)
-        identified = self.bots.identified(stored.request.principal if principal is None else principal)
-        request = replace(stored.request, principal=identified)
-        setup = self.setups.of(request)
-        view = self.views.of(request)
-        context = context_of(replace(request, run_id=run_id), view, self.setups.model_of(request))
-        engine = setup.offerings.resumed(stored.meta_categories, context.principal)
         state = _state(stored.state, pending, context)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self.runs.claim(stored)
@@ -79,7 +90,10 @@ class Resuming:
                 result = await engine.run(
                     state, context, Selection(), emit, live=live is not None, checkpoint=claim.checkpoint
                 )
-                return await self.ending.end(request, result, view, setup, emit, put_away=claim.put_away, claim=claim)
+                result = with_value(result, output)
+                return await self.ending.end(
+                    request, result, view, setup, emit, output=output, put_away=claim.put_away, claim=claim
+                )
         except BaseException:
             await claim.give_back()
             raise

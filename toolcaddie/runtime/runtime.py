@@ -53,6 +53,7 @@ from toolcaddie.providers.wrapping import Entry
 from toolcaddie.runtime.assembly import assembled
 from toolcaddie.runtime.bus import Listener
 from toolcaddie.runtime.choosing import all_dropped, choose_now, explain, search_for
+from toolcaddie.runtime.instructions import Instructions
 from toolcaddie.runtime.planning import plan
 from toolcaddie.runtime.requests import read_request
 from toolcaddie.runtime.resuming import Answers
@@ -86,6 +87,10 @@ class Runtime:
 
     `experience` remembers what was called after which request and lets presets that find tools by more than keywords learn
     from it; runs add to it as they end. Without it nothing is remembered, and the same request always finds the same tools.
+
+    `instructions` are the system prompt: a text, or a function of `RunContext`. `output` is the type of the answers
+    (`RunResult.output`). `dependencies` are handed to functions that have a parameter of their type; of a class, each request
+    gives its own.
 
     `meta_tools` join those that ship; a preset offers them by name (`Preset.meta`).
 
@@ -121,6 +126,9 @@ class Runtime:
         tool_config: ToolConfig | Mapping[str, Any] | None = None,
         cache: CacheStore | None = None,
         meta_tools: Sequence[AnyMetaTool] = (),
+        instructions: Instructions | None = None,
+        output: Any = None,
+        dependencies: Sequence[Any] = (),
         bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -168,6 +176,9 @@ class Runtime:
             tool_config=tool_config,
             cache=cache,
             meta_tools=meta_tools,
+            instructions=instructions,
+            output=output,
+            dependencies=dependencies,
             bounds=bounds,
             clock=clock,
         )
@@ -216,15 +227,17 @@ class Runtime:
         results: Mapping[str, str] | None = None,
         principal: Principal | None = None,
         reason: str = "",
+        dependencies: Sequence[Any] = (),
     ) -> RunResult:
         """Carry on a run that was put away: decide its questions, or hand in what the caller's own tools gave.
 
         Both map call ids. The run enters again at the gates, so policy and schema are checked again. An answer is used once:
         of several who resume a run one carries it on, the others get `RunNotFoundError`. Where that one fails, `resume`
         without answers goes on behind what was done. `principal`: only if the run is theirs; with `reason` it is recorded as
-        the one who decided. Questions answered through `approvals` of the runtime need no answer here.
+        the one who decided. Questions answered through `approvals` of the runtime need no answer here. `dependencies`: those
+        that the request gave; they are not stored.
         """
-        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason)
+        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason, dependencies=dependencies)
         return await self._parts.resuming.resume(run_id, answers, principal=principal)
 
     def resume_stream(
@@ -235,9 +248,10 @@ class Runtime:
         results: Mapping[str, str] | None = None,
         principal: Principal | None = None,
         reason: str = "",
+        dependencies: Sequence[Any] = (),
     ) -> AsyncIterator[RunEvent]:
         """`resume`, yielding every event from there on as `stream` does."""
-        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason)
+        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason, dependencies=dependencies)
         return _streamed(lambda live: self._parts.resuming.resume(run_id, answers, principal=principal, live=live))
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:

@@ -70,6 +70,11 @@ model_option = click.option(
 )
 
 
+max_tools_option = click.option(
+    "--max-tools", type=click.IntRange(min=0), help="Most tools to select, core ones aside."
+)
+
+
 def upstream_options(command: F) -> F:
     """Which model's API is asked."""
     return _upstream(_upstream_key_env(command))

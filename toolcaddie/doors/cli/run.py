@@ -18,7 +18,7 @@ from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
-from toolcaddie.doors.cli.options import run_options, settings_of
+from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.steps import Seen, Steps, call_json
@@ -33,19 +33,21 @@ from toolcaddie.doors.cli.steps import Seen, Steps, call_json
 )
 @click.argument("message")
 @run_options
+@max_tools_option
 @json_option
 @click.pass_obj
-def command(common: Common, /, message: str, as_json: bool, **flags: Any) -> None:
+def command(common: Common, /, message: str, as_json: bool, max_tools: int | None, **flags: Any) -> None:
     """Answer MESSAGE, calling tools on the way.
 
     The answer goes to stdout, what happens on the way to stderr.
     """
     settings = settings_of(common, **flags)
+    request = RunRequest(messages=(Message(role="user", content=message),), max_tools=max_tools)
     live = sys.stdout.isatty() and not as_json
     if not as_json:
         tell_warnings(settings)
     with Steps(quiet=as_json, live=live) as steps:
-        result, degraded = asyncio.run(_answer(settings, message, steps))
+        result, degraded = asyncio.run(_answer(settings, request, steps))
     for sentence in degraded:
         note(sentence)
     if as_json:
@@ -56,10 +58,10 @@ def command(common: Common, /, message: str, as_json: bool, **flags: Any) -> Non
         note(f"{result.run_id}: `toolcaddie trail last` shows what was done")
 
 
-async def _answer(settings: Settings, message: str, steps: Steps) -> tuple[RunResult, Sequence[str]]:
+async def _answer(settings: Settings, request: RunRequest, steps: Steps) -> tuple[RunResult, Sequence[str]]:
     async with assembled(settings) as parts:
         require_model(parts)
-        result = await answer(parts, RunRequest(messages=(Message(role="user", content=message),)), steps)
+        result = await answer(parts, request, steps)
         return result, parts.runtime.degraded
 
 

@@ -17,7 +17,7 @@ from toolcaddie.core.run import RunRequest
 from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
-from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, preset_option, settings_of
+from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, max_tools_option, preset_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened, tell_degraded
 from toolcaddie.doors.cli.root import Common
 
@@ -26,9 +26,6 @@ _NEAREST = 5
 
 match_option = click.option(
     "--match", type=click.Choice(["word", "substring"]), help="How keywords hit: as words, or anywhere in the text."
-)
-max_tools_option = click.option(
-    "--max-tools", type=click.IntRange(min=0), help="Most tools to select, core ones aside."
 )
 
 

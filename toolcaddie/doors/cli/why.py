@@ -23,13 +23,14 @@ from toolcaddie.doors.cli.options import (
     bot_option,
     catalog_option,
     database_option,
+    max_tools_option,
     model_option,
     preset_option,
     settings_of,
 )
 from toolcaddie.doors.cli.output import json_option, print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.select import match_option, max_tools_option, tell_unasked
+from toolcaddie.doors.cli.select import match_option, tell_unasked
 from toolcaddie.doors.cli.tools import meant
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.selection.selector import Explanation

@@ -149,12 +149,24 @@ def _handed_in(parameter: Parameter, definition: Definition, context: RunContext
     match parameter.role:
         case "context":
             return context
+        case "dependency":
+            return _dependency(parameter, context)
         case "logging":
             return logging.getLogger(f"toolcaddie.tools.{definition.tool.name}")
         case _:
             return structlog.get_logger(f"toolcaddie.tools.{definition.tool.name}").bind(
                 tool=definition.tool.name, run_id=context.run_id
             )
+
+
+def _dependency(parameter: Parameter, context: RunContext) -> Any:
+    assert parameter.dependency is not None, "a parameter of this role has a type"
+    if parameter.dependency not in context.dependencies:
+        raise _RefusedError(
+            f"the application has to give {parameter.dependency.__name__} for {parameter.name!r} and did not",
+            "failed",
+        )
+    return context.dependencies[parameter.dependency]
 
 
 async def _run(definition: Definition, threads: Threads[Outcome], function: Callable[[], Any]) -> ToolResult:

@@ -4,6 +4,7 @@ Only what the model may fill in is in the schema. The rest is handed in when the
 
 - names beginning with `_` come from the values the caller injects (`_chatId`), as does everything `**kwargs` takes;
 - a parameter annotated `RunContext` gets the context of the run;
+- one annotated with a type of the application's dependencies gets that dependency;
 - one annotated as a `logging.Logger` or a structlog logger, or bare and called `logger`, gets one that names the tool;
 - keyword arguments that a `functools.partial` fixed stay fixed.
 """
@@ -15,7 +16,7 @@ import logging
 import re
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NotRequired, cast
 
@@ -35,7 +36,7 @@ from toolcaddie.sources.functions.options import ToolOptions, options_of
 from toolcaddie.sources.functions.place import code_of, place_of, underlying
 from toolcaddie.util.replacing import replace
 
-Role = Literal["argument", "injected", "context", "logging", "structlog"]
+Role = Literal["argument", "injected", "context", "dependency", "logging", "structlog"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,8 @@ class Parameter:
     positional: bool
     """It takes no keyword."""
     description: str | None
+    dependency: type | None = None
+    """The declared type of the dependency that it gets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,17 +75,22 @@ class Definition:
     place: str
 
 
-def define(function: Callable[..., Any], *, source: str) -> Definition:
-    """Read a callable. Raises `CatalogError` naming the function, its file and line, and what is wrong."""
+def define(function: Callable[..., Any], *, source: str, dependencies: Collection[type] = ()) -> Definition:
+    """Read a callable. `dependencies`: the types of what the application hands in.
+
+    Raises `CatalogError` naming the function, its file and line, and what is wrong.
+    """
     place = place_of(function)
     options = options_of(function) or ToolOptions()
     name = options.get("name") or _name_of(function)
     summary, described = read_docstring(code_of(function))
     signature, hints = _signature_of(function, place)
-    parameters = tuple(_parameters(signature, hints, described, fixed=underlying(function)[1], place=place))
+    parameters = tuple(
+        _parameters(signature, hints, described, dependencies, fixed=underlying(function)[1], place=place)
+    )
     arguments, input_schema = _arguments(name, parameters, place)
     output_schema, wrap = _output_schema(options, hints.get("return", Any), place)
-    personal = any(parameter.role == "context" for parameter in parameters)
+    personal = any(parameter.role in ("context", "dependency") for parameter in parameters)
     tool = replace(_tool(name, source, options, summary, input_schema, output_schema), personal=personal)
     try:
         check_tool(tool)
@@ -166,6 +174,7 @@ def _parameters(
     signature: inspect.Signature,
     hints: dict[str, Any],
     described: dict[str, str],
+    dependencies: Collection[type],
     *,
     fixed: frozenset[str],
     place: str,
@@ -183,15 +192,17 @@ def _parameters(
             annotation = Annotated[annotation, parameter.default]
         fields += [item for item in _extras(annotation) if isinstance(item, FieldInfo)]
         default = parameter.empty if fields and parameter.default is fields[0] else parameter.default
+        dependency = _dependency(annotation, dependencies, f"{place}: parameter {parameter.name!r}")
         yield Parameter(
             name=parameter.name,
             wire=next((field.alias for field in fields if field.alias), parameter.name),
-            role=_role(parameter.name, annotation),
+            role=_role(parameter.name, annotation) if dependency is None else "dependency",
             annotation=annotation,
             required=default is parameter.empty and all(field.is_required() for field in fields),
             default=default,
             positional=parameter.kind is parameter.POSITIONAL_ONLY,
             description=_annotated_description(annotation) or described.get(parameter.name),
+            dependency=dependency,
         )
 
 
@@ -221,6 +232,30 @@ def _role(name: str, annotation: Any) -> Role:
     return "injected" if name.startswith("_") else "argument"
 
 
+def _dependency(annotation: Any, declared: Collection[type], where: str) -> type | None:
+    """Returns the declared type that an annotation asks for, by its own name or that of a class above it."""
+    for kind in _alternatives(annotation) if declared else ():
+        if kind in declared:
+            return cast("type", kind)
+        below = [one for one in declared if _is_below(one, kind)]
+        if len(below) > 1:
+            names = " and ".join(one.__name__ for one in below)
+            raise CatalogError(f"{where}: {names} are both a {kind.__name__}; annotate it with one of them")
+        if below:
+            return below[0]
+    return None
+
+
+def _is_below(declared: type, kind: Any) -> bool:
+    """Whether a dependency is of this kind too; everything is an object, so that built-in types ask for nothing."""
+    if not isinstance(kind, type) or kind.__module__ in ("builtins", "typing", "collections.abc"):
+        return False
+    try:
+        return issubclass(declared, kind)
+    except TypeError:  # a protocol that cannot be asked
+        return False
+
+
 def _alternatives(annotation: Any) -> tuple[Any, ...]:
     if typing.get_origin(annotation) is Annotated:
         annotation = annotation.__origin__
@@ -241,7 +276,7 @@ def _arguments(
         adapter = _adapter(name, shown)
         return adapter, _input_schema(adapter, shown)
     except _UNUSABLE as error:
-        raise CatalogError(f"{place}: {_culprit(shown)}{_reason(error)}") from error
+        raise CatalogError(f"{place}: {_culprit(shown)}{_reason(error)}{_advice(name, shown)}") from error
 
 
 def _adapter(name: str, parameters: Sequence[Parameter]) -> TypeAdapter[dict[str, Any]]:
@@ -265,12 +300,27 @@ def _input_schema(adapter: TypeAdapter[dict[str, Any]], parameters: Sequence[Par
 
 
 def _culprit(parameters: Sequence[Parameter]) -> str:
+    parameter = _without_schema(parameters)
+    return "" if parameter is None else f"parameter {parameter.name!r}: "
+
+
+def _advice(tool: str, parameters: Sequence[Parameter]) -> str:
+    """Returns what else a parameter of a class may be meant as."""
+    parameter = _without_schema(parameters)
+    kinds = () if parameter is None else _alternatives(parameter.annotation)
+    kind = next((kind for kind in kinds if isinstance(kind, type) and kind.__module__ != "builtins"), None)
+    if kind is None:
+        return ""
+    return f"; if the application gives tool {tool!r} its {kind.__name__}, write Runtime(dependencies=[{kind.__name__}(...)])"
+
+
+def _without_schema(parameters: Sequence[Parameter]) -> Parameter | None:
     for parameter in parameters:
         try:
             _json_schema(_adapter("Alone", [parameter]))
         except _UNUSABLE:
-            return f"parameter {parameter.name!r}: "
-    return ""
+            return parameter
+    return None
 
 
 def _reason(error: Exception) -> str:

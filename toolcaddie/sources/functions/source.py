@@ -38,6 +38,9 @@ class FunctionSource:
 
     `add`, `replace` and `remove` may be called from any thread at any time; each is done whole or not at all.
 
+    `dependencies`: types of what the application hands to functions that take it; the runtime has the values
+    (`Runtime(dependencies=[...])`).
+
     `claims`: reserved names that are this source's own, because it ships with the product.
     """
 
@@ -47,9 +50,11 @@ class FunctionSource:
         functions: Any = (),
         categories: Iterable[Category] = (),
         *,
+        dependencies: Iterable[type] = (),
         claims: Iterable[str] = (),
     ) -> None:
         self._name = name
+        self._dependencies = tuple(dependencies)
         self.claims = frozenset(claims)
         self._categories = tuple(categories)
         self._changing = threading.Lock()
@@ -79,7 +84,10 @@ class FunctionSource:
 
         Raises `DuplicateToolError` if a name is taken; then nothing is added.
         """
-        made = [_Entry(definition=define(one, source=self._name)) for one in _callables(function)]
+        made = [
+            _Entry(definition=define(one, source=self._name, dependencies=self._dependencies))
+            for one in _callables(function)
+        ]
         with self._changing:
             entries = dict(self._entries)
             for entry in made:
@@ -94,7 +102,7 @@ class FunctionSource:
 
     def replace(self, function: Callable[..., Any]) -> Tool:
         """Put this function in the place of the one with its name. Raises `CatalogError` if there is none."""
-        entry = _Entry(definition=define(function, source=self._name))
+        entry = _Entry(definition=define(function, source=self._name, dependencies=self._dependencies))
         tool = entry.definition.tool
         with self._changing:
             if tool.name not in self._entries:
@@ -108,6 +116,13 @@ class FunctionSource:
             if name not in self._entries:
                 raise CatalogError(f"source {self._name!r} has no tool {name!r} to remove")
             self._become({held: entry for held, entry in self._entries.items() if held != name})
+
+    def needed(self) -> Iterator[tuple[str, str, type]]:
+        """Yields tool, parameter and type of each dependency that the functions take."""
+        for name, entry in self._entries.items():
+            for parameter in entry.definition.parameters:
+                if parameter.dependency is not None:
+                    yield name, parameter.name, parameter.dependency
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
         """Run the function that has this name now."""

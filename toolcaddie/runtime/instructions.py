@@ -1,0 +1,43 @@
+"""The system prompt of an agent, put before the conversation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+
+from toolcaddie.core.errors import ConfigError, RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunContext, RunRequest
+from toolcaddie.util.replacing import replace
+
+Instructions = str | Callable[[RunContext], str | Awaitable[str]]
+"""A text, or a function of the run. What changes from run to run makes the provider's prompt cache cold behind it."""
+
+
+def check_instructions(given: object) -> None:
+    """Raises `ConfigError` for what is neither a text nor a function."""
+    if given is not None and not isinstance(given, str) and not callable(given):
+        raise ConfigError(f"instructions must be a text or a function of RunContext, not a {type(given).__name__}")
+
+
+async def with_instructions(
+    request: RunRequest, instructions: Instructions | None, context: RunContext, note: str = ""
+) -> RunRequest:
+    """Returns the request with instructions and `note` as its first message. They are read once a run, so that every round of
+    it begins with the same bytes."""
+    text = await _text(instructions, context)
+    whole = "\n\n".join(part for part in (text, note) if part)
+    if not whole:
+        return request
+    return replace(request, messages=(Message(role="system", content=whole), *request.messages))
+
+
+async def _text(instructions: Instructions | None, context: RunContext) -> str:
+    if instructions is None or isinstance(instructions, str):
+        return instructions or ""
+    text = instructions(context)
+    if inspect.isawaitable(text):
+        text = await text
+    if not isinstance(text, str):
+        raise RequestError(f"the function given as instructions returned {text!r:.80}; it must return a text")
+    return text

@@ -1,0 +1,172 @@
+"""The type of an agent's answer: its schema, and the value that a text of it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from pydantic_core import SchemaError
+
+from toolcaddie.core.errors import CatalogError, ConfigError, OutputError, RequestError
+from toolcaddie.core.run import RunResult
+from toolcaddie.core.schema import argument_errors, canonical_json, check_schema
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.engine.loop import Engine
+from toolcaddie.providers.checked import Checked
+from toolcaddie.util.replacing import replace
+
+_FENCE = re.compile(r"\A```[a-zA-Z]*\s*(.*?)\s*```\Z", re.DOTALL)
+_UNUSABLE = (PydanticUserError, SchemaError, TypeError, NameError)
+_SHOWN_ERRORS = 5
+_WRAPPED = "result"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Output:
+    """An output type, read once and kept."""
+
+    schema: JsonObject
+    """As a model reads it, and as it is stored with a run."""
+    adapter: TypeAdapter[Any] | None
+    """Makes the value of a Python type; None: the type is a JSON schema, and its values are plain JSON."""
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether the answer is an object that holds the value: providers hold answers to schemas of objects only."""
+        return self.schema.get("type") != "object" and "properties" not in self.schema
+
+    @property
+    def answer_schema(self) -> JsonObject:
+        """The schema of the answer."""
+        if not self.is_wrapped:
+            return self.schema
+        inner = {name: value for name, value in self.schema.items() if name != "$defs"}
+        definitions = {"$defs": self.schema["$defs"]} if "$defs" in self.schema else {}
+        return {
+            "type": "object",
+            "properties": {_WRAPPED: inner},
+            "required": [_WRAPPED],
+            "additionalProperties": False,
+            **definitions,
+        }
+
+    @property
+    def note(self) -> str:
+        """What the model is told, as not every provider holds an answer to a schema."""
+        schema = canonical_json(self.answer_schema).decode()
+        return f"When you need no more tools, answer with one JSON object and nothing else. It must fit this schema: {schema}"
+
+    def complaint(self, text: str) -> str:
+        """Returns what is wrong with an answer; empty: nothing."""
+        try:
+            self.value(text)
+        except OutputError as error:
+            return str(error)
+        return ""
+
+    def value(self, text: str) -> Any:
+        """Returns the value that an answer holds. Raises `OutputError` saying what is wrong with it."""
+        body = text.strip()
+        fenced = _FENCE.match(body)
+        try:
+            answer = msgspec.json.decode(fenced[1] if fenced else body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise OutputError(f"the answer is not JSON ({error})") from error
+        if self.adapter is None:
+            if wrong := argument_errors(self.answer_schema, answer):
+                raise OutputError("; ".join(wrong))
+            return answer[_WRAPPED] if self.is_wrapped else answer
+        if self.is_wrapped:
+            if not isinstance(answer, dict) or set(answer) != {_WRAPPED}:
+                raise OutputError(f"the answer must be an object with the one key {_WRAPPED!r}")
+            answer = answer[_WRAPPED]
+        return _validated(self.adapter, answer)
+
+
+def output_of(given: Any) -> Output | None:
+    """Returns the output type that a pydantic model, dataclass, TypedDict or other type is, or a JSON schema.
+
+    Raises `RequestError` for what is neither.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        output = Output(schema=dict(given), adapter=None)
+        try:
+            check_schema(output.answer_schema, what="output")
+        except CatalogError as error:
+            raise RequestError(str(error), param="output") from error
+        return output
+    if not isinstance(given, Hashable) or isinstance(given, str | int | float):
+        raise RequestError(
+            f"output must be a type (a pydantic model, a dataclass, a TypedDict) or a JSON schema, not {given!r:.80}",
+            param="output",
+        )
+    return _of_type(given)
+
+
+def default_output(given: Any) -> Output | None:
+    """Returns the output type of a runtime. Raises `ConfigError`."""
+    try:
+        return output_of(given)
+    except RequestError as error:
+        raise ConfigError(str(error)) from error
+
+
+def stored_output(schema: Any, default: Output | None) -> Output | None:
+    """Returns the output type of a run that was put away with this schema: the runtime's own where it is that one."""
+    if default is not None and schema == default.schema:
+        return default
+    return output_of(schema)
+
+
+def with_output(engine: Engine, output: Output) -> Engine:
+    """Returns the engine whose model must answer so."""
+    provider = Checked(
+        engine.provider,
+        schema=output.answer_schema,
+        complaint=output.complaint,
+        capabilities=engine.capabilities,
+    )
+    return replace(engine, provider=provider)
+
+
+def with_value(result: RunResult, output: Output | None) -> RunResult:
+    """Returns the result with the value of its answer. Raises `OutputError` for an answer that no model gave."""
+    if output is None or result.status != "completed":
+        return result
+    return replace(result, output=output.value(result.text))
+
+
+@lru_cache(maxsize=64)
+def _of_type(kind: Any) -> Output:
+    try:
+        adapter: TypeAdapter[Any] = TypeAdapter(kind)
+        schema = adapter.json_schema()
+    except _UNUSABLE as error:
+        reason = str(error).split("\n", 1)[0]
+        raise RequestError(f"output: no JSON schema can be made of {kind!r:.80} ({reason})", param="output") from error
+    return Output(schema=_inlined(schema), adapter=adapter)
+
+
+def _inlined(schema: JsonObject) -> JsonObject:
+    """Returns a schema whose root says its own type: that of a recursive type is a reference."""
+    reference = str(schema.get("$ref", "")).removeprefix("#/$defs/")
+    definitions = schema.get("$defs", {})
+    return {**definitions[reference], "$defs": definitions} if reference in definitions else dict(schema)
+
+
+def _validated(adapter: TypeAdapter[Any], answer: Any) -> Any:
+    try:
+        # Through JSON, because only there pydantic's strict mode takes a date, an enum or a set for what it is.
+        return adapter.validate_json(msgspec.json.encode(answer), strict=True)
+    except ValidationError as error:
+        errors = error.errors(include_url=False, include_input=False, include_context=False)[:_SHOWN_ERRORS]
+        lines = [f"{'.'.join(map(str, item['loc'])) or 'answer'}: {item['msg'][:300]}" for item in errors]
+        raise OutputError("; ".join(lines)) from error
