@@ -27,7 +27,8 @@ class Message:
     """An answer in its author's own blocks, in order (reasoning with its signature, text, calls): sent back as they are, the
     calls among them under the ids of `tool_calls`. Empty: the fields above say all there is."""
     author: str = ""
-    """`provider:model` that wrote it and that alone is sent its `extra` and `native` again; empty: the caller wrote it."""
+    """`provider:model` that wrote it and that alone is sent its `extra` and `native` again, or the wire (`messages`) of a caller
+    who sent these; empty: the caller wrote it."""
     is_error: bool = False
     """Of a tool's result: the call went wrong."""
     revealed: tuple[str, ...] = ()
@@ -140,6 +141,8 @@ class ModelDelta:
     raw: JsonObject | None = None
     reasoning: str = ""
     """Thinking aloud, as far as the provider shows it; never part of the answer."""
+    signature: str = ""
+    """The provider's seal on the reasoning that came before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

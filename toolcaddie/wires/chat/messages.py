@@ -15,6 +15,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, Role, Usage
 from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
 from toolcaddie.wires.chat.content import read_content, write_content
+from toolcaddie.wires.checks import name_too_long
 
 FUNCTION, CUSTOM = "function", "custom"
 _ROLES = tuple(sorted(get_args(Role)))
@@ -172,8 +173,3 @@ def _read_tool(item: Any, where: str) -> Tool:
             # Kinds without a name (a server's own tools) get one nobody can call, so that two of them do not collide.
             return Tool(name=str(own_name or f"{where} {kind}"), source=CLIENT_SOURCE, core=True, definition=item)
     raise RequestError(f"'{where}' must have a type, and a function with a name", param=where)
-
-
-def name_too_long(where: str, name: str, bounds: Bounds) -> RequestError:
-    message = beyond(f"'{where}' has {len(name):,} characters", bounds.name, "name")
-    return RequestError(message, param=where, code="name_too_long")

@@ -12,7 +12,8 @@ from toolcaddie.core.message import Message, ModelRequest, is_empty_note
 from toolcaddie.core.wire import DoorRequest, Envelope
 from toolcaddie.util.replacing import replace
 from toolcaddie.wires.bodies import ENCODER, field_value
-from toolcaddie.wires.chat.messages import FUNCTION, name_too_long, read_message, write_message
+from toolcaddie.wires.chat.messages import FUNCTION, read_message, write_message
+from toolcaddie.wires.checks import check_messages
 
 WHAT = "a chat request"
 """Names a request in errors."""
@@ -130,7 +131,7 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
         )
     _check_types(fields)
     read = tuple(read_message(item, f"messages[{index}]") for index, item in enumerate(messages))
-    _check_messages(read, bounds)
+    check_messages(read, bounds)
     return DoorRequest(
         model=model,
         messages=read,
@@ -156,19 +157,3 @@ def _check_types(fields: Mapping[str, Any]) -> None:
             value = None if value is None else value.get(name)
         if value is not None and not isinstance(value, types):
             raise RequestError(f"'{path}' must be {words}", param=path)
-
-
-def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
-    """Checks what all messages hold together."""
-    parts = sum(len(message.content) for message in messages if isinstance(message.content, tuple))
-    if parts > bounds.parts:
-        message = beyond(f"'messages' holds {parts:,} parts of content", bounds.parts, "parts")
-        raise RequestError(message, param="messages", code="too_many_parts")
-    calls = sum(len(message.tool_calls) for message in messages)
-    if calls > bounds.calls:
-        message = beyond(f"'messages' holds {calls:,} tool calls", bounds.calls, "calls")
-        raise RequestError(message, param="messages", code="too_many_tool_calls")
-    for index, each in enumerate(messages):
-        for number, call in enumerate(each.tool_calls):
-            if len(call.name) > bounds.name:
-                raise name_too_long(f"messages[{index}].tool_calls[{number}].function.name", call.name, bounds)

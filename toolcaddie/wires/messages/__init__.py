@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.capabilities import capabilities_of
 from toolcaddie.core.message import ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.core.vocabulary import WireName
-from toolcaddie.core.wire import ErrorReport, ModelPage, WireRequest
-from toolcaddie.wires.bodies import error_report
+from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, ErrorReport, ModelPage, Problem, WireRequest
+from toolcaddie.wires.bodies import error_report, field_value, open_envelope
+from toolcaddie.wires.messages.errors import write_error, write_error_event
 from toolcaddie.wires.messages.models import read_models
-from toolcaddie.wires.messages.replies import read_reply
-from toolcaddie.wires.messages.requests import write_request
-from toolcaddie.wires.messages.stream import MessagesReader
-from toolcaddie.wires.messages.tools import WireTools
+from toolcaddie.wires.messages.replies import read_reply, write_reply
+from toolcaddie.wires.messages.requests import WHAT, declines_tools, read_request, write_request
+from toolcaddie.wires.messages.stream import MessagesReader, MessagesWriter
+from toolcaddie.wires.messages.strict import complaint
+from toolcaddie.wires.messages.tools import WireTools, read_tools
 
 MAX_TOKENS = 16_000
 _BETA = "anthropic-beta"
 
 
 class MessagesWire:
-    """Implements `ports.wires.ClientWire`.
+    """Implements `ports.wires.Wire`.
 
     `max_tokens` bounds an answer where a request has no bound, because the API wants one. `mid_system`: the models take system
     messages within the conversation, otherwise they go into the user's turn, marked as notes; None: as the capability table
@@ -63,6 +69,35 @@ class MessagesWire:
 
     def read_models(self, body: bytes, *, who: str) -> ModelPage:
         return read_models(body, who=who)
+
+    # ---------------------------------------------------------------- at a door
+
+    def open(self, body: bytes, bounds: Bounds) -> Envelope:
+        return open_envelope(body, bounds, what=WHAT)
+
+    def declines_tools(self, envelope: Envelope) -> bool:
+        return declines_tools(envelope)
+
+    def read_request(self, envelope: Envelope, bounds: Bounds) -> DoorRequest:
+        return read_request(envelope, bounds)
+
+    def read_tools(self, raw: bytes, bounds: Bounds) -> Sequence[Tool]:
+        return read_tools(field_value(raw, what=WHAT), bounds)
+
+    def write_reply(self, reply: ModelReply, head: AnswerHead) -> bytes:
+        return write_reply(reply, head)
+
+    def write_stream(self, request: DoorRequest, head: AnswerHead) -> MessagesWriter:
+        return MessagesWriter(head)
+
+    def write_error(self, problem: Problem) -> bytes:
+        return write_error(problem)
+
+    def write_error_event(self, problem: Problem) -> bytes:
+        return write_error_event(problem)
+
+    def complaint(self, path: str, body: object) -> JsonObject | None:
+        return complaint(body, mid_system=self._mid_system is not False)
 
     def _takes_system(self, author: str) -> bool:
         """Returns whether a system message may stand within the conversation: only then can it bring tools."""

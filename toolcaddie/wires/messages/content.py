@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolcaddie.core import content
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
+from toolcaddie.core.tool import JsonObject
 
 Block = dict[str, Any]
 
+MESSAGES = "messages"
+"""The wire's name: of blocks that came by it, and the author of messages whose caller wrote them for it."""
 TEXT = "text"
 _PDF = "application/pdf"
 _OWN_PARTS = frozenset({"image", "document", "search_result"})
@@ -55,7 +59,7 @@ def _written(block: content.Block, where: str, *, seen: bool) -> Block:
             return _image(block, where)
         case content.Resource() if seen:
             return _file(block, where)
-        case content.Other(part=part) if seen and content.block_kind(block) in _OWN_PARTS:
+        case content.Other(part=part) if seen and (block.wire == MESSAGES or content.block_kind(block) in _OWN_PARTS):
             return dict(part)
         case content.Other(problem=problem) if problem:
             raise refused(f"{where}.{problem}")
@@ -135,7 +139,7 @@ def _base64(kind: str, media_type: str, data: str) -> Block:
 def _marked(block: content.Block, made: Block) -> Block:
     """With the caller's own mark for the prompt cache, if the part has one."""
     extra = block.extra or {}
-    if block.wire == "messages":
+    if block.wire == MESSAGES:
         return {**extra, **made}
     if extra.get("cache_control") is not None:
         made["cache_control"] = extra["cache_control"]
@@ -144,3 +148,54 @@ def _marked(block: content.Block, made: Block) -> Block:
 
 def refused(why: str) -> RequestError:
     return RequestError(why, param="messages")
+
+
+# ---------------------------------------------------------------- at a door
+
+
+def read_blocks(blocks: Sequence[JsonObject]) -> tuple[content.Block, ...]:
+    return tuple(map(_read_block, blocks))
+
+
+def _read_block(block: JsonObject) -> content.Block:
+    """Returns one of our blocks; a kind, or a source, that has no word of ours is carried as it came."""
+    source = block.get("source")
+    match block.get("type"):
+        case "text" if isinstance(text := block.get("text"), str):
+            return content.Text(text=text, wire=MESSAGES, extra=_beside(block, "text"))
+        case "image" if isinstance(source, Mapping) and (fields := _media_of(source)) is not None:
+            return content.Image(**fields, wire=MESSAGES, extra=_beside(block, "source"))
+        case "document" if isinstance(source, Mapping) and (fields := _document_fields(source)) is not None:
+            title = block.get("title")
+            known: dict[str, Any] = {"title": title} if title and isinstance(title, str) else {}
+            return content.Resource(**fields, **known, wire=MESSAGES, extra=_beside(block, "source", *known))
+        case _:
+            return content.Other(wire=MESSAGES, part=block)
+
+
+def _media_of(source: Mapping[str, Any]) -> dict[str, Any] | None:
+    match source:
+        case {"type": "base64", "media_type": str(kind), "data": str(data), **rest} if not rest:
+            return {"mime_type": kind, "data": data}
+        case {"type": "url", "url": str(url), **rest} if not rest:
+            return {"url": url}
+        case {"type": "file", "file_id": str(file_id), **rest} if not rest:
+            return {"file_id": file_id}
+        case _:
+            return None
+
+
+def _document_fields(source: Mapping[str, Any]) -> dict[str, Any] | None:
+    match source:
+        case {"type": "text", "media_type": "text/plain", "data": str(text), **rest} if not rest:
+            return {"mime_type": "text/plain", "text": text}
+        case {"type": "url", "url": str(url), **rest} if not rest:
+            return {"mime_type": _PDF, "uri": url}
+        case _:
+            return _media_of(source)
+
+
+def _beside(block: JsonObject, *known: str) -> JsonObject | None:
+    """Returns the fields of a block that have no word of ours. Nulls say nothing."""
+    extra = {name: value for name, value in block.items() if value is not None and name not in ("type", *known)}
+    return extra or None

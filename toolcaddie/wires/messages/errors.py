@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from toolcaddie.core.errors import ProviderError, ProviderProtocolError
+from toolcaddie.core.wire import Problem
 from toolcaddie.wires.bodies import error_message, kind_of
 
 STATUS_OF = {
@@ -21,6 +24,7 @@ STATUS_OF = {
     "overloaded_error": 529,
 }
 """What an error within a stream would have had for a status, had it come before."""
+_TYPES = {status: name for name, status in STATUS_OF.items() if status != 500}
 
 
 def failure(error: Any, body: bytes, who: str) -> ProviderError:
@@ -30,3 +34,31 @@ def failure(error: Any, body: bytes, who: str) -> ProviderError:
     if status is None:
         return ProviderProtocolError(message, body=body)
     return kind_of(status)(f"{message} ({said})", status=status, body=body)
+
+
+# ---------------------------------------------------------------- by a door
+
+
+def error_type(status: int) -> str:
+    """Returns the API's word for a status."""
+    return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
+
+
+def write_error(problem: Problem) -> bytes:
+    """Returns the error in this API's shape. What an upstream of another API said beside its message stays in it."""
+    body: Any = msgspec.json.decode(problem.upstream) if problem.upstream else {}
+    inner = body.get("error")
+    beside = inner if isinstance(inner, dict) else {}
+    if body.get("type") == "error" and beside.keys() >= {"type", "message"}:
+        return problem.upstream
+    error = {**beside, "type": error_type(problem.status), "message": problem.message}
+    return msgspec.json.encode({"type": "error", "error": error})
+
+
+def write_error_event(problem: Problem) -> bytes:
+    """Returns the error as the last event of a stream; `should_retry` in it says what the header would have said."""
+    body = write_error(problem)
+    if not problem.may_be_sent_again:
+        error = msgspec.json.decode(body)
+        body = msgspec.json.encode({**error, "error": {**error["error"], "should_retry": False}})
+    return b"event: error\ndata: " + body + b"\n\n"

@@ -1,4 +1,4 @@
-"""A conversation as Anthropic's Messages API takes it. Pure: no I/O.
+"""A conversation as Anthropic's Messages API takes it, both ways.
 
 The API wants turns that alternate and begin with the user's, every call answered at the very start of the next turn, ids of
 one alphabet that never repeat, and no empty text. Others are laxer, and a conversation may have been begun by any of them:
@@ -9,21 +9,35 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from toolcaddie.core.content import Content
+from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.wires.messages.content import TEXT, Block, refused, speaks, text_block, write_blocks
+from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.wires.messages.content import (
+    MESSAGES,
+    TEXT,
+    Block,
+    read_blocks,
+    refused,
+    speaks,
+    text_block,
+    write_blocks,
+)
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 NOT_JSON = "INVALID_JSON"
 """The key under which the API's guide has a call's arguments sent back that were never JSON."""
 
-_CALL = "tool_use"
+_CALL, _RESULT = "tool_use", "tool_result"
+_REFERENCE, _ADDITION = "tool_reference", "tool_addition"
+_RESULT_FIELDS = frozenset({"type", "tool_use_id", "content", "is_error"})
 _NOTHING_SAID = "(empty message)"
 """Where a turn must be and nothing was said in it: the API takes neither a turn nor a text that is empty."""
 _NO_RESULT = "There is no result: the turn was interrupted before this call was answered."
@@ -154,7 +168,8 @@ class _Turns:
                 f"{where}: the result for {message.tool_call_id!r} answers no call of the assistant's message before it"
             )
         answer = write_blocks(message, where, seen=True)
-        result: Block = {"type": "tool_result", "tool_use_id": sent}
+        beside = message.extra if message.author == MESSAGES and message.extra else {}
+        result: Block = {**beside, "type": "tool_result", "tool_use_id": sent}
         revealed = [name for name in dict.fromkeys(message.revealed) if name in self._deferred]
         if message.is_error:
             result |= {"is_error": True, "content": answer or _NO_REASON}
@@ -193,7 +208,7 @@ class _Turns:
 
         Texts without a word are left out: the API writes them at times, and never takes them back.
         """
-        if not message.native or message.author != self._author:
+        if not message.native or message.author not in (self._author, MESSAGES):
             return []
         blocks = [dict(block) for block in message.native if block.get("type") != TEXT or speaks(block.get("text"))]
         return blocks if sum(block["type"] == _CALL for block in blocks) == len(message.tool_calls) else []
@@ -210,10 +225,10 @@ class _Turns:
 
 
 def _rebuilt(message: Message, where: str) -> list[Block]:
-    return [*write_blocks(message, where), *(_call(call) for call in message.tool_calls)]
+    return [*write_blocks(message, where), *(write_call(call) for call in message.tool_calls)]
 
 
-def _call(call: ToolCall) -> Block:
+def write_call(call: ToolCall) -> Block:
     name = call.name if len(call.name) <= _MAX_NAME else call.name[:_MAX_NAME]
     return {"type": _CALL, "id": call.id, "name": _NO_NAME.sub("_", name) or "_", "input": _input(call)}
 
@@ -232,3 +247,113 @@ def _input(call: ToolCall) -> Any:
 def _note(block: Block) -> Block:
     """A system message in the middle, where only the user's turn has room for it."""
     return {**block, "text": f"<system_note>\n{block['text']}\n</system_note>"}
+
+
+# ---------------------------------------------------------------- at a door
+
+
+def read_conversation(system: Any, messages: Sequence[Any]) -> tuple[Message, ...]:
+    """Returns a client's conversation. Results stand in messages of their own, as everywhere else; an assistant's blocks come
+    along as they are (`Message.native`), so that thoughts keep their signatures. Raises `RequestError` naming the field."""
+    read = [Message(role="system", content=_content(system, "system"))] if system else []
+    for place, item in enumerate(messages):
+        read.extend(_read_message(item, f"messages.{place}"))
+    return tuple(read)
+
+
+def _read_message(item: Any, where: str) -> Iterator[Message]:
+    role = item.get("role") if isinstance(item, Mapping) else None
+    if role not in ("user", "assistant", "system"):
+        raise RequestError(f"{where}.role: must be 'user', 'assistant' or 'system'", param=f"{where}.role")
+    content = item.get("content")
+    if isinstance(content, str):
+        yield Message(role=role, content=content)
+        return
+    blocks = _checked_blocks(content, f"{where}.content")
+    if role == "assistant":
+        yield _read_answer(blocks, f"{where}.content")
+    elif role == "user":
+        yield from _read_turn(blocks, f"{where}.content")
+    else:
+        yield _read_note(blocks)
+
+
+def _checked_blocks(content: Any, where: str) -> Sequence[Mapping[str, Any]]:
+    if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
+        raise RequestError(f"{where}: must be a string or a list of blocks", param=where)
+    return content
+
+
+def _content(content: Any, where: str) -> Content:
+    return content if isinstance(content, str) else read_blocks(_checked_blocks(content, where))
+
+
+def _read_turn(blocks: Sequence[Mapping[str, Any]], where: str) -> Iterator[Message]:
+    """A user's turn: each result a message, and what stands between them another."""
+    words: list[Mapping[str, Any]] = []
+    for place, block in enumerate(blocks):
+        if block.get("type") != _RESULT:
+            words.append(block)
+            continue
+        if words:
+            yield Message(role="user", content=read_blocks(words))
+            words = []
+        yield _read_result(block, f"{where}.{place}")
+    if words or not blocks:
+        yield Message(role="user", content=read_blocks(words))
+
+
+def _read_result(block: Mapping[str, Any], where: str) -> Message:
+    call_id = block.get("tool_use_id")
+    if not isinstance(call_id, str):
+        raise RequestError(f"{where}.tool_use_id: must name the call it answers", param=f"{where}.tool_use_id")
+    inside = block.get("content") or ""
+    parts = [] if isinstance(inside, str) else _checked_blocks(inside, f"{where}.content")
+    words = [part for part in parts if part.get("type") != _REFERENCE]
+    names = (part.get("tool_name") for part in parts if part.get("type") == _REFERENCE)
+    extra = {name: value for name, value in block.items() if value is not None and name not in _RESULT_FIELDS}
+    return Message(
+        role="tool",
+        tool_call_id=call_id,
+        content=inside if isinstance(inside, str) else read_blocks(words) if words else "",
+        is_error=block.get("is_error") is True,
+        revealed=tuple(name for name in names if isinstance(name, str)),
+        extra=extra or None,
+        author=MESSAGES if extra else "",
+    )
+
+
+def _read_answer(blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
+    """An answer that comes back. Thoughts without a signature, which only other models have, are left out: the API refuses
+    them."""
+    blocks = [block for block in blocks if block.get("type") != "thinking" or block.get("signature")]
+    words = [block for block in blocks if block.get("type") not in (_CALL, *THINKING)]
+    calls = [_read_call(block, f"{where}.{place}") for place, block in enumerate(blocks) if block.get("type") == _CALL]
+    shown = [block for block in words if block.get("type") == TEXT]
+    return Message(
+        role="assistant",
+        content=read_blocks(shown) if shown else None if calls else "",
+        tool_calls=tuple(calls),
+        native=tuple(blocks),
+        author=MESSAGES,
+    )
+
+
+def _read_call(block: Mapping[str, Any], where: str) -> ToolCall:
+    call_id, name, given = block.get("id"), block.get("name"), block.get("input", {})
+    if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(given, Mapping):
+        raise RequestError(f"{where}: a tool_use must have an id, a name and an object as its input", param=where)
+    raw = given.get(NOT_JSON) if len(given) == 1 else None
+    return ToolCall(id=call_id, name=name, arguments=raw if isinstance(raw, str) else ENCODER.encode(given).decode())
+
+
+def _read_note(blocks: Sequence[Mapping[str, Any]]) -> Message:
+    """A system message within the conversation, and the tools it adds."""
+    added = [block.get("tool") for block in blocks if block.get("type") == _ADDITION]
+    names = [tool.get("name") for tool in added if isinstance(tool, Mapping)]
+    words = [block for block in blocks if block.get("type") != _ADDITION]
+    return Message(
+        role="system",
+        content=read_blocks(words) if words else "",
+        revealed=tuple(name for name in names if isinstance(name, str)),
+    )

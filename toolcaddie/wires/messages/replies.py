@@ -9,9 +9,12 @@ import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.core.message import Message, ModelReply, Usage
-from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded
+from toolcaddie.wires.messages.content import Block, write_blocks
 from toolcaddie.wires.messages.errors import failure
+from toolcaddie.wires.messages.messages import write_call
 
 CALL, TEXT, THINKING = "tool_use", "text", "thinking"
 _FINISH = {
@@ -147,3 +150,71 @@ def shaped(data: bytes, decoder: msgspec.json.Decoder[_Shape], who: str) -> _Sha
     except UNREADABLE as error:
         decoded(data, who=who)  # says so, where it is no JSON or no object at all
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
+
+
+# ---------------------------------------------------------------- by a door
+
+
+def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
+    """Returns the body of a whole answer."""
+    body = {
+        **answer_head(head, model=reply.model),
+        "content": reply_blocks(reply.message),
+        "stop_reason": stop_reason(reply),
+        "usage": write_usage(reply.usage),
+    }
+    return ENCODER.encode(body)
+
+
+def answer_head(head: AnswerHead, *, model: str = "") -> dict[str, Any]:
+    return {
+        "id": f"msg_{head.id}",
+        "type": "message",
+        "role": "assistant",
+        "model": model or head.model,
+        "stop_reason": None,
+        "stop_sequence": None,
+    }
+
+
+def reply_blocks(message: Message) -> list[Block]:
+    """Returns an answer's blocks: the author's own, if they are of this API, under the ids of the calls; else made from what
+    the message says."""
+    calls = iter(message.tool_calls)
+    if message.native and all(map(_is_own, message.native)):
+        own = [dict(block) for block in message.native]
+        if sum(block["type"] == CALL for block in own) == len(message.tool_calls):
+            return [{**block, "id": next(calls).id} if block["type"] == CALL else block for block in own]
+    return [*write_blocks(message, "content"), *map(write_call, message.tool_calls)]
+
+
+def _is_own(block: JsonObject) -> bool:
+    kind = block.get("type")
+    return isinstance(kind, str) and (kind in _OWN_KINDS or kind.endswith("_tool_result"))
+
+
+_OWN_KINDS = frozenset({TEXT, THINKING, CALL, "redacted_thinking", "server_tool_use"})
+
+
+def stop_reason(reply: ModelReply) -> str:
+    return _STOP.get(reply.finish_reason, reply.finish_reason)
+
+
+_STOP = {
+    "stop": "end_turn",
+    "tool_calls": CALL,
+    "function_call": CALL,
+    "length": "max_tokens",
+    "content_filter": "refusal",
+}
+
+
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """The API counts what was read from its cache, and written to it, apart from the rest of the input."""
+    return {
+        "input_tokens": usage.input_tokens - usage.cached_tokens - usage.written_tokens,
+        "cache_creation_input_tokens": usage.written_tokens,
+        "cache_read_input_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
+    }

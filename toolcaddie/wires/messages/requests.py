@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.core.wire import DoorRequest, Envelope
+from toolcaddie.wires.bodies import ENCODER, field_value
+from toolcaddie.wires.checks import check_messages
 from toolcaddie.wires.messages.content import Block
-from toolcaddie.wires.messages.messages import THINKING, Conversation, conversation
+from toolcaddie.wires.messages.messages import THINKING, Conversation, conversation, read_conversation
 from toolcaddie.wires.messages.schemas import output_schema
-from toolcaddie.wires.messages.tools import Choice, WireTool, WireTools, shown, write_array
+from toolcaddie.wires.messages.tools import Choice, WireTool, WireTools, read_choice, shown, write_array
 
+WHAT = "a messages request"
+"""Names a request in errors."""
+_OURS = frozenset({"model", "messages", "system", "tools", "tool_choice", "stream"})
 _ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
 """The beta feature of tools that are added between messages."""
 _EPHEMERAL = {"type": "ephemeral"}
@@ -201,3 +207,69 @@ def _mark_prefix(said: Conversation) -> None:
     turns = [message for message in said.messages if message["role"] == "user"]
     for turn in turns[-2:]:
         turn["content"][-1] = {**turn["content"][-1], "cache_control": _EPHEMERAL}
+
+
+# ---------------------------------------------------------------- at a door
+
+
+def declines_tools(envelope: Envelope) -> bool:
+    """Returns whether the request says that no tool may be called."""
+    raw = envelope.fields.get("tool_choice")
+    choice = None if raw is None else field_value(raw, what=WHAT)
+    return isinstance(choice, Mapping) and choice.get("type") == "none"
+
+
+def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
+    """Returns the request without its tools. Raises `RequestError` naming the field at fault."""
+    fields = {name: field_value(raw, what=WHAT) for name, raw in envelope.fields.items() if name != "tools"}
+    model, messages = fields.get("model"), fields.get("messages")
+    if not isinstance(model, str) or not model:
+        raise RequestError("model: must name a model", param="model")
+    if not isinstance(messages, list) or not messages:
+        raise RequestError("messages: must be a list of at least one message", param="messages")
+    if len(messages) > bounds.messages:
+        told = beyond(f"'messages' holds {len(messages):,}", bounds.messages, "messages")
+        raise RequestError(told, param="messages", code="too_many_messages")
+    if not isinstance(fields.get("stream", False), bool):
+        raise RequestError("stream: must be true or false", param="stream")
+    read = read_conversation(fields.get("system"), messages)
+    check_messages(read, bounds)
+    choice = fields.get("tool_choice")
+    return DoorRequest(
+        model=model,
+        messages=read,
+        tool_choice=None if choice is None else read_choice(choice),
+        stream=bool(fields.get("stream")),
+        params=_read_params(fields),
+    )
+
+
+def _read_params(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by the names that all wires know, where there is one; others keep theirs."""
+    params = {name: value for name, value in fields.items() if name not in _OURS and value is not None}
+    choice, output = fields.get("tool_choice"), params.pop("output_config", None)
+    if "stop_sequences" in params:
+        params["stop"] = params.pop("stop_sequences")
+    if isinstance(choice, Mapping) and choice.get("disable_parallel_tool_use") is True:
+        params["parallel_tool_calls"] = False
+    match params.get("metadata"):
+        case {"user_id": str(user), **rest} if not rest:
+            del params["metadata"]
+            params["user"] = user
+    if isinstance(output, Mapping):
+        params.update(_read_output(output))
+    elif output is not None:
+        raise RequestError("output_config: must be an object", param="output_config")
+    return params
+
+
+def _read_output(config: Mapping[str, Any]) -> dict[str, Any]:
+    params: dict[str, Any] = {}
+    rest = dict(config)
+    if isinstance(config.get("effort"), str):
+        params["reasoning_effort"] = rest.pop("effort")
+    match config.get("format"):
+        case {"type": "json_schema", "schema": dict(schema), **beside} if not beside:
+            del rest["format"]
+            params["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    return {**params, "output_config": rest} if rest else params

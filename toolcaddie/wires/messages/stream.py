@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply
+from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE
 from toolcaddie.wires.messages.errors import failure
 from toolcaddie.wires.messages.messages import NOT_JSON
@@ -20,11 +21,14 @@ from toolcaddie.wires.messages.replies import (
     THINKING,
     WireAnswer,
     WireUsage,
+    answer_head,
     block_kind,
     call_identity,
     call_input,
     made_reply,
     shaped,
+    stop_reason,
+    write_usage,
 )
 
 
@@ -106,7 +110,7 @@ class MessagesReader:
         self._reason: str | None = None
 
     def add(self, data: bytes) -> ModelDelta | None:
-        event = _event(data, self._who)
+        event = _read_event(data, self._who)
         take = _EVENTS.get(event.type) if event is not None else None
         return take(self, event) if take is not None and event is not None else None
 
@@ -164,7 +168,8 @@ class MessagesReader:
             return self._grow(block, delta.partial_json)
         if delta.signature is not None:
             block.signature = delta.signature
-        elif delta.citation is not None:
+            return ModelDelta(signature=delta.signature) if delta.signature else None
+        if delta.citation is not None:
             block.citations.append(delta.citation)
         else:
             block.strange = True
@@ -231,7 +236,7 @@ _EVENTS: Mapping[str, Callable[[MessagesReader, _Event], ModelDelta | None]] = {
 """Every other event is passed over: the API says that there will be more of them."""
 
 
-def _event(data: bytes, who: str) -> _Event | None:
+def _read_event(data: bytes, who: str) -> _Event | None:
     """One event; None: of a kind we do not know, whatever it holds. Raises what an error event means."""
     try:
         event = _EVENT.decode(data)
@@ -253,3 +258,99 @@ def _input(arguments: str) -> dict[str, Any]:
         return _OBJECT.decode(arguments)
     except UNREADABLE:
         return {NOT_JSON: arguments}
+
+
+# ---------------------------------------------------------------- by a door
+
+
+class MessagesWriter:
+    """A streamed answer as events. Implements `ports.wires.StreamWriter`.
+
+    Text and thoughts are closed when something else begins. Calls stay open to the end, because some providers send pieces of
+    several in turn.
+    """
+
+    def __init__(self, head: AnswerHead) -> None:
+        self._head = head
+        self._begun = False
+        self._count = 0
+        """Blocks so far, which is the index of the next."""
+        self._open: tuple[str, int] | None = None
+        """Kind and index of the text or thought that grows."""
+        self._calls: dict[int, int] = {}
+        """Index of the block by number of the call."""
+        self._shown: set[str] = set()
+        """Ids of the calls that were streamed."""
+        self._spoke = False
+
+    def add(self, delta: ModelDelta) -> bytes:
+        out = b""
+        if delta.reasoning:
+            out += self._grow(THINKING, {"type": "thinking_delta", "thinking": delta.reasoning})
+        if delta.signature:
+            out += self._grow(THINKING, {"type": "signature_delta", "signature": delta.signature})
+        if delta.text:
+            self._spoke = True
+            out += self._grow(TEXT, {"type": "text_delta", "text": delta.text})
+        return out + b"".join(map(self._call, delta.calls))
+
+    def end(self, reply: ModelReply) -> bytes:
+        out = b""
+        if not self._spoke and reply.message.text:
+            out += self.add(ModelDelta(text=reply.message.text))
+        unseen = [call for call in reply.message.tool_calls if call.id not in self._shown]
+        for number, call in enumerate(unseen, start=max(self._calls, default=-1) + 1):
+            out += self._call(CallDelta(index=number, id=call.id, name=call.name, arguments=call.arguments))
+        out += self._begin() + self._close()
+        out += b"".join(_event("content_block_stop", index=index) for index in self._calls.values())
+        reason = {"stop_reason": stop_reason(reply), "stop_sequence": None}
+        out += _event("message_delta", delta=reason, usage=write_usage(reply.usage))
+        return out + _event("message_stop")
+
+    def _begin(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        return _event(
+            "message_start", message={**answer_head(self._head), "content": [], "usage": write_usage(Usage())}
+        )
+
+    def _grow(self, kind: str, delta: JsonObject) -> bytes:
+        out = self._begin()
+        if self._open is None or self._open[0] != kind:
+            out += self._close()
+            self._open = (kind, self._count)
+            out += self._start(_EMPTY[kind])
+        return out + _event("content_block_delta", index=self._open[1], delta=delta)
+
+    def _start(self, block: JsonObject) -> bytes:
+        index, self._count = self._count, self._count + 1
+        return _event("content_block_start", index=index, content_block=block)
+
+    def _close(self) -> bytes:
+        if self._open is None:
+            return b""
+        index, self._open = self._open[1], None
+        return _event("content_block_stop", index=index)
+
+    def _call(self, piece: CallDelta) -> bytes:
+        out = self._begin()
+        if piece.index not in self._calls:
+            out += self._close()
+            self._calls[piece.index] = self._count
+            self._shown.add(piece.id or "")
+            out += self._start({"type": CALL, "id": piece.id or "", "name": piece.name or "", "input": {}})
+        if not piece.arguments:
+            return out
+        delta = {"type": "input_json_delta", "partial_json": piece.arguments}
+        return out + _event("content_block_delta", index=self._calls[piece.index], delta=delta)
+
+
+_EMPTY: Mapping[str, JsonObject] = {
+    TEXT: {"type": TEXT, "text": ""},
+    THINKING: {"type": THINKING, "thinking": "", "signature": ""},
+}
+
+
+def _event(kind: str, **fields: Any) -> bytes:
+    return f"event: {kind}\ndata: ".encode() + ENCODER.encode({"type": kind, **fields}) + b"\n\n"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolcaddie.wires.messages.errors import error_type
+
 Body = Mapping[str, Any]
 
 _FIELDS = frozenset(
@@ -48,8 +50,8 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 class Terms:
     """What a server goes by beside the request."""
 
-    signed: Mapping[str, str]
-    """Thoughts by the signature they went out with."""
+    signed: Mapping[str, str] | None = None
+    """Thoughts by the signature they went out with; None: not known, so any signature will do."""
     mid_system: bool
     """Whether the model takes system messages within the conversation."""
 
@@ -62,6 +64,22 @@ def complaint_about(body: Any, terms: Terms) -> str | None:
         for found in check(body, terms):
             return found
     return None
+
+
+def complaint(body: Any, *, mid_system: bool) -> dict[str, Any] | None:
+    """Returns the error a strict provider answers with status 400; None: the request is fine."""
+    wrong = complaint_about(body, Terms(mid_system=mid_system))
+    return None if wrong is None else refusal(400, wrong)
+
+
+def refusal(status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
+    """Returns an error body of the API's own."""
+    error = {"type": kind or error_type(status), "message": message}
+    return {
+        "type": "error",
+        "error": {**error, "details": {"error_code": code}} if code else error,
+        "request_id": "req_test",
+    }
 
 
 # ---------------------------------------------------------------- fields
@@ -443,7 +461,7 @@ def _signature(block: Body, where: str, terms: Terms) -> Iterator[str]:
     said, signature = ("", block.get("data")) if hidden else (block.get("thinking"), block.get("signature"))
     if signature is None:
         yield f"{where}.{block['type']}.{'data' if hidden else 'signature'}: Field required"
-    elif terms.signed.get(signature) != said:
+    elif terms.signed is not None and terms.signed.get(signature) != said:
         yield f"{where}: Invalid `{'data' if hidden else 'signature'}` in `{block['type']}` block"
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import msgspec
 
+from toolcaddie.core.bounds import Bounds, beyond
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import ModelRequest
-from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool
 from toolcaddie.wires.bodies import ENCODER
 from toolcaddie.wires.messages.content import Block
 from toolcaddie.wires.messages.schemas import input_schema
@@ -143,6 +144,9 @@ class Choice:
 
 
 _MODES = {"auto": "auto", "none": "none", "required": "any"}
+_READ_MODES: Mapping[Any, str] = {wire: mode for mode, wire in _MODES.items()}
+_OWN = "custom"
+"""The type of a tool that the client runs."""
 
 
 def _function_name(choice: Any) -> str | None:
@@ -153,3 +157,63 @@ def _function_name(choice: Any) -> str | None:
 
 def shown(value: Any) -> str:
     return repr(value)[:200]
+
+
+# ---------------------------------------------------------------- at a door
+
+
+def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
+    """Returns a client's tools, their definitions in OpenAI's function format, which all providers take. Marks for the prompt
+    cache are left out: which tools are sent is for the planner to say, and it marks the last of those. A tool that the provider
+    runs itself goes out as it came. Raises `RequestError` naming the field at fault."""
+    if not isinstance(items, list):
+        raise RequestError("tools: must be a list", param="tools")
+    if len(items) > bounds.tools:
+        message = beyond(f"'tools' holds {len(items):,}", bounds.tools, "tools")
+        raise RequestError(message, param="tools", code="too_many_tools")
+    tools: dict[str, Tool] = {}
+    for place, item in enumerate(items):
+        tool = _read_tool(item, f"tools.{place}", bounds)
+        if tool.name in tools:
+            raise RequestError(
+                f"tools.{place}: there is a tool {tool.name!r} already", param="tools", code="duplicate_tool"
+            )
+        tools[tool.name] = tool
+    return tuple(tools.values())
+
+
+def _read_tool(item: Any, where: str, bounds: Bounds) -> Tool:
+    name = item.get("name") if isinstance(item, Mapping) else None
+    if not isinstance(item, Mapping) or not isinstance(name, str) or not name:
+        raise RequestError(f"{where}.name: must be the tool's name", param="tools")
+    if len(name) > bounds.name:
+        told = beyond(f"{where}.name has {len(name):,} characters", bounds.name, "name")
+        raise RequestError(told, param="tools", code="name_too_long")
+    if item.get("type", _OWN) != _OWN:
+        return Tool(name=name, source=CLIENT_SOURCE, core=True, definition=item)
+    description, schema = item.get("description") or "", item.get("input_schema")
+    if not isinstance(description, str) or not isinstance(schema, Mapping):
+        raise RequestError(f"{where}: must have a text as its description and an input_schema", param="tools")
+    if len(description) > bounds.description:
+        told = beyond(f"{where}.description has {len(description):,} characters", bounds.description, "description")
+        raise RequestError(told, param="tools", code="description_too_long")
+    function: dict[str, Any] = {"name": name, "description": description, "parameters": schema}
+    if item.get("strict") is True:
+        function["strict"] = True
+    return Tool(
+        name=name,
+        description=description,
+        input_schema=schema,
+        source=CLIENT_SOURCE,
+        definition={"type": "function", "function": function},
+    )
+
+
+def read_choice(choice: Any) -> Any:
+    """Returns the choice in OpenAI's form. Raises `RequestError` for one that says nothing."""
+    kind = choice.get("type") if isinstance(choice, Mapping) else None
+    if kind == "tool" and isinstance(name := choice.get("name"), str):
+        return {"type": "function", "function": {"name": name}}
+    if kind not in _READ_MODES:
+        raise RequestError(f"tool_choice: there is no choice {shown(choice)}", param="tool_choice")
+    return _READ_MODES[kind]

@@ -1,0 +1,30 @@
+"""How much a client's conversation may hold, whatever wire it came by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolcaddie.core.bounds import Bounds, beyond
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+
+
+def check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
+    """Checks what all messages hold together. Raises `RequestError`."""
+    parts = sum(len(message.content) for message in messages if isinstance(message.content, tuple))
+    if parts > bounds.parts:
+        message = beyond(f"'messages' holds {parts:,} parts of content", bounds.parts, "parts")
+        raise RequestError(message, param="messages", code="too_many_parts")
+    calls = sum(len(message.tool_calls) for message in messages)
+    if calls > bounds.calls:
+        message = beyond(f"'messages' holds {calls:,} tool calls", bounds.calls, "calls")
+        raise RequestError(message, param="messages", code="too_many_tool_calls")
+    for index, each in enumerate(messages):
+        for number, call in enumerate(each.tool_calls):
+            if len(call.name) > bounds.name:
+                raise name_too_long(f"messages[{index}].tool_calls[{number}].function.name", call.name, bounds)
+
+
+def name_too_long(where: str, name: str, bounds: Bounds) -> RequestError:
+    message = beyond(f"'{where}' has {len(name):,} characters", bounds.name, "name")
+    return RequestError(message, param=where, code="name_too_long")
