@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -174,7 +175,7 @@ async def test_a_plain_and_a_streamed_answer_are_one_and_the_same() -> None:
     step = replace(calls(("find", {"x": 1}), ("send", None), text="both"), reasoning="Hm.")
     async with wired([step, step], name="p") as (provider, _):
         plain, (_, whole) = await provider.complete(HELLO), await streamed(provider)
-    ids = "".join(str(plain.message.native).split("chatcmpl-1")), "".join(str(whole.message.native).split("chatcmpl-2"))
+    ids = [re.sub(r"(rs|msg|fc)_\d", r"\1", str(reply.message.native)) for reply in (plain, whole)]
     assert len(plain.message.native) == len(whole.message.native) == 4
     assert ids[0][:40] == ids[1][:40]
     assert [(each.name, each.arguments) for each in plain.message.tool_calls] == [

@@ -11,6 +11,7 @@ import msgspec
 from toolcaddie.core.errors import ProviderError
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.vocabulary import WireName
 
 # ---------------------------------------------------------------- towards a provider
 
@@ -106,3 +107,8 @@ class Problem:
     def may_be_sent_again(self) -> bool:
         """Whether a client that retries by itself may send the same request again."""
         return self.headers.get("x-should-retry") != "false"
+
+
+def client_author(wire: WireName) -> str:
+    """Returns the author of a message that a client sent back in the wire's own blocks: they go on over the same wire."""
+    return f"@{wire}"

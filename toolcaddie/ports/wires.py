@@ -48,6 +48,10 @@ class StreamReader(Protocol):
 class StreamWriter(Protocol):
     """A door's streamed answer while it goes out: each method returns the bytes to send, often none."""
 
+    def begin(self) -> bytes:
+        """Writes the opening, unless it was written; without this the first piece brings it along."""
+        ...
+
     def add(self, delta: ModelDelta) -> bytes:
         """Writes a piece. `delta.raw` fills in fields we do not know; `text` and `calls` are authoritative."""
         ...

@@ -7,12 +7,18 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.testing.script import Reply, completion, completion_chunks
+from toolcaddie.core.message import ModelDelta
+from toolcaddie.core.wire import AnswerHead, DoorRequest, Problem
+from toolcaddie.testing.script import Reply, deltas, model_reply
+from toolcaddie.util.replacing import replace
+from toolcaddie.wires import chat
 from toolcaddie.wires.chat.strict import complaint as refusal_of
-from toolcaddie.wires.chat.strict import refusal
 
+CREATED = 1_700_000_000
 _DONE = b"[DONE]"
 _BEARER = "Bearer "
+_TIER: dict[str, Any] = {"service_tier": "default"}
+"""A field of the provider's own, so that passing unknown ones on is tested."""
 
 
 class ChatWire:
@@ -38,23 +44,33 @@ class ChatWire:
         return refusal_of(body)
 
     def error(self, status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
-        if status < 500 and not kind:
-            return refusal(message, code=code)
-        return {"error": {"message": message, "type": kind or "server_error", "param": None, "code": code}}
+        kind = kind or ("server_error" if status >= 500 else "invalid_request_error")
+        body: dict[str, Any] = msgspec.json.decode(
+            chat.WIRE.write_error(Problem(status=status, message=message, kind=kind, code=code))
+        )
+        return body
 
     def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
-        return completion(reply, answer_id=answer_id, model=model)
+        answer = replace(model_reply(reply, model=model), raw=_TIER)
+        body: dict[str, Any] = msgspec.json.decode(chat.WIRE.write_reply(answer, _head(answer_id, model)))
+        return body
 
     def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
-        usage = bool((body.get("stream_options") or {}).get("include_usage"))
-        chunks = completion_chunks(reply, answer_id=answer_id, model=model, include_usage=usage)
-        return [*map(msgspec.json.encode, chunks), _DONE]
+        options = body.get("stream_options") or {}
+        request = DoorRequest(model=model, messages=(), params={"stream_options": options})
+        writer = chat.WIRE.write_stream(request, _head(answer_id, model))
+        blocks = [writer.begin()]
+        if reply.extra:
+            blocks.append(writer.add(ModelDelta(raw={"choices": [{"delta": reply.extra}]})))
+        blocks += [*map(writer.add, deltas(reply)), writer.end(model_reply(reply, model=model))]
+        events = data_of(b"".join(blocks))
+        return [_as_provided(data, usage=bool(options.get("include_usage"))) for data in events[:-1]] + events[-1:]
 
     def block(self, data: bytes) -> bytes:
         return b"data: " + data + b"\n\n"
 
     def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
-        return {**completion(Reply(), answer_id=answer_id, model=model), "choices": []}
+        return {**self.whole(Reply(), answer_id=answer_id, model=model), "choices": []}
 
     def empty_events(self, *, answer_id: str, model: str) -> list[bytes]:
         chunk = {**self.empty(answer_id=answer_id, model=model), "object": "chat.completion.chunk"}
@@ -63,6 +79,23 @@ class ChatWire:
     def models(self, names: Sequence[str]) -> dict[str, Any]:
         listed = [{"id": name, "object": "model", "created": 0, "owned_by": "test"} for name in names]
         return {"object": "list", "data": listed}
+
+
+def data_of(blocks: bytes) -> list[bytes]:
+    """Returns the data of each event."""
+    return [block.partition(b"data: ")[2] for block in blocks.split(b"\n\n") if block]
+
+
+def _as_provided(data: bytes, *, usage: bool) -> bytes:
+    """Returns a chunk with what the provider itself adds: its tier, and nulls in the places of what is not there yet."""
+    chunk = msgspec.json.decode(data)
+    if chunk["choices"] and "role" in (delta := chunk["choices"][0]["delta"]):
+        delta["refusal"] = None
+    return msgspec.json.encode({**chunk, **_TIER, **({"usage": chunk.get("usage")} if usage else {})})
+
+
+def _head(answer_id: str, model: str) -> AnswerHead:
+    return AnswerHead(id=answer_id, created=CREATED, model=model)
 
 
 CHAT = ChatWire()

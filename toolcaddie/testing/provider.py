@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.vocabulary import WireName, wire_named
-from toolcaddie.testing.script import Reply, Script, completion, completion_chunks
+from toolcaddie.testing.chat import CHAT
+from toolcaddie.testing.script import Reply, Script, model_reply
+from toolcaddie.util.replacing import replace
+from toolcaddie.wires.chat.stream import ChatReader
+
+_WITH_USAGE = {"stream_options": {"include_usage": True}}
 
 
 class ScriptedProvider:
@@ -40,8 +45,11 @@ class ScriptedProvider:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
         reply = await self._next(request)
-        for chunk in completion_chunks(reply, answer_id=self._id(), model=request.model, include_usage=True):
-            yield _delta(chunk)
+        reader = ChatReader(who=self.name, show_usage=True)
+        for data in CHAT.events(reply, answer_id=self._id(), model=request.model, body=_WITH_USAGE):
+            delta = reader.add(data)
+            if delta is not None:
+                yield delta
         yield self._model_reply(request, reply)
 
     async def models(self) -> Sequence[JsonObject]:
@@ -58,30 +66,8 @@ class ScriptedProvider:
         return step
 
     def _id(self) -> str:
-        return f"chatcmpl-{self.name}-{len(self.requests)}"
+        return f"{self.name}-{len(self.requests)}"
 
     def _model_reply(self, request: ModelRequest, reply: Reply) -> ModelReply:
-        return ModelReply(
-            message=Message(role="assistant", content=reply.text, tool_calls=reply.calls, extra=reply.extra),
-            finish_reason=reply.finish,
-            usage=reply.usage,
-            model=request.model,
-            raw=completion(reply, answer_id=self._id(), model=request.model),
-        )
-
-
-def _delta(chunk: dict[str, Any]) -> ModelDelta:
-    delta: dict[str, Any] = chunk["choices"][0]["delta"] if chunk["choices"] else {}
-    return ModelDelta(
-        text=delta.get("content") or "",
-        calls=tuple(
-            CallDelta(
-                index=piece["index"],
-                id=piece.get("id"),
-                name=piece["function"].get("name"),
-                arguments=piece["function"]["arguments"],
-            )
-            for piece in delta.get("tool_calls", ())
-        ),
-        raw=chunk,
-    )
+        raw = CHAT.whole(reply, answer_id=self._id(), model=request.model)
+        return replace(model_reply(reply, model=request.model), raw=raw)

@@ -9,17 +9,16 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.message import Usage
-from toolcaddie.core.tool import ToolCall
-from toolcaddie.testing.chat import CHAT
-from toolcaddie.testing.responses_strict import loaded_by, refusal_of
-from toolcaddie.testing.script import Reply
+from toolcaddie.core.wire import AnswerHead, Problem
+from toolcaddie.testing.chat import CHAT, CREATED, data_of
+from toolcaddie.testing.script import PIECES, Reply, model_reply
+from toolcaddie.wires import responses
 from toolcaddie.wires.chat.strict import refusal
+from toolcaddie.wires.responses.replies import call_item, message_item, reasoning_item, response_of
+from toolcaddie.wires.responses.stream import ResponsesWriter
+from toolcaddie.wires.responses.strict import complaint, loaded_by
 
-_PIECES = 3
-"""A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""
 _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "server_overloaded", 529: "server_overloaded"}
-_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +58,7 @@ class ResponsesWire:
         return bool(body.get("stream"))
 
     def refusal_of(self, path: str, body: Any) -> dict[str, Any] | None:
-        refused = refusal_of(body) or self._forgery(body)
+        refused = complaint(body) or self._forgery(body)
         if refused is None:
             self._loaded = loaded_by(body)
         return refused
@@ -69,20 +68,24 @@ class ResponsesWire:
 
     def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
         output = list(self._output(reply, answer_id, model))
-        return _response(answer_id, model, output, reply)
+        return response_of(model_reply(reply, model=model), _head(answer_id, model), output)
 
     def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
-        whole = self.whole(reply, answer_id=answer_id, model=model)
-        return _numbered(_events(whole))
+        writer = ResponsesWriter(_head(answer_id, model))
+        out = writer.begin()
+        for item in self._output(reply, answer_id, model):
+            out += writer.item(item, pieces=PIECES)
+        return data_of(out + writer.end(model_reply(reply, model=model)))
 
     def block(self, data: bytes) -> bytes:
         return b"event: " + _type_of(data).encode() + b"\ndata: " + data + b"\n\n"
 
     def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
-        return _response(answer_id, model, [], Reply())
+        return response_of(model_reply(Reply(), model=model), _head(answer_id, model), [])
 
     def empty_events(self, *, answer_id: str, model: str) -> list[bytes]:
-        return _numbered(_events(self.empty(answer_id=answer_id, model=model)))
+        writer = ResponsesWriter(_head(answer_id, model))
+        return data_of(writer.begin() + writer.end(model_reply(Reply(), model=model)))
 
     def models(self, names: Sequence[str]) -> dict[str, Any]:
         return CHAT.models(names)
@@ -95,13 +98,14 @@ class ResponsesWire:
             digest = hashlib.sha256(f"{answer_id} {reply.reasoning}".encode()).hexdigest()
             encrypted = f"gAAAAAB{digest}"
             self._encrypted.add(encrypted)
-            yield _reasoning(reply.reasoning, encrypted, f"rs_{answer_id}")
+            yield reasoning_item(f"rs_{answer_id}", reply.reasoning, encrypted=encrypted)
         if reply.text is not None or reply.extra or not reply.calls:
             yield _message(reply, f"msg_{answer_id}")
         for position, call in enumerate(reply.calls):
             namespace = call.name if call.name in self._loaded else None
             self._calls[model, call.id] = _Sent(encrypted=encrypted, namespace=namespace)
-            yield _function_call(call, f"fc_{answer_id}_{position}", namespace)
+            item = call_item(call, f"fc_{answer_id}_{position}")
+            yield item if namespace is None else {**item, "namespace": namespace}
 
     def _forgery(self, body: dict[str, Any]) -> dict[str, Any] | None:
         """What of our own came back altered, or without what belongs to it."""
@@ -136,152 +140,18 @@ class ResponsesWire:
 def error_event(status: int, message: str) -> bytes:
     """The data of an event that breaks off a stream, with the provider's word for the status."""
     code = _CODES.get(status, "server_error" if status >= 500 else "invalid_prompt")
-    event = {"type": "error", "code": code, "message": message, "param": None, "sequence_number": 0}
-    return msgspec.json.encode(event)
-
-
-# ---------------------------------------------------------------- items
-
-
-def _reasoning(text: str, encrypted: str, item_id: str) -> dict[str, Any]:
-    summary = [{"type": "summary_text", "text": text}]
-    return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": encrypted}
+    problem = Problem(status=status, message=message, kind="server_error", code=code)
+    return data_of(responses.WIRE.write_error_event(problem))[0]
 
 
 def _message(reply: Reply, item_id: str) -> dict[str, Any]:
     extra = dict(reply.extra or {})
     refused = extra.pop("refusal", None)
-    parts: list[dict[str, Any]] = []
-    if reply.text is not None or not refused:
-        parts.append({"type": "output_text", "text": reply.text or "", "annotations": [], "logprobs": []})
-    if refused:
-        parts.append({"type": "refusal", "refusal": refused})
-    return {
-        "id": item_id,
-        "type": "message",
-        "status": "completed",
-        "role": "assistant",
-        "content": parts,
-        **extra,
-    }
+    return {**message_item(item_id, text=reply.text or "", refusal=refused or ""), **extra}
 
 
-def _function_call(call: ToolCall, item_id: str, namespace: str | None) -> dict[str, Any]:
-    item = {
-        "id": item_id,
-        "type": "function_call",
-        "status": "completed",
-        "arguments": call.arguments,
-        "call_id": call.id,
-        "name": call.name,
-    }
-    return item if namespace is None else {**item, "namespace": namespace}
-
-
-def _response(answer_id: str, model: str, output: list[dict[str, Any]], reply: Reply) -> dict[str, Any]:
-    reason = _INCOMPLETE.get(reply.finish)
-    return {
-        "id": f"resp_{answer_id}",
-        "object": "response",
-        "created_at": 1_700_000_000,
-        "status": "incomplete" if reason else "completed",
-        "error": None,
-        "incomplete_details": {"reason": reason} if reason else None,
-        "instructions": None,
-        "metadata": {},
-        "model": model,
-        "output": output,
-        "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "reasoning": {"effort": "medium", "summary": None},
-        "store": False,
-        "temperature": 1.0,
-        "text": {"format": {"type": "text"}},
-        "tool_choice": "auto",
-        "tools": [],
-        "top_p": 1.0,
-        "truncation": "disabled",
-        "usage": _usage(reply.usage),
-    }
-
-
-def _usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "input_tokens": usage.input_tokens,
-        "input_tokens_details": {
-            "cached_tokens": usage.cached_tokens,
-            "cache_write_tokens": usage.written_tokens,
-        },
-        "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-    }
-
-
-# ---------------------------------------------------------------- events
-
-
-def _numbered(events: Iterator[dict[str, Any]]) -> list[bytes]:
-    return [msgspec.json.encode({**event, "sequence_number": number}) for number, event in enumerate(events)]
-
-
-def _events(whole: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    begun = {**whole, "status": "in_progress", "output": [], "incomplete_details": None}
-    begun.pop("usage")
-    yield {"type": "response.created", "response": begun}
-    yield {"type": "response.in_progress", "response": begun}
-    for place, item in enumerate(whole["output"]):
-        at = {"output_index": place, "item_id": item["id"]}
-        yield {"type": "response.output_item.added", "output_index": place, "item": _begun(item)}
-        yield from _PIECEWISE[item["type"]](item, at)
-        yield {"type": "response.output_item.done", "output_index": place, "item": item}
-    yield {"type": f"response.{whole['status']}", "response": whole}
-
-
-def _begun(item: dict[str, Any]) -> dict[str, Any]:
-    if item["type"] == "reasoning":
-        return {**item, "summary": [], "encrypted_content": "gAAAA"}
-    nothing: dict[str, Any] = {"arguments": ""} if item["type"] == "function_call" else {"content": []}
-    return {**item, **nothing, "status": "in_progress"}
-
-
-def _summary(item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    kind = "response.reasoning_summary"
-    for index, part in enumerate(item["summary"]):
-        here = {**at, "summary_index": index}
-        yield {"type": f"{kind}_part.added", **here, "part": {**part, "text": ""}}
-        for piece in _pieces(part["text"]):
-            yield {"type": f"{kind}_text.delta", **here, "delta": piece}
-        yield {"type": f"{kind}_text.done", **here, "text": part["text"]}
-        yield {"type": f"{kind}_part.done", **here, "part": part}
-
-
-def _parts(item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for index, part in enumerate(item["content"]):
-        here = {**at, "content_index": index}
-        name = "refusal" if part["type"] == "refusal" else "text"
-        kind = "response.refusal" if name == "refusal" else "response.output_text"
-        more: dict[str, Any] = {} if name == "refusal" else {"logprobs": []}
-        yield {"type": "response.content_part.added", **here, "part": {**part, name: ""}}
-        for piece in _pieces(part[name]):
-            yield {"type": f"{kind}.delta", **here, "delta": piece, **more}
-        yield {"type": f"{kind}.done", **here, name: part[name], **more}
-        yield {"type": "response.content_part.done", **here, "part": part}
-
-
-def _arguments(item: dict[str, Any], at: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    kind = "response.function_call_arguments"
-    for piece in _pieces(item["arguments"]):
-        yield {"type": f"{kind}.delta", **at, "delta": piece}
-    yield {"type": f"{kind}.done", **at, "name": item["name"], "arguments": item["arguments"]}
-
-
-_PIECEWISE = {"reasoning": _summary, "message": _parts, "function_call": _arguments}
-
-
-def _pieces(text: str) -> Iterator[str]:
-    size = -(-len(text) // _PIECES) or 1
-    return (text[start : start + size] for start in range(0, len(text), size))
+def _head(answer_id: str, model: str) -> AnswerHead:
+    return AnswerHead(id=answer_id, created=CREATED, model=model)
 
 
 def _type_of(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""What a scripted model answers, and how that answer looks on the chat-completions wire."""
+"""The script of a model: its replies, whole and in pieces."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from toolcaddie.core.message import Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.util.replacing import replace
 
-_PIECES = 3
+PIECES = 3
 """A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""
 
 
@@ -110,57 +110,26 @@ def _with_ids(reply: Reply, asked: int) -> Reply:
     return replace(reply, calls=named)
 
 
-def completion(reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
-    """The body of a plain answer."""
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text, "refusal": None, **(reply.extra or {})}
-    if reply.calls:
-        message["tool_calls"] = [_wire_call(each) for each in reply.calls]
-    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reply.finish}
-    return {**_head(answer_id, model, "chat.completion"), "choices": [choice], "usage": wire_usage(reply.usage)}
+def model_reply(reply: Reply, *, model: str) -> ModelReply:
+    """Returns the reply as a provider would."""
+    return ModelReply(
+        message=Message(role="assistant", content=reply.text, tool_calls=reply.calls, extra=reply.extra),
+        finish_reason=reply.finish,
+        usage=reply.usage,
+        model=model,
+    )
 
 
-def completion_chunks(reply: Reply, *, answer_id: str, model: str, include_usage: bool) -> Iterator[dict[str, Any]]:
-    """The chunks of a streamed answer, without the closing [DONE]."""
-    head = _head(answer_id, model, "chat.completion.chunk")
-    usage_field: dict[str, Any] = {"usage": None} if include_usage else {}
-    for delta in _deltas(reply):
-        yield {**head, "choices": [_choice(delta, None)], **usage_field}
-    yield {**head, "choices": [_choice({}, reply.finish)], **usage_field}
-    if include_usage:
-        yield {**head, "choices": [], "usage": wire_usage(reply.usage)}
-
-
-def _deltas(reply: Reply) -> Iterator[dict[str, Any]]:
-    yield {"role": "assistant", "content": None if reply.calls else "", "refusal": None, **(reply.extra or {})}
-    for piece in _pieces(reply.text or ""):
-        yield {"content": piece}
+def deltas(reply: Reply) -> Iterator[ModelDelta]:
+    """Yields the words and calls of a reply piece by piece."""
+    for piece in pieces(reply.text or ""):
+        yield ModelDelta(text=piece)
     for index, each in enumerate(reply.calls):
-        yield {"tool_calls": [{"index": index, **_wire_call(replace(each, arguments=""))}]}
-        for piece in _pieces(each.arguments):
-            yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+        yield ModelDelta(calls=(CallDelta(index=index, id=each.id, name=each.name),))
+        for piece in pieces(each.arguments):
+            yield ModelDelta(calls=(CallDelta(index=index, arguments=piece),))
 
 
-def _pieces(text: str) -> Iterator[str]:
-    size = -(-len(text) // _PIECES) or 1
+def pieces(text: str) -> Iterator[str]:
+    size = -(-len(text) // PIECES) or 1
     return (text[start : start + size] for start in range(0, len(text), size))
-
-
-def _choice(delta: dict[str, Any], finish_reason: str | None) -> dict[str, Any]:
-    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
-
-
-def _wire_call(each: ToolCall) -> dict[str, Any]:
-    return {"id": each.id, "type": "function", "function": {"name": each.name, "arguments": each.arguments}}
-
-
-def _head(answer_id: str, model: str, kind: str) -> dict[str, Any]:
-    return {"id": answer_id, "object": kind, "created": 1_700_000_000, "model": model, "service_tier": "default"}
-
-
-def wire_usage(usage: Usage) -> dict[str, Any]:
-    return {
-        "prompt_tokens": usage.input_tokens,
-        "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
-    }

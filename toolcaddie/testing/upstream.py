@@ -128,7 +128,7 @@ class ScriptedUpstream:
         if not self.wire.asks(recorded.path):
             raise web.HTTPNotFound
         model = self.wire.model_of(recorded.path, recorded.body) if isinstance(recorded.body, dict) else ""
-        answer_id = f"chatcmpl-{len(self.requests)}"
+        answer_id = str(len(self.requests))
         exchange = Exchange(request, recorded, wire=self.wire, model=model, answer_id=answer_id)
         try:
             return await self._answer(exchange)

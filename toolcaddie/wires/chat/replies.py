@@ -171,6 +171,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
     choice = dict(choices[0]) if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     provided = choice.get("message")
     message = {
+        **(reply.message.extra or {}),
         **(provided if isinstance(provided, dict) else {}),
         "role": "assistant",
         "content": write_content(reply.message.content, role="assistant"),

@@ -292,6 +292,9 @@ class ChatWriter:
         self._shown: set[str] = set()
         """Ids of the calls that were streamed."""
 
+    def begin(self) -> bytes:
+        return b"" if self._begun else self._chunk({})
+
     def add(self, delta: ModelDelta) -> bytes:
         if delta.calls:
             return b"".join(map(self._call, delta.calls))

@@ -120,7 +120,7 @@ _OWN_TOOLS = frozenset(
 )
 
 
-def refusal_of(body: Any) -> Refusal | None:
+def complaint(body: Any) -> Refusal | None:
     """The error a strict provider answers with status 400; None: the request is fine."""
     if not isinstance(body, dict):
         return refusal("We could not parse the JSON body of your request.")

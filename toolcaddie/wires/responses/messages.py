@@ -1,0 +1,311 @@
+"""Conversations as items of the Responses API, and definitions of tools in its form, both ways.
+
+The provider stores nothing of what passes here: every request holds its conversation whole. Items of an earlier answer go
+back as they came, but without their ids. Those name what the provider would have stored; some servers look them up all the
+same and refuse the request when they find nothing, and none needs them, because reasoning carries its own encrypted text.
+
+Definitions that are held back (`ModelRequest.deferred`) are not among `tools` at all: here the model would be shown name and
+description of each. Where a message reveals some, an item `additional_tools` follows it with the whole definitions. So the
+beginning of the conversation, which the provider's cache knows, stays as it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.content import Content, Refusal, Text
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message, ModelRequest, Role, is_empty_note
+from toolcaddie.core.tool import JsonObject, Tool, ToolCall
+from toolcaddie.core.wire import client_author
+from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.wires.chat import messages as chat
+from toolcaddie.wires.responses.content import read_content, write_content, write_words
+
+FUNCTION_CALL, MESSAGE, REASONING = "function_call", "message", "reasoning"
+"""Types of items that both directions know."""
+BETWEEN = "\n\n"
+"""Stands between two messages of one answer, or two paragraphs of a summary: the wire has them apart."""
+CLIENT = client_author("responses")
+"""The author of answers that a client sends back in this API's own items."""
+
+_MAX_CALL_ID = 64
+_MAX_NAME = 128
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_KEPT_TOOLS = 8192
+_NO_PARAMETERS = {"type": "object", "properties": {}}
+_INTERRUPTED = "There is no result: the call was interrupted before it had one."
+_ROLES = ("assistant", "developer", "system", "user")
+
+
+# ---------------------------------------------------------------- tools
+
+
+class ToolForms:
+    """Definitions in chat completions' form, in this API's. Those that come encoded are translated once: they cannot change.
+
+    Raises `RequestError` for a definition this API has no form for.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[msgspec.Raw, tuple[str, Any]]] = {}
+        """By identity, with the original, so that no other object can come by the same one."""
+
+    def split(self, request: ModelRequest) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
+        """Names and forms of the tools that are sent, and the forms of those held back, by name."""
+        forms = [self._form(definition) for definition in request.tools]
+        if not request.deferred:
+            return forms, {}
+        sent = [form for form in forms if form[0] not in request.deferred]
+        return sent, {name: form for name, form in forms if name in request.deferred}
+
+    def _form(self, definition: Any) -> tuple[str, Any]:
+        if not isinstance(definition, msgspec.Raw):
+            return _flat(definition)
+        kept = self._kept.get(id(definition))
+        if kept is None:
+            if len(self._kept) >= _KEPT_TOOLS:
+                self._kept.clear()
+            name, form = _flat(msgspec.json.decode(definition))
+            kept = self._kept[id(definition)] = (definition, (name, msgspec.Raw(ENCODER.encode(form))))
+        return kept[1]
+
+
+def _flat(definition: JsonObject) -> tuple[str, Any]:
+    """Name and form of one definition. A tool of the provider's own has no name, and goes out as it is."""
+    kind = definition.get("type")
+    if kind == "custom":
+        raise RequestError("tools of type 'custom' cannot be sent to the Responses API from here", param="tools")
+    if kind != "function":
+        return "", definition
+    function = definition.get("function", definition)
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise RequestError("a tool of type 'function' has no name", param="tools")
+    form = {
+        "type": "function",
+        **function,
+        "parameters": function.get("parameters") or _NO_PARAMETERS,
+        # Left out, it would mean true wherever the schema allows it, and the model would be held to write every argument.
+        "strict": function.get("strict") or False,
+    }
+    return function["name"], form
+
+
+def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
+    """Returns a client's tools. Raises `RequestError` naming the field at fault."""
+    if isinstance(items, list):
+        items = [_chat_form(item) for item in items]
+    return chat.read_tools(items, bounds)
+
+
+def _chat_form(item: Any) -> Any:
+    """Returns a definition in the form of chat completions, which is ours. One that is no function stays as it is."""
+    if not isinstance(item, dict) or item.get("type") != "function" or "function" in item:
+        return item
+    return {"type": "function", "function": {name: value for name, value in item.items() if name != "type"}}
+
+
+# ---------------------------------------------------------------- writing a conversation
+
+
+class Conversation:
+    """A conversation as items, put together message by message. Every call has exactly one result behind it."""
+
+    def __init__(self, author: str, held: Mapping[str, Any]) -> None:
+        self.items: list[Any] = []
+        self.loaded: set[str] = set()
+        """Held-back tools that some result made known."""
+        self._author = author
+        self._held = held
+        self._revealed: list[str] = []
+        self._used: set[str] = set()
+        self._open: dict[str, list[str]] = {}
+        """Of the last answer: calls without a result, by the id our side knows, with the one sent."""
+
+    def take(self, message: Message) -> None:
+        if message.role == "tool":
+            self._result(message)
+            return
+        self.close_turn()
+        if message.role == "assistant":
+            self._answer(message)
+        elif message.role in ("system", "developer", "user"):
+            self._say(message)
+        else:
+            raise RequestError(
+                f"messages of the role {message.role!r} have no place in the Responses API", param="messages"
+            )
+
+    def close_turn(self) -> None:
+        """The results of a turn are all there: say so of calls that have none, and show what was revealed."""
+        for ids in self._open.values():
+            self.items.extend(_output(call_id, _INTERRUPTED) for call_id in ids)
+        self._open.clear()
+        self._reveal(self._revealed)
+        self._revealed.clear()
+
+    def _reveal(self, names: Sequence[str]) -> None:
+        new = [name for name in dict.fromkeys(names) if name in self._held and name not in self.loaded]
+        if new:
+            self.loaded.update(new)
+            definitions = [self._held[name] for name in new]
+            self.items.append({"type": "additional_tools", "role": "developer", "tools": definitions})
+
+    def _say(self, message: Message) -> None:
+        """What nobody answers to; a name of who speaks has no place here. One without words may be there to reveal only."""
+        if not is_empty_note(message):
+            self.items.append({"role": message.role, "content": write_content(message)})
+        self._reveal(message.revealed)
+
+    def _result(self, message: Message) -> None:
+        ids = self._open.get(message.tool_call_id or "")
+        if not ids:
+            raise RequestError(
+                f"a result answers the call {message.tool_call_id!r}, which the answer before it did not make",
+                param="messages",
+            )
+        self.items.append(_output(ids.pop(0), write_content(message)))
+        self._revealed.extend(message.revealed)
+
+    def _answer(self, message: Message) -> None:
+        ids = [self._opened(call.id) for call in message.tool_calls]
+        own = message.native if message.author in (self._author, CLIENT) else ()
+        if own and sum(block.get("type") == FUNCTION_CALL for block in own) == len(ids):
+            self.items.extend(_returned(own, ids))
+            return
+        words = write_words(message)
+        if words:
+            self.items.append({"role": "assistant", "content": words})
+        self.items.extend(map(_call, message.tool_calls, ids))
+
+    def _opened(self, given: str) -> str:
+        """The id a call is sent with: its own, unless that is too long, or was used before."""
+        call_id = given if 0 < len(given) <= _MAX_CALL_ID else f"call_{hashlib.sha256(given.encode()).hexdigest()[:32]}"
+        free, count = call_id, 1
+        while free in self._used:
+            count += 1
+            free = f"{call_id[: _MAX_CALL_ID - 8]}_{count}"
+        self._used.add(free)
+        self._open.setdefault(given, []).append(free)
+        return free
+
+
+def _returned(native: Sequence[JsonObject], ids: Sequence[str]) -> list[dict[str, Any]]:
+    """An answer's own items, in order, fit to be sent: without ids, and without nulls, which some servers refuse to read
+    again."""
+    left = iter(ids)
+    items: list[dict[str, Any]] = []
+    for block in native:
+        kind = block.get("type")
+        item = {name: value for name, value in block.items() if value is not None}
+        if kind == FUNCTION_CALL:
+            item["call_id"] = next(left)
+        elif kind == REASONING and not item.get("encrypted_content"):
+            if item.get("content"):  # in the open, as servers of one's own have it; these know no ids, but read one
+                items.append(item)
+            continue
+        elif kind == MESSAGE and not item.get("content"):
+            continue
+        elif kind not in (MESSAGE, REASONING):
+            items.append(item)
+            continue
+        item.pop("id", None)
+        items.append(item)
+    while items and items[-1]["type"] == REASONING:  # thought that led to nothing is refused
+        items.pop()
+    return items
+
+
+def _call(call: ToolCall, call_id: str) -> dict[str, Any]:
+    arguments = call.arguments or "{}"
+    if call.extra and "type" in call.extra:  # of a kind only chat completions know: its input is no JSON
+        arguments = ENCODER.encode({"input": call.arguments}).decode()
+    name = _NO_NAME.sub("_", call.name)[:_MAX_NAME] or "_"
+    return {"type": FUNCTION_CALL, "call_id": call_id, "name": name, "arguments": arguments}
+
+
+def _output(call_id: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "function_call_output", "call_id": call_id, "output": output}
+
+
+# ---------------------------------------------------------------- reading a conversation
+
+
+def read_items(items: Sequence[Any]) -> Iterator[Message]:
+    """Yields the messages of a conversation. Items of one answer (reasoning, words, calls) are one message, and stay with it as
+    they came. Raises `RequestError` naming the field at fault."""
+    answer: list[JsonObject] = []
+    for index, item in enumerate(items):
+        where = f"input[{index}]"
+        if not isinstance(item, dict):
+            raise RequestError(f"'{where}' must be an object", param=where)
+        kind = item.get("type", MESSAGE)
+        if kind in ("item_reference", "additional_tools"):
+            raise RequestError(
+                f"'{where}' is of the type {kind!r}, which is not accepted here: send the items themselves, and tools in 'tools'",
+                param=f"{where}.type",
+            )
+        if kind == "function_call_output" or (kind == MESSAGE and item.get("role") != "assistant"):
+            if answer:
+                yield _read_answer(answer)
+                answer = []
+            yield _read_output(item, where) if kind == "function_call_output" else _read_message(item, where)
+        else:
+            _check_answer_item(item, kind, where)
+            answer.append({"type": kind, **item})
+    if answer:
+        yield _read_answer(answer)
+
+
+def _read_message(item: JsonObject, where: str) -> Message:
+    if item.get("role") not in _ROLES:
+        raise RequestError(f"'{where}.role' must be one of {', '.join(_ROLES)}", param=f"{where}.role")
+    return Message(role=cast(Role, item["role"]), content=read_content(item.get("content"), f"{where}.content"))
+
+
+def _read_output(item: JsonObject, where: str) -> Message:
+    if not isinstance(item.get("call_id"), str):
+        raise RequestError(f"'{where}.call_id' must name the call it answers", param=f"{where}.call_id")
+    content = read_content(item.get("output"), f"{where}.output")
+    return Message(role="tool", tool_call_id=item["call_id"], content=content)
+
+
+def _check_answer_item(item: JsonObject, kind: Any, where: str) -> None:
+    if not isinstance(kind, str):
+        raise RequestError(f"'{where}.type' must be a string", param=f"{where}.type")
+    if kind == FUNCTION_CALL:
+        for name in ("call_id", "name", "arguments"):
+            if not isinstance(item.get(name), str):
+                raise RequestError(f"'{where}.{name}' must be a string", param=f"{where}.{name}")
+    if kind == MESSAGE:
+        read_content(item.get("content"), f"{where}.content")
+
+
+def _read_answer(items: Sequence[JsonObject]) -> Message:
+    """Returns the items of one answer as a message."""
+    calls = tuple(
+        ToolCall(id=item["call_id"], name=item["name"], arguments=item["arguments"])
+        for item in items
+        if item["type"] == FUNCTION_CALL
+    )
+    contents = [read_content(item.get("content"), "content") for item in items if item["type"] == MESSAGE]
+    texts = [_words_of(content) for content in contents]
+    return Message(
+        role="assistant",
+        content=BETWEEN.join(filter(None, texts)) or (None if calls else ""),
+        tool_calls=calls,
+        native=tuple(items),
+        author=CLIENT,
+    )
+
+
+def _words_of(content: Content) -> str:
+    if isinstance(content, str):
+        return content
+    return "".join(block.text for block in content if isinstance(block, Text | Refusal))

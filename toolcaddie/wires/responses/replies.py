@@ -1,0 +1,267 @@
+"""A whole answer of the Responses API: read from a provider, written by a door."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from toolcaddie.core.errors import ProviderProtocolError
+from toolcaddie.core.message import Message, ModelReply, Usage
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.wire import AnswerHead
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded
+from toolcaddie.wires.responses.errors import ErrorInside, failure
+from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
+
+_FINISHES = {"max_output_tokens": "length"}
+_REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Reasons to stop early, as an incomplete answer words them."""
+
+
+# ---------------------------------------------------------------- shapes
+
+
+class _InputDetails(msgspec.Struct):
+    cached_tokens: int | None = None
+    cache_write_tokens: int | None = None
+
+
+class _OutputDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    input_tokens_details: _InputDetails | None = None
+    output_tokens_details: _OutputDetails | None = None
+
+
+class _Incomplete(msgspec.Struct):
+    reason: str | None = None
+
+
+class WireResponse(msgspec.Struct):
+    output: list[dict[str, Any]] | None = None
+    status: str | None = None
+    model: str | None = None
+    usage: _Usage | None = None
+    error: ErrorInside | None = None
+    incomplete_details: _Incomplete | None = None
+
+
+class _Whole(WireResponse):
+    object: str | None = None
+
+
+class _Part(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+    refusal: str | None = None
+
+
+class WireItem(msgspec.Struct):
+    """What is read of an item; the rest is kept as it is."""
+
+    type: str
+    name: str | None = None
+    call_id: str | None = None
+    arguments: str | None = None
+    content: list[_Part] | None = None
+
+
+Shape = TypeVar("Shape")
+
+_WHOLE = msgspec.json.Decoder(_Whole)
+
+
+def shaped(data: bytes, decoder: msgspec.json.Decoder[Shape], who: str) -> Shape:
+    try:
+        return decoder.decode(data)
+    except UNREADABLE as error:
+        decoded(data, who=who)  # garbage and error objects: says better what it is
+        raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
+
+
+def read_item(raw: dict[str, Any], who: str) -> WireItem:
+    """The item, checked as far as it is read. Of a kind that is not known here only the type is."""
+    known = raw.get("type") in (FUNCTION_CALL, MESSAGE)
+    try:
+        return msgspec.convert(raw if known else {"type": raw.get("type")}, WireItem)
+    except msgspec.ValidationError as error:
+        body = msgspec.json.encode(raw)
+        raise ProviderProtocolError(f"{who} answered in an unknown shape: {error} of an item", body=body) from error
+
+
+# ---------------------------------------------------------------- from a provider
+
+
+def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
+    """Returns a whole answer of `author`. Raises the `ProviderError` that a failed one names."""
+    answer = shaped(body, _WHOLE, who)
+    if answer.output is None and answer.object != "response":
+        decoded(body, who=who)  # an error object
+        raise ProviderProtocolError(f"{who} answered in an unknown shape: there is no output", body=body)
+    return reply_from(answer, answer.output or [], who=who, author=author, body=body)
+
+
+def reply_from(
+    answer: WireResponse, output: Sequence[dict[str, Any]], *, who: str, author: str, body: bytes
+) -> ModelReply:
+    if answer.status == "failed" or (answer.error is not None and answer.status is None):
+        raise failure(answer.error or ErrorInside(), who, body)
+    if answer.status not in (None, "completed", "incomplete"):
+        raise ProviderProtocolError(f"{who} answered before it was done: its status is {answer.status!r}", body=body)
+    items = [read_item(raw, who) for raw in output]
+    if answer.status != "incomplete" and not any(item.type != REASONING for item in items):
+        raise ProviderProtocolError(f"{who} answered without a message or a call", body=body)
+    calls = tuple(read_call(item, who) for item in items if item.type == FUNCTION_CALL)
+    text, refusal = texts_of(items)
+    return ModelReply(
+        message=Message(
+            role="assistant",
+            content=text or (None if calls else ""),
+            tool_calls=calls,
+            extra={"refusal": refusal} if refusal else None,
+            native=tuple(output),
+            author=author,
+        ),
+        finish_reason=finish_of(answer, calls),
+        usage=read_usage(answer.usage),
+        model=answer.model or "",
+    )
+
+
+def read_call(item: WireItem, who: str) -> ToolCall:
+    if not item.name:
+        raise ProviderProtocolError(f"{who} answered with a tool call that does not say which tool")
+    return ToolCall(id=item.call_id or new_call_id(), name=item.name, arguments=item.arguments or "{}")
+
+
+def texts_of(items: Sequence[WireItem]) -> tuple[str, str]:
+    """Returns the words of all messages, and of all refusals."""
+    parts = [item.content or [] for item in items if item.type == MESSAGE]
+    texts = ("".join(part.text or "" for part in message if part.type == "output_text") for message in parts)
+    return BETWEEN.join(filter(None, texts)), "".join(part.refusal or "" for message in parts for part in message)
+
+
+def finish_of(answer: WireResponse, calls: Sequence[ToolCall]) -> str:
+    if answer.status == "incomplete":
+        reason = (answer.incomplete_details and answer.incomplete_details.reason) or "incomplete"
+        return _FINISHES.get(reason, reason)
+    return "tool_calls" if calls else "stop"
+
+
+def read_usage(wire: _Usage | None) -> Usage:
+    if wire is None:
+        return Usage()
+    read = wire.input_tokens_details or _InputDetails()
+    written = wire.output_tokens_details or _OutputDetails()
+    return Usage(
+        input_tokens=count(wire.input_tokens),
+        output_tokens=count(wire.output_tokens),
+        cached_tokens=count(read.cached_tokens),
+        written_tokens=count(read.cache_write_tokens),
+        reasoning_tokens=count(written.reasoning_tokens),
+    )
+
+
+def new_call_id() -> str:
+    """Returns an id for servers that send none: a result must say which call it answers."""
+    return f"call_{uuid.uuid4().hex[:24]}"
+
+
+# ---------------------------------------------------------------- by a door
+
+
+def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
+    return ENCODER.encode(response_of(reply, head, list(write_items(reply.message, head))))
+
+
+def response_of(reply: ModelReply, head: AnswerHead, output: Sequence[JsonObject]) -> dict[str, Any]:
+    """Returns the response that holds a whole answer."""
+    reason = _REASONS.get(reply.finish_reason)
+    return {
+        **begun_response(head),
+        "status": "incomplete" if reason else "completed",
+        "incomplete_details": {"reason": reason} if reason else None,
+        "model": reply.model or head.model,
+        "output": output,
+        "usage": write_usage(reply.usage),
+    }
+
+
+def begun_response(head: AnswerHead) -> dict[str, Any]:
+    """Returns the response before there is any answer in it."""
+    return {
+        "id": f"resp_{head.id}",
+        "object": "response",
+        "created_at": head.created,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "model": head.model,
+        "output": [],
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "reasoning": {"effort": None, "summary": None},
+        "store": False,
+        "temperature": 1.0,
+        "text": {"format": {"type": "text"}},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_p": 1.0,
+        "truncation": "disabled",
+    }
+
+
+def write_items(message: Message, head: AnswerHead) -> Iterator[JsonObject]:
+    """Yields the items of an answer: its own, if it was written in this API, else words and calls."""
+    if message.native:
+        yield from message.native
+        return
+    refusal = (message.extra or {}).get("refusal")
+    if message.content is not None or refusal:
+        yield message_item(f"msg_{head.id}", text=message.text, refusal=refusal or "")
+    for place, call in enumerate(message.tool_calls):
+        yield call_item(call, f"fc_{head.id}_{place}")
+
+
+def message_item(item_id: str, *, text: str = "", refusal: str = "") -> dict[str, Any]:
+    parts: list[JsonObject] = []
+    if text or not refusal:
+        parts.append({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
+    if refusal:
+        parts.append({"type": "refusal", "refusal": refusal})
+    return {"id": item_id, "type": MESSAGE, "status": "completed", "role": "assistant", "content": parts}
+
+
+def call_item(call: ToolCall, item_id: str) -> dict[str, Any]:
+    return {
+        "id": item_id,
+        "type": FUNCTION_CALL,
+        "status": "completed",
+        "arguments": call.arguments,
+        "call_id": call.id,
+        "name": call.name,
+    }
+
+
+def reasoning_item(item_id: str, text: str, *, encrypted: str | None = None) -> dict[str, Any]:
+    summary = [{"type": "summary_text", "text": text}] if text else []
+    return {"id": item_id, "type": REASONING, "summary": summary, "encrypted_content": encrypted}
+
+
+def write_usage(usage: Usage) -> JsonObject:
+    return {
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens, "cache_write_tokens": usage.written_tokens},
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }

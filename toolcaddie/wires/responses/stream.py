@@ -1,0 +1,461 @@
+"""A streamed answer of the Responses API: read from a provider, written by a door.
+
+A streamed answer becomes the same items as a whole one, so both are read by the same rules. The items are taken from the
+events that finish them: reasoning is whole only there, and some servers leave the list out of their last event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.errors import ProviderProtocolError
+from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.wire import AnswerHead
+from toolcaddie.wires.bodies import ENCODER
+from toolcaddie.wires.responses.errors import ErrorInside, failure
+from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
+from toolcaddie.wires.responses.replies import (
+    WireItem,
+    WireResponse,
+    begun_response,
+    call_item,
+    message_item,
+    read_call,
+    read_item,
+    reasoning_item,
+    reply_from,
+    response_of,
+    shaped,
+    texts_of,
+)
+
+_DONE = b"[DONE]"
+
+
+# ---------------------------------------------------------------- shapes
+
+
+class _Event(msgspec.Struct):
+    type: str = ""
+
+
+class _Text(msgspec.Struct):
+    delta: str
+    output_index: int = 0
+
+
+class _Arguments(msgspec.Struct):
+    output_index: int
+    delta: str = ""
+    arguments: str = ""
+
+
+class _SummaryPart(msgspec.Struct):
+    summary_index: int = 0
+
+
+class _ItemEvent(msgspec.Struct):
+    output_index: int
+    item: dict[str, Any]
+
+
+class _End(msgspec.Struct):
+    response: WireResponse
+
+
+class _Failure(msgspec.Struct):
+    """An error event: its fields at the top, or in an object of their own."""
+
+    type: str = ""
+    status: int | None = None
+    message: str | None = None
+    code: str | int | None = None
+    error: ErrorInside | None = None
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_TEXT = msgspec.json.Decoder(_Text)
+_ARGUMENTS = msgspec.json.Decoder(_Arguments)
+_SUMMARY_PART = msgspec.json.Decoder(_SummaryPart)
+_ITEM_EVENT = msgspec.json.Decoder(_ItemEvent)
+_END = msgspec.json.Decoder(_End)
+_FAILURE = msgspec.json.Decoder(_Failure)
+
+
+# ---------------------------------------------------------------- from a provider
+
+
+@dataclass(slots=True)
+class _Open:
+    """An item that was begun."""
+
+    type: str
+    name: str | None = None
+    index: int = 0
+    """Of a call: its place among the calls."""
+    call_id: str = ""
+    shown: list[str] = field(default_factory=list)
+    """Pieces of text or arguments that went out."""
+    whole: dict[str, Any] | None = None
+    """The item, once it is finished."""
+
+
+class ResponsesReader:
+    """A streamed answer while it comes in. Implements `ports.wires.StreamReader`.
+
+    What an item's last event holds beyond its pieces is shown with it, for servers that stream no pieces. Events and items of
+    unknown kinds are passed over; the items are kept for the author.
+    """
+
+    def __init__(self, *, who: str, author: str) -> None:
+        self.done = False
+        self._who = who
+        self._author = author
+        self._items: dict[int, _Open] = {}
+        self._calls = 0
+        self._texts = 0
+        """Messages that showed words."""
+        self._end: WireResponse | None = None
+        self._last = b""
+        self._readers: dict[str, Callable[[bytes], ModelDelta | None]] = {
+            "response.output_text.delta": self._text,
+            "response.function_call_arguments.delta": self._arguments,
+            "response.function_call_arguments.done": self._all_arguments,
+            "response.output_item.added": self._added,
+            "response.output_item.done": self._finished,
+            "response.reasoning_summary_part.added": self._summary_part,
+            "response.reasoning_summary_text.delta": self._reasoning,
+            "response.reasoning_text.delta": self._reasoning,
+            "response.completed": partial(self._ended, status="completed"),
+            "response.incomplete": partial(self._ended, status="incomplete"),
+            "response.failed": partial(self._ended, status="failed"),
+            "error": self._broken,
+            "": self._broken,
+        }
+
+    def add(self, data: bytes) -> ModelDelta | None:
+        if self.done or data == _DONE:
+            return None
+        read = self._readers.get(shaped(data, _EVENT, self._who).type)
+        return None if read is None else read(data)
+
+    def end(self) -> None:
+        if not self.done:
+            raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
+
+    def reply(self) -> ModelReply:
+        if self._end is None:
+            raise ProviderProtocolError(f"{self._who} streamed no answer")
+        return reply_from(self._end, list(self._output()), who=self._who, author=self._author, body=self._last)
+
+    def _output(self) -> Iterator[dict[str, Any]]:
+        """The items in the order they were begun."""
+        for item in self._items.values():
+            if item.whole is None:
+                raise ProviderProtocolError(
+                    f"{self._who} ended its stream with an unfinished {item.type}", body=self._last
+                )
+            yield {**item.whole, "call_id": item.call_id} if item.type == FUNCTION_CALL else item.whole
+
+    # ---------------------------------------------------------------- events
+
+    def _text(self, data: bytes) -> ModelDelta | None:
+        event = shaped(data, _TEXT, self._who)
+        item = self._items.get(event.output_index)
+        if item is None:
+            item = self._items[event.output_index] = _Open(type=MESSAGE)
+        elif item.type != MESSAGE or item.whole is not None:
+            state = "finished " if item.whole is not None else ""
+            raise ProviderProtocolError(f"{self._who} streamed words of a {state}{item.type}", body=data)
+        return self._shown(item, event.delta)
+
+    def _shown(self, item: _Open, text: str) -> ModelDelta | None:
+        if not text:
+            return None
+        between = ""
+        if not item.shown:
+            between = BETWEEN if self._texts else ""
+            self._texts += 1
+        item.shown.append(text)
+        return ModelDelta(text=between + text)
+
+    def _reasoning(self, data: bytes) -> ModelDelta:
+        return ModelDelta(reasoning=shaped(data, _TEXT, self._who).delta)
+
+    def _summary_part(self, data: bytes) -> ModelDelta | None:
+        return ModelDelta(reasoning=BETWEEN) if shaped(data, _SUMMARY_PART, self._who).summary_index else None
+
+    def _added(self, data: bytes) -> ModelDelta | None:
+        event = shaped(data, _ITEM_EVENT, self._who)
+        if event.output_index in self._items:
+            raise ProviderProtocolError(f"{self._who} began two items at {event.output_index}", body=data)
+        return self._begun(event.output_index, read_item(event.item, self._who))
+
+    def _begun(self, place: int, item: WireItem) -> ModelDelta | None:
+        opened = self._items[place] = _Open(type=item.type, name=item.name)
+        if item.type != FUNCTION_CALL:
+            return None
+        call = read_call(item, self._who)
+        opened.index, opened.call_id = self._calls, call.id
+        self._calls += 1
+        opened.shown.append(item.arguments or "")
+        return _delta(CallDelta(index=opened.index, id=call.id, name=call.name, arguments=item.arguments or ""))
+
+    def _arguments(self, data: bytes) -> ModelDelta | None:
+        event = shaped(data, _ARGUMENTS, self._who)
+        call = self._call_at(event.output_index, data)
+        call.shown.append(event.delta)
+        return _delta(CallDelta(index=call.index, arguments=event.delta)) if event.delta else None
+
+    def _all_arguments(self, data: bytes) -> ModelDelta | None:
+        event = shaped(data, _ARGUMENTS, self._who)
+        return self._rest(self._call_at(event.output_index, data), event.arguments, data)
+
+    def _call_at(self, place: int, data: bytes) -> _Open:
+        call = self._items.get(place)
+        if call is None or call.type != FUNCTION_CALL:
+            raise ProviderProtocolError(f"{self._who} streamed arguments of a call it never began", body=data)
+        if call.whole is not None:
+            raise ProviderProtocolError(f"{self._who} streamed arguments of a finished call", body=data)
+        return call
+
+    def _rest_of(self, item: _Open, whole: str, data: bytes) -> str:
+        """What an item holds beyond its pieces. Raises if the pieces were others: they are with the caller already."""
+        shown = "".join(item.shown)
+        if not whole.startswith(shown):
+            raise ProviderProtocolError(f"{self._who} streamed other pieces than its {item.type} is made of", body=data)
+        return whole[len(shown) :]
+
+    def _rest(self, call: _Open, arguments: str, data: bytes) -> ModelDelta | None:
+        rest = self._rest_of(call, arguments, data)
+        call.shown.append(rest)
+        return _delta(CallDelta(index=call.index, arguments=rest)) if rest else None
+
+    def _finished(self, data: bytes) -> ModelDelta | None:
+        event = shaped(data, _ITEM_EVENT, self._who)
+        return self._closed(event.output_index, event.item, data)
+
+    def _closed(self, place: int, raw: dict[str, Any], data: bytes) -> ModelDelta | None:
+        """The item is finished: what of it was not shown yet."""
+        item = read_item(raw, self._who)
+        opened = self._items.get(place)
+        begun = None
+        if opened is None:
+            begun = self._begun(place, item)
+            opened = self._items[place]
+        if (opened.type, opened.name) != (item.type, item.name):
+            raise ProviderProtocolError(
+                f"{self._who} began a {opened.type} {opened.name or ''} and ended a {item.type} {item.name or ''}",
+                body=data,
+            )
+        opened.whole = raw
+        if item.type == MESSAGE:
+            return self._shown(opened, self._rest_of(opened, texts_of([item])[0], data))
+        return begun or (self._rest(opened, item.arguments or "", data) if item.type == FUNCTION_CALL else None)
+
+    def _ended(self, data: bytes, *, status: str) -> ModelDelta | None:
+        self._end, self._last, self.done = shaped(data, _END, self._who).response, data, True
+        self._end.status = status
+        return None if status == "failed" else self._missed(self._end.output or [], data)
+
+    def _missed(self, output: Sequence[dict[str, Any]], data: bytes) -> ModelDelta | None:
+        """What only the last event holds: of items without an end of their own, or all of it where nothing was begun."""
+        places = [place for place, item in self._items.items() if item.whole is None and 0 <= place < len(output)]
+        found = [self._closed(place, output[place], data) for place in (places if self._items else range(len(output)))]
+        shown = [delta for delta in found if delta is not None]
+        if not shown:
+            return None
+        calls = tuple(piece for delta in shown for piece in delta.calls)
+        return ModelDelta(text="".join(delta.text for delta in shown), calls=calls)
+
+    def _broken(self, data: bytes) -> None:
+        """An error event; some servers leave its type out."""
+        event = shaped(data, _FAILURE, self._who)
+        if not event.type and event.error is None:
+            raise ProviderProtocolError(f"{self._who} streamed an event without a type", body=data)
+        error = event.error or ErrorInside(message=event.message, code=event.code)
+        raise failure(error, self._who, data, status=event.status)
+
+
+def _delta(call: CallDelta) -> ModelDelta:
+    return ModelDelta(calls=(call,))
+
+
+# ---------------------------------------------------------------- by a door
+
+
+class ResponsesWriter:
+    """A streamed answer as the events of a response. Implements `ports.wires.StreamWriter`.
+
+    Items come one after the other, as this API has them: one is finished before the next begins.
+    """
+
+    def __init__(self, head: AnswerHead) -> None:
+        self._head = head
+        self._number = 0
+        self._output: list[JsonObject] = []
+        """Finished items."""
+        self._open: JsonObject | None = None
+        """The item under way."""
+        self._pieces: list[str] = []
+        """What was streamed of it."""
+        self._shown: set[str] = set()
+        """Ids of the calls that were streamed."""
+
+    def begin(self) -> bytes:
+        if self._number:
+            return b""
+        response = begun_response(self._head)
+        return self._event("response.created", response=response) + self._event(
+            "response.in_progress", response=response
+        )
+
+    def add(self, delta: ModelDelta) -> bytes:
+        out = self.begin()
+        if delta.reasoning:
+            out += self._more(REASONING, delta.reasoning)
+        if delta.text:
+            out += self._more(MESSAGE, delta.text)
+        for piece in delta.calls:
+            if piece.id is not None:
+                out += self._finished() + self._opened_call(piece.id, piece.name or "")
+            if piece.arguments:
+                out += self._piece(piece.arguments)
+        return out
+
+    def item(self, item: JsonObject, *, pieces: int = 1) -> bytes:
+        """Writes a whole item, its texts and arguments in at most so many pieces."""
+        out = self.begin() + self._finished() + self._opened(_empty(item))
+        whole = _streamed_text(item)
+        size = -(-len(whole) // pieces) or 1
+        out += b"".join(self._piece(whole[start : start + size]) for start in range(0, len(whole), size))
+        return out + self._finished(item)
+
+    def end(self, reply: ModelReply) -> bytes:
+        out = self.begin() + self._finished()
+        refusal = (reply.message.extra or {}).get("refusal")
+        unseen = [call for call in reply.message.tool_calls if call.id not in self._shown]
+        if not self._output and not unseen and not refusal and reply.message.content is not None:
+            out += self.item(message_item(self._item_id("msg"), text=reply.message.text))
+        if refusal and not any(part.get("refusal") for item in self._output for part in item.get("content") or ()):
+            out += self.item(message_item(self._item_id("msg"), refusal=refusal))
+        for call in unseen:
+            out += self.item(call_item(call, self._item_id("fc")))
+        response = response_of(reply, self._head, self._output)
+        return out + self._event(f"response.{response['status']}", response=response)
+
+    # ---------------------------------------------------------------- items
+
+    def _more(self, kind: str, text: str) -> bytes:
+        out = b""
+        if self._open is None or self._open["type"] != kind:
+            item = message_item(self._item_id("msg")) if kind == MESSAGE else reasoning_item(self._item_id("rs"), "")
+            out = self._finished() + self._opened(_empty(item))
+        return out + self._piece(text)
+
+    def _opened_call(self, call_id: str, name: str) -> bytes:
+        call = ToolCall(id=call_id, name=name, arguments="")
+        return self._opened(_empty(call_item(call, self._item_id("fc"))))
+
+    def _opened(self, item: JsonObject) -> bytes:
+        self._open, self._pieces = item, []
+        if item["type"] == FUNCTION_CALL:
+            self._shown.add(item["call_id"])
+        return self._event("response.output_item.added", output_index=len(self._output), item=item)
+
+    def _piece(self, text: str) -> bytes:
+        """Writes a piece of the open item; the first opens the part that holds it."""
+        assert self._open is not None, "a piece belongs to an open item"
+        out = b"" if self._pieces else self._part("added", "")
+        self._pieces.append(text)
+        match self._open["type"]:
+            case "function_call":
+                return out + self._at("response.function_call_arguments.delta", delta=text)
+            case "reasoning":
+                return out + self._at("response.reasoning_summary_text.delta", summary_index=0, delta=text)
+        return out + self._at("response.output_text.delta", content_index=0, delta=text, logprobs=[])
+
+    def _part(self, state: str, text: str) -> bytes:
+        """Writes that the part of a message or a summary begins (`added`) or ends (`done`)."""
+        assert self._open is not None
+        match self._open["type"]:
+            case "function_call":
+                return b""
+            case "reasoning":
+                summary = {"type": "summary_text", "text": text}
+                return self._at(f"response.reasoning_summary_part.{state}", summary_index=0, part=summary)
+        part: JsonObject = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+        return self._at(f"response.content_part.{state}", content_index=0, part=part)
+
+    def _finished(self, item: JsonObject | None = None) -> bytes:
+        """Finishes the open item, as `item` or as what was streamed of it."""
+        if self._open is None:
+            return b""
+        text = "".join(self._pieces)
+        whole = _filled(self._open, text) if item is None else item
+        out = self._done(text) + self._event("response.output_item.done", output_index=len(self._output), item=whole)
+        self._output.append(whole)
+        self._open = None
+        return out
+
+    def _done(self, text: str) -> bytes:
+        assert self._open is not None
+        if self._open["type"] == FUNCTION_CALL:
+            return self._at("response.function_call_arguments.done", name=self._open["name"], arguments=text)
+        if not self._pieces:
+            return b""
+        if self._open["type"] == REASONING:
+            out = self._at("response.reasoning_summary_text.done", summary_index=0, text=text)
+        else:
+            out = self._at("response.output_text.done", content_index=0, text=text, logprobs=[])
+        return out + self._part("done", text)
+
+    # ---------------------------------------------------------------- events
+
+    def _item_id(self, prefix: str) -> str:
+        return f"{prefix}_{self._head.id}_{len(self._output)}"
+
+    def _at(self, kind: str, **fields: Any) -> bytes:
+        """Writes an event of the open item."""
+        assert self._open is not None
+        return self._event(kind, output_index=len(self._output), item_id=self._open["id"], **fields)
+
+    def _event(self, kind: str, **fields: Any) -> bytes:
+        event = {"type": kind, **fields, "sequence_number": self._number}
+        self._number += 1
+        return b"event: " + kind.encode() + b"\ndata: " + ENCODER.encode(event) + b"\n\n"
+
+
+def _empty(item: JsonObject) -> JsonObject:
+    """Returns an item as it begins."""
+    match item.get("type"):
+        case "function_call":
+            return {**item, "status": "in_progress", "arguments": ""}
+        case "reasoning":
+            return {**item, "summary": [], "encrypted_content": item.get("encrypted_content") and "gAAAA"}
+        case "message":
+            return {**item, "status": "in_progress", "content": []}
+    return item
+
+
+def _filled(item: JsonObject, text: str) -> JsonObject:
+    """Returns a begun item with all its text."""
+    if item["type"] == FUNCTION_CALL:
+        return {**item, "status": "completed", "arguments": text}
+    if item["type"] == REASONING:
+        return reasoning_item(item["id"], text)
+    return message_item(item["id"], text=text)
+
+
+def _streamed_text(item: JsonObject) -> str:
+    """Returns what is streamed of a whole item: arguments, a summary, or words. Refusals come with its end."""
+    if item["type"] == FUNCTION_CALL:
+        return str(item["arguments"])
+    parts = item.get("summary") if item["type"] == REASONING else item.get("content")
+    return "".join(str(part.get("text") or "") for part in parts or ())
