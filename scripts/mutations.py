@@ -60,7 +60,7 @@ def _budget(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
 
 def _settings(text: str, other: str) -> Mutation:
     page = "page_of_settings"
-    return Mutation(file="toolcaddie/app/settings.py", text=text, other=other, tests=NUMBERS, chosen=page)
+    return Mutation(file="toolcaddie/app/settings/model.py", text=text, other=other, tests=NUMBERS, chosen=page)
 
 
 def _timeout(file: str, wire: str) -> Mutation:

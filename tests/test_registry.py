@@ -16,7 +16,7 @@ from toolcaddie.sources.definitions import DefinitionSource
 
 def tickets(*, url: str, pages: int = 3, token_env: Variable | None = None, parts: Parts) -> ToolSource:
     """A source with settings of its own: as many tools as pages, each described by its address."""
-    token = "" if token_env is None else parts.secrets.require(token_env, of="the ticket system")
+    token = "" if token_env is None else parts.secrets.require(token_env, what="the key of the ticket system")
     tools = [Tool(name=f"page_{page}", description=f"{url}?{token}", source="tickets") for page in range(pages)]
     return DefinitionSource("tickets", tools, origin=url)
 

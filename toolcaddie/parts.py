@@ -1,7 +1,7 @@
 """The parts of the host that a plugin is given, as one value.
 
     def tickets(*, url: str, token_env: Variable, parts: Parts) -> ToolSource:
-        return Tickets(url, token=parts.secrets.require(token_env, of="the ticket system"), client=parts.client)
+        return Tickets(url, token=parts.secrets.require(token_env, what="the key of the ticket system"), client=parts.client)
 
 A plugin takes from it what it needs and never the host itself. Everything here has a default, so that a plugin can be made by
 hand, `tickets(url=..., token_env=..., parts=Parts())`, and in a test with a clock or secrets of the test's own.
@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import aiohttp
 from msgspec import Meta
@@ -44,13 +44,13 @@ class Secrets:
         # os.environ is looked up at each call: a test, or a program, may set a variable after this object was made.
         return (os.environ if self._environ is None else self._environ).get(variable) or None
 
-    def require(self, variable: str, *, of: str, instead: str = "") -> str:
-        """Returns the secret. Raises `ConfigError` with the variable's name where it is not set; `of` says whose key it is,
-        `instead` what else may be done about it."""
+    def require(self, variable: str, *, what: str, instead: str = "") -> str:
+        """Returns the secret. Raises `ConfigError` with the variable's name where it is not set: `what` belongs there, such as
+        "the upstream's key"; `instead` says what else may be done."""
         secret = self.get(variable)
         if secret is None:
             other = f", or {instead}" if instead else ""
-            raise ConfigError(f"the environment variable {variable} is not set; put the key of {of} into it{other}")
+            raise ConfigError(f"the environment variable {variable} is not set; put {what} into it{other}")
         return secret
 
     def __repr__(self) -> str:
@@ -80,3 +80,5 @@ class Parts:
     """How much is accepted of what comes from outside."""
     embedder: Embedder | RemoteEmbedder | None = None
     """The settings' embedder, if there is one."""
+    metrics: Any = None
+    """The `prometheus_client.CollectorRegistry` that the gateway serves; None: this host serves none."""

@@ -66,6 +66,12 @@ SOCKETS: Mapping[str, Socket] = {
         Socket(name="policy", group="toolcaddie.policies", makes="Policy", members=("version", "visible", "decide")),
         Socket(name="approver", group="toolcaddie.approvers", makes="Approver", members=("approve",)),
         Socket(name="classifier", group="toolcaddie.classifiers", makes="Classifier", members=("__call__",)),
+        Socket(
+            name="store",
+            group="toolcaddie.stores",
+            makes="Store",
+            members=("get", "put", "compare_and_set", "delete", "scan", "append", "lease"),
+        ),
         Socket(name="cache", group="toolcaddie.caches", makes="CacheStore", members=("get", "put", "level")),
         Socket(name="meta_tool", group="toolcaddie.meta_tools", makes="MetaTool", members=("name", "definition")),
     )
@@ -183,7 +189,7 @@ def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = F
     optional: list[tuple[str, Any, Any]] = []
     annotations = _annotations(factory)
     for parameter in _settings_of(factory, per_catalog):
-        kind = annotations.get(parameter.name, Any)
+        kind = _readable(annotations.get(parameter.name, Any))
         if parameter.default is inspect.Parameter.empty:
             required.append((parameter.name, kind))
         else:
@@ -273,6 +279,15 @@ def _annotations(factory: Factory) -> Mapping[str, Any]:
         return typing.get_type_hints(target, include_extras=True)
     except (NameError, TypeError):
         return {}
+
+
+def _readable(kind: Any) -> Any:
+    """The type if values of a file can be held against it; otherwise any value is taken as it comes."""
+    try:
+        msgspec.inspect.type_info(kind)
+    except TypeError:
+        return Any
+    return kind
 
 
 def _same(value: Any) -> Any:

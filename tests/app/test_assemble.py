@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from structlog.testing import capture_logs
 
-from toolcaddie.app.assemble import assembled
+from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import Settings, Upstream
 from toolcaddie.core.errors import ProviderError
 from toolcaddie.testing import ScriptedUpstream, refuse

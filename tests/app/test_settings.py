@@ -4,21 +4,15 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from structlog.testing import capture_logs
 
 from toolcaddie.app.settings import (
     DEFAULT_DATABASE,
-    BotSettings,
-    BudgetOverrides,
     CacheSettings,
     CatalogSettings,
-    DeliveryOverrides,
+    DeliverySettings,
     FallbackSettings,
-    LimitsOverrides,
-    RoleSettings,
-    SelectionOverrides,
     Settings,
     StorageSettings,
     Upstream,
@@ -26,6 +20,8 @@ from toolcaddie.app.settings import (
     load_settings,
     starter_toml,
 )
+from toolcaddie.app.settings.schema import file_schema, partial_table, table_fields
+from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, SelectionSettings, preset
 from toolcaddie.core.run import Limits
@@ -73,7 +69,7 @@ def test_a_file_of_the_folder_is_read(folder: Path) -> None:
     )
     assert (settings.preset, settings.model, settings.catalogs) == ("keyword", "gpt-5-mini", ("gym", "python:mine"))
     assert (settings.server.host, settings.server.port) == ("127.0.0.1", 9000)
-    assert settings.bots == {"front-desk": BotSettings(disabled_tools=("delete_member",), categories=("members",))}
+    assert settings.bots == {"front-desk": Bot(disabled_tools=("delete_member",), categories=("members",))}
 
 
 def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
@@ -99,7 +95,8 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
         (
             "zzz = 1",
-            "there are bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, database_url, default_bot",
+            "there are approver, bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, database_url, "
+            "default_bot",
         ),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
         ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),
@@ -339,11 +336,10 @@ def test_without_overrides_every_preset_stays_as_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "values"),
-    [(SelectionOverrides, SelectionSettings), (BudgetOverrides, Budget), (LimitsOverrides, Limits)],
+    ("table", "values"), [("selection", SelectionSettings), ("budget", Budget), ("limits", Limits)]
 )
-def test_every_value_of_a_preset_can_be_set(overrides: type[msgspec.Struct], values: Any) -> None:
-    assert [item.name for item in msgspec.structs.fields(overrides)] == [item.name for item in fields(values)]
+def test_every_value_of_a_preset_can_be_set(table: str, values: Any) -> None:
+    assert list(table_fields(table_fields(file_schema())[table])) == [item.name for item in fields(values)]
 
 
 def test_the_environment_wins_over_the_file(folder: Path) -> None:
@@ -430,19 +426,22 @@ def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path
 
 def test_every_key_is_documented() -> None:
     page = PAGE.read_text()
-    tables = (SelectionOverrides, BudgetOverrides, LimitsOverrides, DeliveryOverrides, CacheSettings, FallbackSettings)
+    overrides = map(partial_table, (SelectionSettings, Budget, Limits))
     for table in (
         Settings,
-        *tables,
-        BotSettings,
-        RoleSettings,
+        *overrides,
+        DeliverySettings,
+        CacheSettings,
+        FallbackSettings,
+        Bot,
+        Role,
         CatalogSettings,
         StorageSettings,
         Upstream,
         type(Settings().server),
     ):
-        for item in msgspec.structs.fields(table):
-            assert f"{item.name} =" in page or f"[{item.name}" in page, item.name
+        for name in table_fields(table):
+            assert f"{name} =" in page or f"[{name}" in page, name
 
 
 def test_the_tool_configuration_shown_in_the_docs_is_valid(folder: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.test_expansion import names, source, tool_texts
 from toolcaddie import Bot, Role
-from toolcaddie.app.parts import runtime_of
+from toolcaddie.app.runtimes import runtime_of
 from toolcaddie.app.settings import load_settings
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import ConfigError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.engine.test_compact import answers, hosts
-from toolcaddie.app.parts import runtime_of
+from toolcaddie.app.runtimes import runtime_of
 from toolcaddie.app.settings import load_settings
 from toolcaddie.core.meta_names import LIST_TOOLS, RESPOND, SEARCH_TOOLS
 from toolcaddie.core.presets import PRESETS

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from toolcaddie.app.assemble import assembled
-from toolcaddie.app.settings import ClassifierSettings, SelectionOverrides, Settings, Upstream
+from toolcaddie.app.build import assembled
+from toolcaddie.app.settings import ClassifierSettings, Settings, Upstream
 from toolcaddie.audit.trail import Trail
 from toolcaddie.control.bots import Bot
 from toolcaddie.core.catalog import Category
@@ -400,7 +400,7 @@ async def test_the_upstreams_key_does_not_go_to_another_address(
         catalogs=("gym",),
         database_url=f"sqlite:///{tmp_path / 'db.sqlite'}",
         upstream=Upstream(url=server.base_url),
-        selection=SelectionOverrides(classify="always"),
+        selection={"classify": "always"},
         classifier=ClassifierSettings(model="small", url=server.base_url.replace("127.0.0.1", "localhost")),
     )
     async with assembled(with_upstream) as parts:

@@ -1,4 +1,4 @@
-"""Whom the settings name to be asked: the provider and its model, or why nobody can be.
+"""The model that the settings name: its provider and key, or why none can be asked.
 
 `asked_of` is for whoever only selects and prices; `served_by` for whoever will ask, and refuses what nobody could answer.
 """
@@ -8,10 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from toolcaddie.app.settings import Settings
-from toolcaddie.core.errors import ConfigError
+from toolcaddie.app.settings import FallbackSettings, Settings
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.errors import ConfigError, ProviderAuthError
+from toolcaddie.parts import Secrets
+from toolcaddie.ports import Provider
 from toolcaddie.providers.named import split_model
-from toolcaddie.runtime.models import KEYS, provider_names
+from toolcaddie.providers.wrapping import Entry
+from toolcaddie.registry import Registry
+from toolcaddie.runtime.models import KEYS, provider_named, provider_names
 from toolcaddie.util.suggest import close_names
 
 PRACTICE = "practice"
@@ -36,6 +41,10 @@ _FAMILIES: Mapping[str, str] = {
     "qwen": "ollama",
 }
 """How the names of models begin, and who serves them; what begins longer stands first."""
+
+SECRETS = Secrets()
+
+_LEAVE_OUT = "leave out --upstream-key-env (upstream.key_env)"
 
 _TUNED = "ft"
 """The one word that OpenAI's own models have in front of a colon."""
@@ -121,3 +130,71 @@ def _choices(name: str, names: Sequence[str]) -> str:
     close = close_names(name, names, limit=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
     return f"{meant}there are {', '.join(names)}"
+
+
+def provider_of(settings: Settings) -> Provider:
+    """Returns the model's API that the settings name. Raises `ConfigError` where it lacks a key or an address."""
+    name, model = served_by(settings)
+    variable = settings.upstream.key_env
+    key = key_of(settings)
+    if variable is not None:
+        key = SECRETS.require(variable, what="the upstream's key", instead=_LEAVE_OUT)
+    return provider_named(
+        f"{name}:{model}", api_key=key, base_url=settings.upstream.url, bounds=settings.bounds
+    ).provider
+
+
+def fallbacks_of(settings: Settings) -> Sequence[Entry]:
+    """Returns who is asked where that one fails. Raises `ConfigError` saying which of them lacks what."""
+    entries = []
+    for number, fallback in enumerate(settings.fallback, start=1):
+        try:
+            entries.append(_fallback(fallback, settings.bounds))
+        except ConfigError as error:
+            raise ConfigError(f"fallback.{number}: {error}") from error
+    return entries
+
+
+def _fallback(fallback: FallbackSettings, bounds: Bounds) -> Entry:
+    variable = fallback.key_env
+    key = None if variable is None else SECRETS.require(variable, what=f"the key of {fallback.model}")
+    return provider_named(fallback.model, api_key=key, base_url=fallback.url, bounds=bounds)
+
+
+def key_variable(settings: Settings) -> str | None:
+    """Returns the environment variable of the upstream's key; None: it takes none that we know of.
+
+    A provider of another package names its own by an attribute `key_env`."""
+    if settings.upstream.key_env is not None:
+        return settings.upstream.key_env
+    name, _ = asked_of(settings)
+    return KEYS.get(name) or getattr(Registry().factory("provider", name), "key_env", None)
+
+
+def key_advice(error: ProviderAuthError, settings: Settings) -> str:
+    """Returns what to do where a provider refuses its key: the variable it was taken from, if we know it."""
+    own = asked_of(settings)[0]
+    who = error.attempts[-1].provider if error.attempts else own
+    variable = key_variable(settings) if who == own else _variable_of_fallback(settings, who)
+    if variable is None:
+        return f"the key of {who} was refused"
+    if SECRETS.get(variable) is None:
+        return f"no key was sent: put it into {variable}, or name another variable with --upstream-key-env"
+    return f"the key in {variable} was refused; correct it, or name another variable with --upstream-key-env"
+
+
+def _variable_of_fallback(settings: Settings, name: str) -> str | None:
+    named = (each.key_env for each in settings.fallback if split_model(each.model, (name,))[0] is not None)
+    return next((variable for variable in named if variable), None) or KEYS.get(name)
+
+
+def key_of(settings: Settings) -> str | None:
+    """Returns the upstream's key, from the environment."""
+    return SECRETS.get(key_variable(settings))
+
+
+def has_own_key(settings: Settings) -> bool:
+    """Returns whether the upstream is asked with a key of ours, so that no client's is passed on.
+
+    A provider whose variable we do not know sees to its key itself."""
+    return key_variable(settings) is None or key_of(settings) is not None

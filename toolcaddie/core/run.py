@@ -13,7 +13,7 @@ from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import AddedBy, DeliveredTool
 from toolcaddie.core.message import Message, Usage
-from toolcaddie.core.numbers import OneToTen, Positive, Seconds, TwoOrMore, UpToTen
+from toolcaddie.core.numbers import Count, OneToTen, Positive, Seconds, TwoOrMore, UpToTen
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
 
@@ -43,7 +43,7 @@ class Limits:
     """How often a tool that failed is run again, where that is safe."""
     result_bytes: Positive = 100_000
     """A longer result is cut, and says so."""
-    result_media_bytes: Positive = 4_000_000
+    result_media_bytes: Count = 4_000_000
     """Pictures, sound and files of a result, in base64; those beyond are replaced by a sentence."""
     repeats_warn: TwoOrMore | None = 3
     repeats_stop: TwoOrMore | None = 5

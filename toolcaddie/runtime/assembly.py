@@ -53,7 +53,7 @@ from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.tool_warnings import warn_of_tools
 from toolcaddie.runtime.vectors import EMBEDDING, Vectors
 from toolcaddie.runtime.views import Views
-from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.sources.combined import CombinedSource, combined
 from toolcaddie.storage.cache import MemoryCache, StoreCache
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.storage.runs import StoredRuns
@@ -97,6 +97,7 @@ class Assembly:
             await self.vectors.close()
         await self.background.finished()
         await self.models.close()
+        await self.source.close()
         if (close := getattr(self.classifier, "close", None)) is not None:
             await close()
 
@@ -139,7 +140,7 @@ def assembled(
     embedder = embedder_from(embedder)
     given, output_type = Dependencies(dependencies), default_output(output)
     check_instructions(instructions)
-    source = CombinedSource(sources_from(sources, given.types), replace_reserved=replace_reserved)
+    source = combined(sources_from(sources, given.types), replace_reserved=replace_reserved)
     entry = entry_from(provider)
     config = _config(tool_config)
     chosen = preset_from(preset)
@@ -151,7 +152,8 @@ def assembled(
         categories=categories,
         expandable=chosen.selection.expandable_categories,
     )
-    known_bots.check(source.snapshot())
+    if source.is_open:  # names of tools that are not connected yet cannot be judged
+        known_bots.check(source.snapshot())
     policy = policy or AllowAll()
     views = Views(source, policy, known_bots)
     held = HeldResults(MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held"))

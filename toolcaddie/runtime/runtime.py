@@ -200,7 +200,7 @@ class Runtime:
         Raises `RunError`, `ProviderError`, `RequestError`. Status 'pending': see `resume`; 'client_calls': the caller's
         tools were called, run them and `resume` with the results.
         """
-        return await self._parts.answering.answer(self._read(request, options))
+        return await self._answer(request, options)
 
     def run_sync(self, request: Asked = None, **options: Any) -> RunResult:
         """`run` for callers without an event loop. What it opened it closes: the next call opens its own."""
@@ -217,7 +217,11 @@ class Runtime:
 
         Closing the iterator cancels the run and with it the provider's request.
         """
-        return _streamed(lambda live: self._parts.answering.answer(self._read(request, options), live))
+        return _streamed(lambda live: self._answer(request, options, live))
+
+    async def _answer(self, request: Asked, options: Mapping[str, Any], live: Listener | None = None) -> RunResult:
+        await self.open()
+        return await self._parts.answering.answer(self._read(request, options), live)
 
     async def resume(
         self,
@@ -237,6 +241,7 @@ class Runtime:
         the one who decided. Questions answered through `approvals` of the runtime need no answer here. `dependencies`: those
         that the request gave; they are not stored.
         """
+        await self.open()
         answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason, dependencies=dependencies)
         return await self._parts.resuming.resume(run_id, answers, principal=principal)
 
@@ -256,6 +261,7 @@ class Runtime:
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
+        await self.open()
         request = self._read(f"{name}, called directly", options)
         return await self._parts.calling.call(name, arguments, request)
 
@@ -357,7 +363,13 @@ class Runtime:
         """From now on a run that is cancelled is recorded as cut by a shutdown, not as left by its caller."""
         self._parts.shutdown.set()
 
+    async def open(self) -> None:
+        """Open the sources that connect to something; a run does so too. Raises `ConfigError` where one cannot be opened."""
+        if not self.source.is_open:
+            await self.source.open()
+
     async def __aenter__(self) -> Runtime:
+        await self.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -174,6 +174,13 @@ class CombinedSource:
                 self._report(SourceStatus(source=part.name, status="changed", tools=len(part.tools())))
 
 
+def combined(sources: Sequence[ToolSource], *, replace_reserved: Iterable[str] = ()) -> CombinedSource:
+    """Returns the sources as one; a single one that is combined already stays as it is."""
+    if len(sources) == 1 and isinstance(sources[0], CombinedSource):
+        return sources[0]
+    return CombinedSource(sources, replace_reserved=replace_reserved)
+
+
 _NOTHING = _State(seen=(), revision=-1, catalog=Catalog.of(()), holders={}, routes={}, problems=())
 
 

@@ -12,7 +12,7 @@ from toolcaddie.core.catalog import Category, check_tool
 from toolcaddie.core.errors import CatalogError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations, ToolResult, failed
-from toolcaddie.ports import ToolSource
+from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
 
 _SHOWN_ERRORS = 20
 _TRUNCATED = "Input data was truncated"
@@ -24,8 +24,18 @@ class DefinitionSource:
 
     revision = 0
 
-    def __init__(self, name: str, tools: Sequence[Tool], *, origin: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        tools: Sequence[Tool],
+        *,
+        origin: str,
+        categories: Sequence[Category] = (),
+        claims: frozenset[str] = frozenset(),
+    ) -> None:
         self.name = name
+        self.claims = claims
+        self._categories = tuple(categories)
         self._tools = tuple(tools)
         self._origin = origin
 
@@ -33,12 +43,22 @@ class DefinitionSource:
         return self._tools
 
     def categories(self) -> Sequence[Category]:
-        return ()
+        return self._categories
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
         return failed(
             f"The tool {tool.name} cannot run here: {self._origin} holds its definition only, there is no code behind it."
         )
+
+
+def frozen(source: ToolSource) -> ToolSource:
+    """Returns the definitions that a source holds now, if they go with its connection; any other source stays as it is."""
+    if not isinstance(source, OpenableSource):
+        return source
+    claims = source.claims if isinstance(source, ClaimingSource) else frozenset()
+    return DefinitionSource(
+        source.name, source.tools(), origin=source.name, categories=source.categories(), claims=claims
+    )
 
 
 def read_jsonl(path: Path) -> ToolSource:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.storage import CacheLevel
+from toolcaddie.parts import Parts
 from toolcaddie.ports import Store
 from toolcaddie.util.replacing import replace
 
@@ -101,3 +102,10 @@ class StoreCache:
         # Not urgent: should the process die in this moment, the tool is called once more and nothing else is lost.
         await self._documents.put(self._kind, key, value, ttl=ttl, urgent=False)
         return True
+
+
+def database(*, parts: Parts) -> StoreCache:
+    """Returns a cache in the host's store. Raises `ConfigError` where it has none."""
+    if parts.store is None:
+        raise ConfigError("the cache 'database' needs a store, and this host keeps nothing; use the cache 'memory'")
+    return StoreCache(parts.store)

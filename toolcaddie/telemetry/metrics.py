@@ -27,6 +27,7 @@ from toolcaddie.core.events import (
 from toolcaddie.core.message import Attempt, Usage
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunState
+from toolcaddie.parts import Parts
 from toolcaddie.telemetry.bounded import Labels, Remembered
 
 _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
@@ -202,3 +203,8 @@ class _RunNumbers:
     expansions: int = 0
     saved: int = 0
     """Tokens that each request with tools does without."""
+
+
+def metrics(*, parts: Parts) -> PrometheusSink:
+    """Returns the sink of the host's metrics, or of the process's where the host serves none."""
+    return PrometheusSink(parts.metrics or REGISTRY)

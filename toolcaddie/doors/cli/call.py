@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from toolcaddie.app.assemble import assembled
+from toolcaddie.app.build import assembled
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.errors import RequestError

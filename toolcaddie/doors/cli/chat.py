@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.assemble import Assembled, assembled
+from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest

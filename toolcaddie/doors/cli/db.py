@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import click
 
-from toolcaddie.app.assemble import opened
+from toolcaddie.app.build import opened
 from toolcaddie.app.settings import age_seconds
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import database_option, settings_of

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
-from toolcaddie.app.parts import offline
+from toolcaddie.app.runtimes import offline
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message

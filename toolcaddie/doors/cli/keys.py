@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from toolcaddie.app.assemble import opened
+from toolcaddie.app.build import opened
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.control import Principal
 from toolcaddie.core.storage import ApiKey

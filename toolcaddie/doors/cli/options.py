@@ -121,8 +121,8 @@ def settings_of(
         database_url=database_url,
         upstream=_with(settings.upstream, url=upstream, key_env=upstream_key_env),
         server=_with(settings.server, host=host, port=port),
-        selection=_with(settings.selection, match=match),
-        budget=_with(settings.budget, max_tools=max_tools),
+        selection={**settings.selection, **_given(match=match)},
+        budget={**settings.budget, **_given(max_tools=max_tools)},
     )
 
 
@@ -134,4 +134,9 @@ def check_bot(settings: Settings, name: str | None) -> None:
 
 
 def _with(values: S, **given: Any) -> S:
-    return replace(values, **{name: value for name, value in given.items() if value is not None})
+    return replace(values, **_given(**given))
+
+
+def _given(**flags: Any) -> dict[str, Any]:
+    """The flags that were used."""
+    return {name: value for name, value in flags.items() if value is not None}

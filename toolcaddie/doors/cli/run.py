@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.assemble import Assembled, assembled
-from toolcaddie.app.parts import CLASSIFY_HINT, is_never_asked, key_advice
+from toolcaddie.app.build import Assembled, assembled
+from toolcaddie.app.classifying import CLASSIFY_HINT, is_never_asked
+from toolcaddie.app.models import key_advice
 from toolcaddie.app.settings import Log, Settings
 from toolcaddie.core.errors import ProviderAuthError, ToolcaddieError
 from toolcaddie.core.message import Message

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import click
 
-from toolcaddie.app.assemble import opened
+from toolcaddie.app.build import opened
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary
 from toolcaddie.doors.cli.options import database_option, settings_of

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.parts import is_never_asked, offline
+from toolcaddie.app.classifying import is_never_asked
+from toolcaddie.app.runtimes import offline
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.message import Message

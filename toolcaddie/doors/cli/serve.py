@@ -16,7 +16,7 @@ from typing import Any
 import click
 import uvicorn
 
-from toolcaddie.app.assemble import Assembled, assembled
+from toolcaddie.app.build import Assembled, assembled
 from toolcaddie.app.pruning import pruned
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError

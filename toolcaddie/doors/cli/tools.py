@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.parts import catalog_of
+from toolcaddie.app.runtimes import catalog_of
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.schema import wire_definition

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.assemble import opened
+from toolcaddie.app.build import opened
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RunNotFoundError
 from toolcaddie.core.storage import EventRecord, RunQuery, RunSummary

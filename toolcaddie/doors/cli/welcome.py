@@ -10,9 +10,8 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from toolcaddie.app.assemble import Assembled
-from toolcaddie.app.models import OPENAI
-from toolcaddie.app.parts import key_variable
+from toolcaddie.app.build import Assembled
+from toolcaddie.app.models import OPENAI, key_variable
 from toolcaddie.app.settings import DEFAULT_DATABASE
 
 _OPENAI_MODEL = "gpt-5-mini"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from toolcaddie.app.parts import catalog_of, offline
+from toolcaddie.app.runtimes import catalog_of, offline
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message

@@ -7,7 +7,7 @@ import asyncio
 import click
 import msgspec
 
-from toolcaddie.app.assemble import opened
+from toolcaddie.app.build import opened
 from toolcaddie.app.settings import Settings
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.doors.cli.echo import echo

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from toolcaddie.app.assemble import opened
+from toolcaddie.app.build import opened
 from toolcaddie.app.models import asked_of
-from toolcaddie.app.parts import catalog_of, runtime_of
+from toolcaddie.app.runtimes import catalog_of, host_parts, runtime_of
 from toolcaddie.app.settings import EmbeddingSettings, Settings, effective_preset, load_settings
 from toolcaddie.app.unasked import Unasked
 from toolcaddie.core.catalog import Catalog, View
@@ -71,7 +71,7 @@ def configurations(settings: Settings, signals: Sequence[str], others: Sequence[
 
 def with_signals(settings: Settings, name: str) -> Settings:
     """The settings with the rankers of these signals; only `embedding` has an embedder, and brings one where none is set."""
-    chosen = replace(settings, selection=replace(settings.selection, rankers=SIGNALS[name]))
+    chosen = replace(settings, selection={**settings.selection, "rankers": SIGNALS[name]})
     if name != "embedding":
         return replace(chosen, embedding=EmbeddingSettings())
     if settings.embedding.embedder is None:
@@ -145,7 +145,9 @@ def _finder(
     """With what was taught and nothing else: what the trail teaches may be what is asked here."""
     learning = replace(chosen.settings.learning, enabled=learns)
     settings = replace(chosen.settings, learning=learning)
-    runtime = runtime_of(settings, (), Unasked(asked_of(settings)[0]), documents=documents, asks=False)
+    runtime = runtime_of(
+        settings, (), Unasked(asked_of(settings)[0]), asks=False, parts=host_parts(settings, documents)
+    )
     view = View(catalog=catalog)
     selector, preset, query = runtime.finds_by(view)
     return PresetFinder(name=chosen.name, view=view, selector=selector, preset=preset, query=query), runtime

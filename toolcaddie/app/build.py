@@ -1,4 +1,4 @@
-"""From settings to running parts: what the command line and the gateway both stand on.
+"""From settings to running parts: the recipe that the command line and the gateway both stand on.
 
     async with assembled(settings) as parts:
         result = await parts.runtime.run("freeze John's membership")
@@ -9,32 +9,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
 
-from toolcaddie.app.models import PRACTICE
-from toolcaddie.app.parts import (
-    attempts_of,
-    classifier_of,
-    has_own_key,
-    provider_of,
-    runtime_of,
-    sources_of,
-)
+from toolcaddie.app.classifying import classifier_of
+from toolcaddie.app.models import PRACTICE, has_own_key, provider_of
+from toolcaddie.app.plugged import SourceStates, sinks_of, sources_of
+from toolcaddie.app.runtimes import attempts_of, host_parts, runtime_of
 from toolcaddie.app.settings import Settings
 from toolcaddie.app.taught import logged_requests, past_entries
 from toolcaddie.audit.trail import Trail
 from toolcaddie.core.errors import StorageError
+from toolcaddie.core.events import SourceStatus
 from toolcaddie.evaluation.datasets import LabelledRequest
-from toolcaddie.ports import EventLog, EventSink, KeyStore, Provider, Store
+from toolcaddie.ports import EventLog, KeyStore, Provider, Store
 from toolcaddie.registry import Registry
 from toolcaddie.runtime import Runtime
+from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.sources.life import log_status
 from toolcaddie.storage.database import Database
-from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink
 from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
@@ -51,6 +49,8 @@ class Assembled:
     documents: Store
     keys: KeyStore
     registry: CollectorRegistry
+    source_states: Callable[[], Sequence[SourceStatus]]
+    """The last state of each source that connects to something."""
     own_upstream_key: bool
     """The upstream is asked with a key of ours; otherwise clients bring their own."""
 
@@ -62,31 +62,41 @@ class Assembled:
 
 @asynccontextmanager
 async def assembled(
-    settings: Settings, *, needs_catalog: bool = False, clients_retry: bool = False
+    settings: Settings,
+    *,
+    needs_catalog: bool = False,
+    clients_retry: bool = False,
+    registry: Registry | None = None,
 ) -> AsyncIterator[Assembled]:
-    """Everything, opened; on the way out what was recorded is on disk and the provider closed.
+    """Yields everything, opened; on the way out what was recorded is on disk and the provider closed.
 
     `clients_retry`: whoever asks tries again where a model fails. That is no help to a run of our own tools, of which some may
     have run by then; so it counts only where there is no catalog.
 
+    `registry` makes the parts that the settings name; without it those that are installed.
+
     Raises `ConfigError` for whatever the operator got wrong, before anything is opened that is right.
     """
-    sources = sources_of(settings, needed=needs_catalog)
+    registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
+    database = Database(settings.database_url, lease=settings.storage.lease)
+    parts = replace(host_parts(settings, database.store, states), metrics=metrics)
+    sources = sources_of(settings, registry, parts, needed=needs_catalog)
+    source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
     requests = logged_requests(settings)
     provider = provider_of(settings)
-    classifier = classifier_of(settings, provider)
-    registry = CollectorRegistry()
-    async with opened(settings) as database:
+    classifier = classifier_of(settings, provider, registry, parts)
+    async with database, source:
         await database.leases.own()  # from here on what others left behind is settled, also before the first request
         runtime = runtime_of(
             settings,
-            sources,
+            [source],
             provider,
             trail=Trail(database.events, durable=settings.storage.durable),
-            sinks=(StructlogSink(), PrometheusSink(registry), OpenTelemetrySink(), *plugged_sinks()),
-            documents=database.store,
+            sinks=sinks_of(settings, registry, parts),
             classifier=classifier,
             attempts=attempts_of(settings, clients_retry=clients_retry and not sources),
+            registry=registry,
+            parts=parts,
         )
         teaching: asyncio.Task[None] | None = None
         try:
@@ -101,7 +111,8 @@ async def assembled(
                 event_log=database.events,
                 documents=database.store,
                 keys=database.keys,
-                registry=registry,
+                registry=metrics,
+                source_states=states.states,
                 own_upstream_key=has_own_key(settings),
             )
         finally:
@@ -121,24 +132,6 @@ async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[Labell
         entries = await past_entries(runtime, settings, requests)
     await runtime.learn(entries)
     log.info("learned_from_the_past", requests=len(entries))
-
-
-def plugged_sinks() -> list[EventSink]:
-    """The sinks of installed plugins: an entry point of the group names a callable that makes one. One that cannot be
-    loaded or made is left out and said; `toolcaddie plugins` shows it too."""
-    made: list[EventSink] = []
-    registry = Registry()
-    for plugin in registry.plugins("sink"):
-        try:
-            made.append(registry.make("sink", plugin.name))
-        except Exception as error:  # noqa: BLE001  a stranger's code, at start: whatever it raises, the server comes up
-            log.error(
-                "sink_left_out",
-                plugin=plugin.name,
-                distribution=plugin.distribution,
-                error=str(error.__cause__ or error),
-            )
-    return made
 
 
 @asynccontextmanager

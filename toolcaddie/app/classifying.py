@@ -1,0 +1,58 @@
+"""The first stage of the settings: a model, or another part, that names the categories of a request."""
+
+from __future__ import annotations
+
+from toolcaddie.app.models import OPENAI, PRACTICE, asked_of
+from toolcaddie.app.settings import Settings, effective_preset
+from toolcaddie.parts import Parts
+from toolcaddie.ports import Classifier, Provider
+from toolcaddie.registry import Registry
+from toolcaddie.selection.classifier import ModelClassifier
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+CLASSIFY_HINT = 'set selection.classify = "needed" or "always"'
+
+
+def is_never_asked(settings: Settings) -> bool:
+    """Returns whether a classifier is set that the preset never asks."""
+    return settings.classifier.model is not None and effective_preset(settings).selection.classify == "never"
+
+
+def classifier_of(settings: Settings, provider: Provider, registry: Registry, parts: Parts) -> Classifier | None:
+    """Returns the first stage of the settings, or None where there is none; it asks `provider` unless it has an address or a
+    key of its own.
+
+    Raises `ConfigError` where its key is missing: a key goes to the address it was given for and to no other.
+    """
+    chosen = settings.classifier
+    if chosen.type is not None:
+        classifier: Classifier = registry.make("classifier", chosen.type, chosen.options, parts)
+        return classifier
+    if chosen.model is None:
+        return None
+    if is_never_asked(settings):
+        log.warning("classifier_never_asked", preset=settings.preset, hint=CLASSIFY_HINT)
+    own = chosen.url is not None or chosen.key_env is not None
+    return ModelClassifier(
+        _classifying_provider(settings, registry, parts) if own else provider,
+        model=chosen.model,
+        examples=chosen.examples,
+        timeout=chosen.timeout,
+        most=chosen.most,
+        url_category=chosen.url_category,
+        owns=own,
+    )
+
+
+def _classifying_provider(settings: Settings, registry: Registry, parts: Parts) -> Provider:
+    chosen = settings.classifier
+    variable, instead = chosen.key_env, "leave out classifier.key_env"
+    key = None if variable is None else parts.secrets.require(variable, what="the classifier's key", instead=instead)
+    name, url = OPENAI, chosen.url
+    if url is None:  # another key at the address of the other model, whose API is spoken there
+        name, url = asked_of(settings)[0], settings.upstream.url
+    config = {"base_url": url, "api_key": key, "model": chosen.model, "name": "classifier"}
+    provider: Provider = registry.make("provider", OPENAI if name == PRACTICE else name, config)
+    return provider

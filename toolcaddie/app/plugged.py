@@ -1,0 +1,141 @@
+"""The parts that settings name, made by the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
+from toolcaddie.app.settings import PartSettings, Settings
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.events import SourceStatus
+from toolcaddie.parts import Parts
+from toolcaddie.ports import (
+    CacheStore,
+    Embedder,
+    EventSink,
+    OpenableSource,
+    RankerFactory,
+    RemoteEmbedder,
+    Store,
+    ToolSource,
+)
+from toolcaddie.registry import Registry
+from toolcaddie.sources.life import OptionalSource
+from toolcaddie.sources.named import load_catalog
+from toolcaddie.util.log import Logger
+
+log = Logger(__name__)
+
+
+def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: bool = False) -> list[ToolSource]:
+    """Returns the sources of the settings, not yet opened. `needed`: raises `ConfigError` if there are none."""
+    if needed and not settings.catalogs and not settings.source:
+        raise ConfigError(
+            "no catalog is named; add --catalog SPEC (gym, a .jsonl file, python:module) or set catalogs in toolcaddie.toml"
+        )
+    catalogs = [load_catalog(spec, registry=registry, parts=parts) for spec in settings.catalogs]
+    return catalogs + [_source(each, registry, parts) for each in settings.source]
+
+
+def _source(chosen: PartSettings, registry: Registry, parts: Parts) -> ToolSource:
+    source: ToolSource = registry.make("source", chosen.type, chosen.config, parts)
+    if chosen.required or not isinstance(source, OpenableSource):
+        return source
+    return OptionalSource(source, parts.emit)
+
+
+def sinks_of(settings: Settings, registry: Registry, parts: Parts) -> list[EventSink]:
+    """Returns every installed sink that needs no settings, ours among them, and those of the settings.
+
+    An installed one that cannot be loaded or made is left out, with an error in the log; `toolcaddie plugins` shows it too.
+    """
+    named = [part.type for part in settings.sink]
+    installed = [name for name in registry.names("sink") if name not in named]
+    sinks = [_installed_sink(name, registry, parts) for name in installed]
+    return [*filter(None, sinks), *all_of("sink", settings.sink, registry, parts)]
+
+
+def _installed_sink(name: str, registry: Registry, parts: Parts) -> EventSink | None:
+    try:
+        if _needs_settings(registry, "sink", name):
+            return None
+        sink: EventSink = registry.make("sink", name, {}, parts)
+    except Exception as error:  # noqa: BLE001  a stranger's code, at start: whatever it raises, the server comes up
+        log.error("sink_left_out", plugin=name, error=str(error.__cause__ or error))
+        return None
+    return sink
+
+
+def _needs_settings(registry: Registry, socket: str, name: str) -> bool:
+    items = fields(registry.config_type(socket, name))
+    return any(item.default is NODEFAULT and item.default_factory is NODEFAULT for item in items)
+
+
+def all_of(socket: str, chosen: Sequence[PartSettings], registry: Registry, parts: Parts) -> list[Any]:
+    """Returns the parts of a socket that holds several, in the order of the settings."""
+    return [registry.make(socket, each.type, each.config, parts) for each in chosen]
+
+
+def one_of(socket: str, chosen: PartSettings | None, registry: Registry, parts: Parts) -> Any:
+    """Returns the part of a socket that holds one; None: the settings name none."""
+    return None if chosen is None else registry.make(socket, chosen.type, chosen.config, parts)
+
+
+def store_of(settings: Settings, registry: Registry, parts: Parts) -> Store | None:
+    """Returns the store of the settings, or that of the host where they name none."""
+    store: Store | None = one_of("store", settings.store, registry, parts)
+    return parts.store if store is None else store
+
+
+def cache_of(settings: Settings, registry: Registry, parts: Parts) -> CacheStore | None:
+    """Returns where results are kept to be given again; None: in memory, within the bounds of the tool configuration."""
+    keep = settings.cache.keep
+    if keep == "memory" or (keep == "database" and parts.store is None):
+        return None
+    cache: CacheStore = registry.make("cache", keep, {}, parts)
+    return cache
+
+
+def rankers_of(
+    names: Sequence[str], settings: Settings, registry: Registry, parts: Parts
+) -> Mapping[str, RankerFactory]:
+    """Returns the installed rankers that the preset asks for; an unknown name is the selector's to refuse, with a list."""
+    installed = [name for name in registry.names("ranker") if name in names]
+    return {name: registry.make("ranker", name, settings.ranker.get(name), parts) for name in installed}
+
+
+def embedder_of(settings: Settings, registry: Registry, parts: Parts) -> Embedder | RemoteEmbedder | None:
+    """Returns what the settings' vectors come from; None: nothing. Only what was set is handed on, so that an embedder refuses
+    what means nothing to it. Raises `ConfigError`."""
+    chosen = settings.embedding
+    common = {"model": chosen.model, "url": chosen.url, "runtime": chosen.runtime, "dimensions": chosen.dimensions}
+    config: dict[str, Any] = {name: value for name, value in common.items() if value is not None}
+    if chosen.embedder is None:
+        if config:
+            raise ConfigError(
+                f"embedding.{next(iter(config))} is set, but no embedding.embedder; name one, such as minilm"
+            )
+        return None
+    if chosen.key_env is not None:
+        config["api_key"] = parts.secrets.require(chosen.key_env, what="the embedder's key")
+    config |= settings.embedder.get(chosen.embedder, {})
+    embedder: Embedder | RemoteEmbedder = registry.make("embedder", chosen.embedder, config, parts)
+    return embedder
+
+
+class SourceStates:
+    """The last state of every source; each change is also passed on."""
+
+    def __init__(self, report: Callable[[SourceStatus], None]) -> None:
+        self._report = report
+        self._last: dict[str, SourceStatus] = {}
+
+    def __call__(self, status: SourceStatus) -> None:
+        self._last[status.source] = status
+        self._report(status)
+
+    def states(self) -> list[SourceStatus]:
+        return list(self._last.values())

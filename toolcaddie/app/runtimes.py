@@ -1,0 +1,181 @@
+"""A runtime as the settings describe it, without opening anything: no database, no connection, no file.
+
+Apart from `build`, because commands that only select or list must start fast, and a database is slow to load.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable, Sequence
+
+from toolcaddie.app.models import PRACTICE, asked_of, fallbacks_of
+from toolcaddie.app.plugged import (
+    all_of,
+    cache_of,
+    embedder_of,
+    one_of,
+    rankers_of,
+    sources_of,
+    store_of,
+)
+from toolcaddie.app.settings import Settings, effective_preset
+from toolcaddie.app.unasked import Unasked
+from toolcaddie.control.bots import Bots
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities, row_of
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.events import SourceStatus
+from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.learning import Experience, LearningSettings
+from toolcaddie.parts import Parts
+from toolcaddie.ports import Classifier, EventSink, Provider, Store, ToolSource
+from toolcaddie.registry import Registry
+from toolcaddie.runtime import Runtime
+from toolcaddie.sources.combined import CombinedSource
+from toolcaddie.sources.definitions import frozen
+from toolcaddie.sources.life import log_status
+from toolcaddie.util.replacing import replace
+
+ATTEMPTS = 3
+"""Requests to a model until it answers, where `upstream.attempts` says nothing."""
+
+
+def host_parts(
+    settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
+) -> Parts:
+    """Returns what plugins are given here."""
+    return Parts(store=store, emit=emit, bounds=settings.bounds)
+
+
+def runtime_of(
+    settings: Settings,
+    sources: Sequence[ToolSource],
+    provider: Provider,
+    *,
+    trail: EventSink | None = None,
+    sinks: Sequence[EventSink] = (),
+    classifier: Classifier | None = None,
+    attempts: int = 1,
+    asks: bool = True,
+    registry: Registry | None = None,
+    parts: Parts | None = None,
+) -> Runtime:
+    """Returns a runtime over these parts with everything else as the settings say.
+
+    `attempts`: requests to a model until it answers. `asks`: False where no model is asked, so that none needs a key. What the
+    settings name is made by `registry` with the `parts` of this host.
+    """
+    registry, parts = registry or Registry(), parts or host_parts(settings)
+    embedder = embedder_of(settings, registry, parts)
+    parts = replace(parts, embedder=embedder)
+    meta_tools = all_of("meta_tool", settings.meta_tool, registry, parts)
+    chosen = effective_preset(settings)
+    chosen = replace(chosen, meta=(*chosen.meta, *(tool.name for tool in meta_tools if tool.name not in chosen.meta)))
+    return Runtime(
+        provider=provider,
+        sources=sources,
+        preset=chosen,
+        model=asked_of(settings)[1] or (PRACTICE if provider.name == PRACTICE else ""),
+        fallbacks=fallbacks_of(settings) if asks else (),
+        attempts=attempts,
+        tool_config=_tool_config(settings, asks=asks),
+        capabilities=_capabilities(settings),
+        cache=cache_of(settings, registry, parts),
+        bounds=settings.bounds,
+        trail=trail,
+        sinks=sinks,
+        documents=store_of(settings, registry, parts),
+        classifier=classifier,
+        embedder=embedder,
+        patience=settings.embedding.patience,
+        rankers=rankers_of(chosen.selection.rankers, settings, registry, parts),
+        policy=one_of("policy", settings.policy, registry, parts),
+        approver=one_of("approver", settings.approver, registry, parts),
+        middleware=all_of("middleware", settings.middleware, registry, parts),
+        meta_tools=meta_tools,
+        experience=experience_of(settings),
+        bots=settings.bots,
+        roles=settings.roles,
+        default_bot=settings.default_bot,
+        categories=settings.catalog.categories,
+        replace_reserved=settings.catalog.replace_reserved,
+    )
+
+
+def attempts_of(settings: Settings, *, clients_retry: bool) -> int:
+    """Returns the requests to a model until it answers.
+
+    A client that tries again by itself is told at once: its tries would multiply with ours, and the time a provider asks for
+    would be spent twice.
+    """
+    return settings.upstream.attempts or (1 if clients_retry else ATTEMPTS)
+
+
+def _tool_config(settings: Settings, *, asks: bool) -> ToolConfig | None:
+    config = None if settings.tool_config is None else ToolConfig.of(settings.tool_config)
+    return config if config is None or asks else replace(config, fallback_provider=None)
+
+
+def _capabilities(settings: Settings) -> Sequence[Capabilities]:
+    rows = tuple(map(row_of, settings.capabilities))
+    return (*rows, *CAPABILITIES) if rows else CAPABILITIES
+
+
+def experience_of(settings: Settings) -> Experience | None:
+    """Returns the memory that the settings ask for, empty; None: nothing is remembered."""
+    chosen = settings.learning
+    if not chosen.enabled:
+        return None
+    return Experience(
+        LearningSettings(
+            scope=chosen.scope,
+            most_entries=chosen.most_entries,
+            keep_days=None if chosen.keep_days == "off" else chosen.keep_days,
+            name_others=chosen.name_others,
+        )
+    )
+
+
+def offline(settings: Settings) -> Runtime:
+    """Returns a runtime that selects, explains and prices for the settings' model: no one asks it, so that it needs no key.
+
+    No database is opened, but where an embedder is set: then vectors are asked of it, and kept there for the next command.
+    Sources that connect to something are asked for their tools and closed again. Where learning is on, the runtime has learned
+    from the log and the recorded runs. Raises `ConfigError`, `StorageError`.
+    """
+    store: Store | None = None
+    if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
+        store = importlib.import_module("toolcaddie.app.vectors_kept").StoreOnDemand(settings.database_url)
+    registry, parts = Registry(), host_parts(settings, store)
+    provider = Unasked(asked_of(settings)[0])
+    runtime = runtime_of(
+        settings, _definitions(settings, registry, parts), provider, asks=False, registry=registry, parts=parts
+    )
+    if settings.learning.enabled:
+        importlib.import_module("toolcaddie.app.taught").teach(runtime, settings)
+    return runtime
+
+
+def catalog_of(settings: Settings) -> Catalog:
+    """Returns the enabled tools of the settings' sources. Raises `ConfigError` if none is named or one cannot be used."""
+    sources, enabled = _definitions(settings, Registry(), host_parts(settings)), settings.catalog.categories
+    catalog = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved).snapshot()
+    if enabled is None:
+        return catalog
+    Bots(categories=enabled).check(catalog)
+    categories = (category for category in catalog.categories if category.name in enabled)
+    return Catalog.of((tool for tool in catalog if tool.category in enabled), categories, check_schemas=False)
+
+
+def _definitions(settings: Settings, registry: Registry, parts: Parts) -> Sequence[ToolSource]:
+    """The sources; those that connect to something are opened once, and their tools stand for them."""
+    sources = sources_of(settings, registry, parts, needed=True)
+    combined = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=parts.emit)
+    if combined.is_open:
+        return sources
+    return asyncio.run(_looked_up(combined, sources))
+
+
+async def _looked_up(combined: CombinedSource, sources: Sequence[ToolSource]) -> Sequence[ToolSource]:
+    async with combined:
+        return [frozen(source) for source in sources]

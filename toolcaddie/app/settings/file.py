@@ -1,0 +1,89 @@
+"""A settings file: TOML, and the line of every key in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from toolcaddie.core.errors import ConfigError
+
+DEFAULT_FILE = "toolcaddie.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsFile:
+    """A TOML file, read. `name` is None when there is none."""
+
+    name: str | None
+    text: str
+    data: dict[str, Any]
+
+    def place(self, path: Sequence[str]) -> str:
+        """Returns `toolcaddie.toml:12`: where a key stands, or the nearest thing around it."""
+        line = _line_of(self.text, tuple(path))
+        return f"{self.name}:{line}" if line else str(self.name)
+
+
+def read_file(path: Path | None) -> SettingsFile:
+    """Returns the file; without a path that of the current folder, which need not be there. Raises `ConfigError`."""
+    if path is None:
+        path = Path(DEFAULT_FILE)
+        if not path.exists():
+            return SettingsFile(None, "", {})
+    try:
+        text = path.read_text("utf-8")
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}; `toolcaddie init` writes a new one") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path} is not UTF-8 text: {error.reason} at byte {error.start}") from error
+    try:
+        return SettingsFile(str(path), text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from error
+
+
+def starter_toml() -> str:
+    """Returns the file `toolcaddie init` writes: valid as it is, every line that changes something commented out."""
+    return files(__package__).joinpath("starter.toml").read_text("utf-8")
+
+
+_HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
+_KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
+
+
+def _line_of(text: str, path: tuple[str, ...]) -> int | None:
+    best, line = 0, None
+    table: tuple[str, ...] = ()
+    counted: dict[tuple[str, ...], int] = {}
+    for number, content in enumerate(text.splitlines(), start=1):
+        if header := _HEADER.match(content):
+            named = _parts(header[2])
+            if header[1] == "[[":
+                counted[named] = counted.get(named, -1) + 1
+            here = table = _numbered(named, counted)
+        elif key := _KEY.match(content):
+            here = (*table, *_parts(key[1]))
+        else:
+            continue
+        if len(here) > best and path[: len(here)] == here:
+            best, line = len(here), number
+    return line
+
+
+def _numbered(named: Sequence[str], counted: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
+    """A table's path with the place of each list's item in it: the last one so far, which is the one TOML means."""
+    path: list[str] = []
+    for length, name in enumerate(named, start=1):
+        path.append(name)
+        if (at := counted.get(tuple(named[:length]))) is not None:
+            path.append(str(at))
+    return tuple(path)
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip(" \"'") for part in dotted.split("."))

@@ -1,0 +1,308 @@
+"""From a file and the environment to settings. Anything wrong is reported at start, with its line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from toolcaddie.app.settings.environment import with_environment
+from toolcaddie.app.settings.file import SettingsFile, read_file
+from toolcaddie.app.settings.model import Age, PartSettings, Settings
+from toolcaddie.app.settings.schema import (
+    LAID_OVER,
+    NAME_ITS_VARIABLE,
+    PART_LISTS,
+    PARTS_BY_NAME,
+    SINGLE_PARTS,
+    bare,
+    choices,
+    complaint,
+    complaint_and_path,
+    dotted,
+    file_schema,
+    is_list_of_tables,
+    is_table,
+    named_tables,
+    partial_table,
+    table_fields,
+)
+from toolcaddie.core.bounds import check_bounds
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.presets import PRESETS, Preset, preset
+from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.parts import VARIABLE_PATTERN
+from toolcaddie.registry import Registry
+from toolcaddie.util.replacing import replace
+
+T = TypeVar("T")
+
+_UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
+_SECRETS = frozenset({"api_key", "apikey", "key", "password", "secret", "token"})
+"""Keys of a part's settings that may hold no text in a file: a variable's name stands there instead."""
+
+_ELSEWHERE: Mapping[tuple[str, ...], str] = {
+    ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"'
+}
+"""Keys that are looked for in another table than theirs."""
+
+
+def load_settings(
+    path: Path | None = None, *, environ: Mapping[str, str] | None = None, registry: Registry | None = None
+) -> Settings:
+    """Returns the settings of a file with the environment on top.
+
+    Without `path`: `toolcaddie.toml` of the current folder if it is there, else the defaults. `registry` knows the parts that
+    tables such as `[[source]]` name. Raises `ConfigError` naming the key, file and line, or the variable. A variable that
+    merely begins like ours is warned about, not refused: platforms set some of their own.
+    """
+    file, registry = read_file(path), registry or Registry()
+    _refuse_unknown(file, file.data, file_schema(), ())
+    _check_named_tables(file)
+    in_file = _convert(file, file.data, file_schema(), ())
+    _check_file(file, _settings_of(in_file), registry)
+    whole, origins = with_environment(in_file, os.environ if environ is None else environ)
+    settings = _settings_of(whole)
+    _check_names(file, settings, origins)
+    check_bounds(settings.bounds)
+    return settings
+
+
+def effective_preset(settings: Settings) -> Preset:
+    """Returns the preset of the settings with their overrides in it. Raises `ConfigError` for an override that cannot be."""
+    chosen = preset(settings.preset)
+    delivery, cache, page_size = settings.delivery.mode, settings.cache.mode, settings.catalog.page_size
+    return replace(
+        chosen,
+        delivery=chosen.delivery if isinstance(delivery, UnsetType) else delivery,
+        cache=chosen.cache if isinstance(cache, UnsetType) else cache,
+        page_size=chosen.page_size if isinstance(page_size, UnsetType) else page_size,
+        meta=(*chosen.meta, *(part.type for part in settings.meta_tool if part.type not in chosen.meta)),
+        selection=_laid_over(chosen.selection, "selection", settings.selection),
+        budget=_laid_over(chosen.budget, "budget", settings.budget),
+        limits=_laid_over(chosen.limits, "limits", settings.limits),
+    )
+
+
+def age_seconds(age: str) -> float | None:
+    """Returns the seconds of an age such as "90d"; None for "off". Raises `ConfigError` for anything else."""
+    try:
+        checked = msgspec.convert(age, Age)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{age!r} is no age; write a number and m, h, d or w, such as 90d") from error
+    return None if checked == "off" else int(checked[:-1]) * _UNITS[checked[-1]]
+
+
+def names_variable(text: str) -> bool:
+    """Returns whether `text` can be the name of an environment variable, and is not the key itself."""
+    return re.match(VARIABLE_PATTERN, text) is not None
+
+
+# --- from the form of a file to that of settings
+
+
+def _settings_of(whole: Struct) -> Settings:
+    values = {name: getattr(whole, name) for name in whole.__struct_fields__}
+    for name in LAID_OVER:
+        values[name] = _given(values[name])
+    for name in PART_LISTS:
+        values[name] = tuple(map(_part, values[name]))
+    for name in SINGLE_PARTS:
+        values[name] = None if values[name] is None else _part(values[name])
+    return Settings(**values)
+
+
+def _given(table: Struct) -> dict[str, Any]:
+    """The keys that were set, with "off" as None."""
+    values = {name: getattr(table, name) for name in table.__struct_fields__}
+    return {name: None if value == "off" else value for name, value in values.items() if value is not UNSET}
+
+
+def _part(table: Mapping[str, Any]) -> PartSettings:
+    config = {key: value for key, value in table.items() if key not in ("type", "required")}
+    return PartSettings(type=table["type"], required=table.get("required", True), config=config)
+
+
+def _laid_over(base: T, name: str, given: Mapping[str, Any]) -> T:
+    if not given:
+        return base
+    written = {key: "off" if value is None else value for key, value in given.items()}
+    try:
+        return replace(base, **_given(msgspec.convert(written, partial_table(type(base)))))
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"settings.{name}: {error}") from error
+
+
+# --- what is wrong with a file
+
+
+def _check_file(file: SettingsFile, settings: Settings, registry: Registry) -> None:
+    """Raises `ConfigError` for what no type can say."""
+    _check_names(file, settings, {})
+    if settings.tool_config is not None:
+        _check_tool_config(file, settings.tool_config)
+    _check_providers(file, settings, registry)
+    _check_parts(file, registry)
+    if settings.cache.keep not in (caches := registry.names("cache")):
+        there = choices(settings.cache.keep, caches)
+        raise ConfigError(f"{file.place(('cache', 'keep'))}: cache.keep: no cache {settings.cache.keep!r}; {there}")
+
+
+def _refuse_unknown(file: SettingsFile, data: Any, kind: Any, path: tuple[str, ...]) -> None:
+    known = table_fields(kind)
+    for key, value in _table(data).items():
+        here = (*path, key)
+        if key not in known:
+            remedy = _ELSEWHERE.get(here) or choices(key, known)
+            raise ConfigError(f"{file.place(here)}: unknown key {dotted(here)!r}; {remedy}")
+        declared = bare(known[key])
+        if is_table(declared):
+            _refuse_unknown(file, value, declared, here)
+        elif is_list_of_tables(declared) and isinstance(value, list) and is_table(declared.__args__[0]):
+            for number, item in enumerate(value):
+                _refuse_unknown(file, item, declared.__args__[0], (*here, str(number)))
+        elif (held := named_tables(declared)) is not None:
+            for name, item in _table(value).items():
+                _refuse_unknown(file, item, held, (*here, name))
+
+
+def _check_named_tables(file: SettingsFile) -> None:
+    """Each by itself, because an error within the whole does not say which of them it is about."""
+    for table, kind in table_fields(file_schema()).items():
+        if (held := named_tables(bare(kind))) is not None:
+            for name, values in _table(file.data.get(table)).items():
+                _convert(file, values, held, (table, name))
+
+
+def _convert(file: SettingsFile, data: Any, kind: type[T], path: tuple[str, ...]) -> T:
+    try:
+        return msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        what, where = complaint_and_path(error)
+        here = (*path, *where)
+        raise ConfigError(f"{file.place(here)}: {dotted(here)}: {complaint(kind, where, what)}") from error
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    """Anything else is for the conversion to complain about."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _check_names(file: SettingsFile, settings: Settings, origins: Mapping[tuple[str, ...], str]) -> None:
+    """Raises `ConfigError` for a preset or a default bot that is not there."""
+    if settings.preset not in PRESETS:
+        there = choices(settings.preset, PRESETS)
+        raise ConfigError(f"{_place(file, origins, 'preset')}: no preset {settings.preset!r}; {there}")
+    bot, bots = settings.default_bot, settings.bots
+    if bot is not None and bot not in bots:
+        there = choices(bot, bots) if bots else "there are no bots; add a table [bots.NAME]"
+        raise ConfigError(f"{_place(file, origins, 'default_bot')}: no bot {bot!r}; {there}")
+
+
+def _place(file: SettingsFile, origins: Mapping[tuple[str, ...], str], key: str) -> str:
+    variable = origins.get((key,))
+    return file.place((key,)) if variable is None else f"environment variable {variable}"
+
+
+def _check_providers(file: SettingsFile, settings: Settings, registry: Registry) -> None:
+    """Raises `ConfigError` with the line where a provider is named that is not installed."""
+    config = _table(settings.tool_config)
+    stands_in = next((key for key in ("fallback_provider", "fallbackProvider") if _table(config.get(key))), "")
+    named = [
+        (("upstream", "provider"), settings.upstream.provider),
+        (("tool_config", stands_in, "provider"), _table(config.get(stands_in)).get("provider")),
+        *((("fallback", str(at), "model"), each.model) for at, each in enumerate(settings.fallback)),
+    ]
+    wanted = [(path, text) for path, text in named if text]
+    installed = registry.names("provider") if wanted else []
+    for path, text in wanted:
+        name = text.partition(":")[0] if path[0] == "fallback" else text
+        if name not in installed:
+            write = "write provider:model; " if path[0] == "fallback" and ":" not in text else ""
+            what = f"{text!r} names no provider; {write}" if write else f"no provider {name!r}; "
+            raise ConfigError(f"{file.place(path)}: {dotted(path)}: {what}{choices(name, installed)}")
+
+
+def _check_parts(file: SettingsFile, registry: Registry) -> None:
+    """Raises `ConfigError` with the line of a part that is not installed, or of a setting that its factory does not take."""
+    for socket in PART_LISTS:
+        for number, table in enumerate(file.data.get(socket, ())):
+            _check_part(file, registry, socket, table, (socket, str(number)))
+    for socket in SINGLE_PARTS:
+        if socket in file.data:
+            _check_part(file, registry, socket, file.data[socket], (socket,))
+    for socket in PARTS_BY_NAME:
+        for name, config in file.data.get(socket, {}).items():
+            _check_named(file, registry, socket, name, (socket, name))
+            _check_config(file, registry, socket, name, config, (socket, name))
+
+
+def _check_part(
+    file: SettingsFile, registry: Registry, socket: str, table: Mapping[str, Any], path: tuple[str, ...]
+) -> None:
+    name = table.get("type")
+    if not isinstance(name, str):
+        there = ", ".join(registry.names(socket)) or "none is installed"
+        raise ConfigError(f"{file.place(path)}: {dotted(path)}: name its type, a text in quotes: {there}")
+    _check_named(file, registry, socket, name, (*path, "type"))
+    if not isinstance(table.get("required", True), bool):
+        raise ConfigError(f"{file.place((*path, 'required'))}: {dotted((*path, 'required'))}: write true or false")
+    if "required" in table and socket != "source":
+        where = (*path, "required")
+        raise ConfigError(f"{file.place(where)}: unknown key {dotted(where)!r}; only a source may be absent")
+    config = {key: value for key, value in table.items() if key not in ("type", "required")}
+    _check_config(file, registry, socket, name, config, path)
+
+
+def _check_named(file: SettingsFile, registry: Registry, socket: str, name: str, path: tuple[str, ...]) -> None:
+    names = registry.names(socket)
+    if name not in names:
+        there = choices(name, names) if names else "none is installed; docs/settings.md says how a package brings one"
+        raise ConfigError(f"{file.place(path)}: {dotted(path)}: no {socket.replace('_', ' ')} {name!r}; {there}")
+
+
+def _check_config(
+    file: SettingsFile, registry: Registry, socket: str, name: str, config: Mapping[str, Any], path: tuple[str, ...]
+) -> None:
+    kind = registry.config_type(socket, name)
+    if kind.__struct_config__.forbid_unknown_fields:
+        _refuse_unknown(file, config, kind, path)
+    for key, value in config.items():
+        if key.lower() in _SECRETS and isinstance(value, str):
+            where = (*path, key)
+            raise ConfigError(
+                f"{file.place(where)}: {dotted(where)}: a key never stands in this file; {NAME_ITS_VARIABLE}"
+            )
+    _convert(file, config, kind, path)
+
+
+_WRONG_KEY = re.compile(r"toolConfig(?:\.(\w+))?: (?:unknown key )?'([^']+)'")
+
+
+def _check_tool_config(file: SettingsFile, given: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` with the line of the key."""
+    try:
+        ToolConfig.of(given)
+    except ConfigError as error:
+        match = _WRONG_KEY.match(str(error))
+        where = ["tool_config"]
+        if match is not None:
+            where += [*([_spelled(match[1], given)] if match[1] else ()), match[2]]
+        raise ConfigError(f"{file.place(where)}: {error}") from error
+    for outer in given:
+        for key in _table(given[outer]):
+            if key in ("apiKey", "api_key"):
+                raise ConfigError(
+                    f"{file.place(('tool_config', outer, key))}: tool_config.{outer}.{key}: a key never stands in this file; "
+                    "put it into the provider's own environment variable"
+                )
+
+
+def _spelled(name: str, given: Mapping[str, Any]) -> str:
+    """`name` as the file writes it, in camelCase or in snake_case."""
+    return next((key for key in given if key.replace("_", "").lower() == name.lower()), name)

@@ -1,0 +1,202 @@
+"""What may stand in a settings file: the type of every table, and the words for a value of another type.
+
+Most tables are classes of `model`. `[limits]`, `[budget]` and `[selection]` hold some fields of a class of the core, so that
+their types are derived from it: a new limit is a field there and nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, reduce
+from operator import or_
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from toolcaddie.app.settings.model import Off, Settings
+from toolcaddie.core.numbers import Weight
+from toolcaddie.core.presets import SelectionSettings
+from toolcaddie.core.run import Limits
+from toolcaddie.core.selection import Budget
+from toolcaddie.util.suggest import close_names
+
+LAID_OVER: Mapping[str, type[Any]] = {"selection": SelectionSettings, "budget": Budget, "limits": Limits}
+"""Tables whose keys are fields of a class of the core, laid over the preset's."""
+
+PART_LISTS = ("source", "sink", "middleware", "meta_tool")
+"""Sockets that hold several parts: tables under a head in double brackets."""
+SINGLE_PARTS = ("policy", "approver", "store")
+PARTS_BY_NAME = ("ranker", "embedder")
+"""Sockets whose parts are named elsewhere: a table of settings by the part's name."""
+
+NAME_ITS_VARIABLE = "name the environment variable that holds it"
+LOOKS_LIKE_A_KEY = f"this looks like a key; {NAME_ITS_VARIABLE}"
+
+Path = tuple[str, ...]
+
+
+def partial_table(kind: type[Any]) -> type[Struct]:
+    """Returns the fields of a dataclass as a table in which each may be absent, and is "off" where the class has None."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    columns = [(item.name, _of_file(hints[item.name]) | UnsetType, UNSET) for item in dataclasses.fields(kind)]
+    return msgspec.defstruct(kind.__name__, columns, frozen=True, kw_only=True, forbid_unknown_fields=True)
+
+
+@cache
+def file_schema() -> type[Struct]:
+    """Returns the type of a whole settings file: `Settings` with the tables that are held in another form there."""
+    return msgspec.defstruct(
+        "File",
+        [(item.name, *_column(item)) for item in msgspec.structs.fields(Settings)],
+        frozen=True,
+        kw_only=True,
+        forbid_unknown_fields=True,
+    )
+
+
+def table_fields(kind: Any) -> Mapping[str, Any]:
+    """Returns the keys of a table and their types."""
+    if isinstance(kind, type) and issubclass(kind, Struct):
+        return {item.name: item.type for item in msgspec.structs.fields(kind)}
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {item.name: hints[item.name] for item in dataclasses.fields(kind)}
+
+
+def is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and (issubclass(kind, Struct) or dataclasses.is_dataclass(kind))
+
+
+def is_list_of_tables(kind: Any) -> bool:
+    return get_origin(kind) is tuple and (is_table(get_args(kind)[0]) or get_origin(get_args(kind)[0]) is dict)
+
+
+def named_tables(kind: Any) -> Any:
+    """Returns the type of the tables in a table of tables by any name, such as `[bots.NAME]`; None: it is something else."""
+    held = get_args(kind)[1] if get_origin(kind) is dict else None
+    return held if is_table(held) else None
+
+
+def bare(kind: Any) -> Any:
+    """Returns a type without the ways to say nothing: None, not set."""
+    arms = [arm for arm in _arms(kind) if arm not in (NoneType, UnsetType)]
+    return arms[0] if len(arms) == 1 else kind
+
+
+def choices(name: str, names: Iterable[str]) -> str:
+    """Returns the names there are as the end of an error, the likely one first."""
+    names = sorted(names)
+    close = close_names(name, names, limit=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}there are {', '.join(names)}"
+
+
+def dotted(path: Sequence[str]) -> str:
+    """Returns `fallback.1.model`: tables of a list are counted from 1, as in every other error."""
+    lists = {name for name, kind in table_fields(file_schema()).items() if is_list_of_tables(bare(kind))}
+    counted = [str(int(path[1]) + 1)] if len(path) > 1 and path[0] in lists and path[1].isdigit() else path[1:2]
+    return ".".join((*path[:1], *counted, *path[2:]))
+
+
+_ERROR_PATH = re.compile(r" - at `\$\.?(.*)`\Z")
+
+
+def complaint_and_path(error: msgspec.ValidationError) -> tuple[str, Path]:
+    """Returns what is wrong, and the path to it: `Expected ... - at `$.limits.rounds``."""
+    text = str(error)
+    match = _ERROR_PATH.search(text)
+    if match is None:
+        return text, ()
+    # A number counts tables of a list; `[...]` is a key of a table of any keys, which the message does not name.
+    return text[: match.start()], tuple(part for part in re.split(r"\.|\[(\d+)\]|\[\.\.\.\]", match[1]) if part)
+
+
+def complaint(kind: Any, path: Sequence[str], what: str) -> str:
+    """Returns what is wrong with a value in words, and what may stand there."""
+    if path[-1:] and path[-1].endswith("_env") and "regex" in what:
+        return LOOKS_LIKE_A_KEY
+    if "matching regex" in what:
+        what = "this text does not fit"  # the pattern itself helps nobody
+    return f"{what}{_remedy(kind, path)}"
+
+
+def _column(item: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
+    has_default = item.default is not msgspec.NODEFAULT
+    default = item.default if has_default else msgspec.field(default_factory=item.default_factory)
+    if item.name in LAID_OVER:
+        table = partial_table(LAID_OVER[item.name])
+        return table, msgspec.field(default_factory=table)
+    if item.name in PART_LISTS:
+        return tuple[dict[str, Any], ...], ()
+    if item.name in SINGLE_PARTS:
+        return dict[str, Any] | None, None
+    if item.name in PARTS_BY_NAME:
+        return dict[str, dict[str, Any]], msgspec.field(default_factory=dict)
+    return item.type, default
+
+
+def _of_file(kind: Any) -> Any:
+    """A field's type as a file can hold it: "off" for None, a table for any mapping."""
+    arms = [Off if arm is NoneType else _plain(arm) for arm in _arms(kind)]
+    return reduce(or_, arms) if len(arms) > 1 else arms[0]
+
+
+def _plain(arm: Any) -> Any:
+    return dict[get_args(arm)] if get_origin(arm) in (dict, typing.get_origin(Mapping[str, int])) else arm  # type: ignore[misc]
+
+
+def _arms(kind: Any) -> Sequence[Any]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _remedy(kind: Any, path: Sequence[str]) -> str:
+    for name in path:
+        kind = bare(kind)
+        if named := named_tables(kind):
+            kind = named
+            continue
+        if not is_table(kind) and not is_list_of_tables(kind):
+            break
+        kind = get_args(kind)[0] if name.isdigit() else table_fields(kind)[name]
+    kind = bare(kind)
+    if is_table(kind):
+        return f"; write a table with {', '.join(table_fields(kind))}"
+    arms = [arm for arm in _arms(kind) if arm not in (NoneType, UnsetType)]
+    return f"; write {' or '.join(_words(arm) for arm in arms)}"
+
+
+def _words(arm: Any) -> str:
+    if get_origin(arm) is Literal:
+        return ", ".join(f'"{value}"' for value in get_args(arm))
+    if is_list_of_tables(arm):
+        return "tables under a head in double brackets, [[like this]]"
+    if get_origin(arm) is tuple or get_origin(arm) is list:
+        return 'a list of texts like ["one", "two"]'
+    if get_origin(arm) is dict:
+        held = get_args(arm)[1]
+        if held is Any:
+            return "a table"
+        is_of_tables = is_table(held) or get_origin(held) is dict
+        return f"a table of {'tables' if is_of_tables else 'numbers' if held == Weight else 'lists'}"
+    base, *rules = get_args(arm) if get_origin(arm) is Annotated else (arm,)
+    bounds = [_bounds(rule) for rule in rules if isinstance(rule, Meta)]
+    return " ".join([_BASES.get(base, "a value"), *filter(None, bounds)])
+
+
+_BASES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text in quotes"}
+
+
+def _bounds(rule: Meta) -> str:
+    if rule.description is not None:
+        return rule.description
+    if rule.pattern is not None:
+        return "that begins with http:// or https://"
+    if rule.min_length is not None:
+        return "that is not empty"
+    low = f"from {rule.ge}" if rule.ge is not None else f"above {rule.gt}" if rule.gt is not None else ""
+    high = f"to {rule.le}" if rule.le is not None else f"below {rule.lt}" if rule.lt is not None else ""
+    return f"{low} {high}".strip()
