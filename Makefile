@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: run test clients lint bench bench-selection mutations security clean
+.PHONY: run test clients lint bench bench-selection mutations mutants security clean
 
 run: $(VENV)/.installed  ## install and start the server with the gym sample; PORT=8400 chooses another port
 	@$(BIN)/toolcaddie serve --catalog gym --port $(PORT)
@@ -31,6 +31,9 @@ bench-selection: $(VENV)/.dev  ## what selection finds, beside the baselines of 
 
 mutations: $(VENV)/.dev  ## change shipped numbers and texts one by one and see that a test fails
 	$(BIN)/python scripts/mutations.py
+
+mutants: $(VENV)/.dev  ## change the code at random, 300 times, and count what no test notices; OPTIONS='--count 30 --folders engine'
+	$(BIN)/python scripts/mutants.py --at-least 85 $(OPTIONS)
 
 security: $(VENV)/.dev  ## kill -9 and what else attackers try: an hour; QUICK=--quick takes minutes
 	$(BIN)/python -m security $(QUICK)
