@@ -27,7 +27,10 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "policy": (("version", "visible", "decide"), "see ports.Policy"),
     "approver": (("approve",), "see ports.Approver"),
     "trail": (("emit",), "such as Trail(database.events), see ports.EventSink"),
-    "documents": (("get", "get_many", "put", "put_many", "delete"), "such as database.store, see ports.Store"),
+    "documents": (
+        ("get", "get_many", "put", "put_many", "compare_and_set", "delete", "scan", "lease", "holds"),
+        "such as database.store, see ports.Store",
+    ),
     "classifier": (("__call__",), "an async function of messages and view, see ports.Classifier"),
     "experience": (("add", "extend", "past"), "Experience() of toolcaddie.learning"),
     "cache": (("get", "put", "level"), "see ports.CacheStore"),
