@@ -17,6 +17,7 @@ from toolcaddie.core.events import (
     CallDecided,
     CallFinished,
     CallIntended,
+    CallProgressed,
     CallUnknown,
     ClientCallDelta,
     LimitReached,
@@ -105,6 +106,7 @@ EVERY_EVENT: Sequence[RunEvent] = (
     ModelAsked(run_id="r", round=1, provider="openai", model="m", tools=25),
     TextDelta(run_id="r", text="I will"),
     ClientCallDelta(run_id="r", delta=CallDelta(index=0, arguments="{")),
+    CallProgressed(run_id="r", call_id="call_1", tool="freeze", done=1.0, total=3.0),
     ModelAnswered(
         run_id="r",
         round=1,

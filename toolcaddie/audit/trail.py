@@ -344,7 +344,7 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     RunFinished: _run_finished,
     RunFailed: _run_failed,
 }
-"""What is kept of each event. `TextDelta` and `ClientCallDelta` are missing on purpose."""
+"""What is kept of each event. `TextDelta`, `ClientCallDelta` and `CallProgressed` are missing on purpose."""
 
 _KINDS = {event: kind_of(event) for event in _DATA}
 
