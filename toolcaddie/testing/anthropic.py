@@ -10,24 +10,14 @@ import msgspec
 
 from toolcaddie.core.message import Usage
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.core.wire import AnswerHead
 from toolcaddie.testing.script import Reply
-from toolcaddie.wires.messages.strict import Terms, complaint_about
+from toolcaddie.wires.messages.messages import NOT_JSON
+from toolcaddie.wires.messages.replies import answer_head, stop_word, write_usage
+from toolcaddie.wires.messages.strict import Terms, complaint_about, refusal
 
 _PIECES = 3
 _BEARER = "Bearer "
-_STOP = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
-_KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "billing_error",
-    403: "permission_error",
-    404: "not_found_error",
-    409: "conflict_error",
-    413: "request_too_large",
-    429: "rate_limit_error",
-    504: "timeout_error",
-    529: "overloaded_error",
-}
 
 Block = dict[str, Any]
 
@@ -69,20 +59,14 @@ class AnthropicWire:
         return None if complaint is None else self.error(400, complaint)
 
     def error(self, status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
-        said = kind or _KINDS.get(status, "api_error" if status >= 500 else "invalid_request_error")
-        error = {"type": said, "message": message}
-        return {
-            "type": "error",
-            "error": {**error, "details": {"error_code": code}} if code else error,
-            "request_id": "req_test",
-        }
+        return refusal(status, message, kind=kind, code=code)
 
     def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
         return {
             **_head(answer_id, model),
             "content": self._blocks(reply),
-            "stop_reason": _stop_reason(reply),
-            "usage": _usage(reply.usage),
+            "stop_reason": stop_word(reply.finish),
+            "usage": write_usage(reply.usage),
             **(reply.extra or {}),
         }
 
@@ -94,7 +78,7 @@ class AnthropicWire:
         return (b"event: " + kind.encode() + b"\n" if kind else b"") + b"data: " + data + b"\n\n"
 
     def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
-        return {**_head(answer_id, model), "content": [], "usage": _usage(Usage())}
+        return {**_head(answer_id, model), "content": [], "usage": write_usage(Usage())}
 
     def empty_events(self, *, answer_id: str, model: str) -> list[bytes]:
         start = {"type": "message_start", "message": self.empty(answer_id=answer_id, model=model)}
@@ -132,7 +116,7 @@ class AnthropicWire:
         return {"type": "thinking", "thinking": thinking, "signature": seal}
 
     def _events(self, reply: Reply, answer_id: str, model: str) -> Iterator[Block]:
-        usage = _usage(reply.usage)
+        usage = write_usage(reply.usage)
         begun = {**_head(answer_id, model), "content": [], "usage": {**usage, "output_tokens": 1}}
         yield {"type": "message_start", "message": begun}
         yield {"type": "ping"}
@@ -143,7 +127,7 @@ class AnthropicWire:
             for delta in deltas:
                 yield {"type": "content_block_delta", "index": index, "delta": delta}
             yield {"type": "content_block_stop", "index": index}
-        reason = {"stop_reason": _stop_reason(reply), "stop_sequence": None}
+        reason = {"stop_reason": stop_word(reply.finish), "stop_sequence": None}
         yield {"type": "message_delta", "delta": reason, "usage": usage}
         yield {"type": "message_stop"}
 
@@ -177,33 +161,11 @@ def _arguments(call: ToolCall) -> Any:
         value = msgspec.json.decode(call.arguments)
     except (msgspec.DecodeError, RecursionError):
         value = None
-    return value if isinstance(value, dict) else {"INVALID_JSON": call.arguments}
-
-
-def _stop_reason(reply: Reply) -> str:
-    return _STOP.get(reply.finish, reply.finish)
+    return value if isinstance(value, dict) else {NOT_JSON: call.arguments}
 
 
 def _head(answer_id: str, model: str) -> Block:
-    return {
-        "id": f"msg_{answer_id}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "stop_reason": None,
-        "stop_sequence": None,
-    }
-
-
-def _usage(usage: Usage) -> Block:
-    """The API counts what was read from its cache, and written to it, apart from the rest of the input."""
-    return {
-        "input_tokens": usage.input_tokens - usage.cached_tokens - usage.written_tokens,
-        "cache_creation_input_tokens": usage.written_tokens,
-        "cache_read_input_tokens": usage.cached_tokens,
-        "output_tokens": usage.output_tokens,
-        "output_tokens_details": {"thinking_tokens": usage.reasoning_tokens},
-    }
+    return answer_head(AnswerHead(id=answer_id, created=0, model=model))
 
 
 def _type_of(data: bytes) -> str:

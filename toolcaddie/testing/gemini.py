@@ -12,22 +12,12 @@ import msgspec
 from toolcaddie.core.message import Usage
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.testing.script import Reply
+from toolcaddie.wires.gemini.errors import refusal
+from toolcaddie.wires.gemini.replies import candidate_of, finish_word, write_answer, write_usage
 from toolcaddie.wires.gemini.strict import fault_of, signs
 
 _PATH = re.compile(r"/v1beta/models/([^/:]+):(generateContent|streamGenerateContent)")
 _PIECES = 3
-_FINISHED = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
-_STATUSES = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    409: "ABORTED",
-    429: "RESOURCE_EXHAUSTED",
-    500: "INTERNAL",
-    503: "UNAVAILABLE",
-    504: "DEADLINE_EXCEEDED",
-}
 
 
 class GeminiWire:
@@ -64,42 +54,38 @@ class GeminiWire:
         return None if fault is None else self.error(400, fault)
 
     def error(self, status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
-        error: dict[str, Any] = {
-            "code": status,
-            "message": message,
-            "status": kind or _STATUSES.get(status, "UNKNOWN"),
-        }
-        if code is not None:
-            reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code, "domain": "googleapis.com"}
-            error["details"] = [reason]
-        return {"error": error}
+        return refusal(status, message, kind=kind, code=code)
 
     def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
         malformed = _malformed(reply)
         if malformed is not None:
-            return _answer(malformed, _usage(reply.usage), answer_id, model)
+            return write_answer(malformed, write_usage(reply.usage), answer_id, model)
         parts = [*_words(reply.reasoning, thought=True), *_words(reply.text or ""), *self._calls(reply, model)]
         if not parts:
             parts = [{"text": ""}]
         if not reply.calls and self._signs(reply, model):
             parts[-1] = {**parts[-1], "thoughtSignature": self._signature(parts[-1]["text"])}
-        candidate = {**_said(parts), "finishReason": _finish(reply), **(reply.extra or {})}
-        return _answer(candidate, _usage(reply.usage), answer_id, model)
+        candidate = {**candidate_of(parts), "finishReason": finish_word(reply.finish), **(reply.extra or {})}
+        return write_answer(candidate, write_usage(reply.usage), answer_id, model)
 
     def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
         malformed = _malformed(reply)
         parts = [] if malformed else [*_pieces(reply, self._calls(reply, model))]
         prompt = {"promptTokenCount": reply.usage.input_tokens, "totalTokenCount": reply.usage.input_tokens}
-        answers = [_answer(_said([part]), prompt, answer_id, model) for part in parts]
-        last = malformed or {**_said([self._last(reply, model)]), "finishReason": _finish(reply), **(reply.extra or {})}
-        return [*map(msgspec.json.encode, [*answers, _answer(last, _usage(reply.usage), answer_id, model)])]
+        answers = [write_answer(candidate_of([part]), prompt, answer_id, model) for part in parts]
+        last = malformed or {
+            **candidate_of([self._last(reply, model)]),
+            "finishReason": finish_word(reply.finish),
+            **(reply.extra or {}),
+        }
+        return [*map(msgspec.json.encode, [*answers, write_answer(last, write_usage(reply.usage), answer_id, model)])]
 
     def block(self, data: bytes) -> bytes:
         return b"data: " + data + b"\r\n\r\n"
 
     def empty(self, *, answer_id: str, model: str) -> dict[str, Any]:
         return {
-            "usageMetadata": _usage(Usage(input_tokens=100)),
+            "usageMetadata": write_usage(Usage(input_tokens=100)),
             "modelVersion": model,
             "responseId": answer_id,
         }
@@ -167,28 +153,3 @@ def _words(text: str, *, thought: bool = False) -> list[dict[str, Any]]:
     if not text:
         return []
     return [{"text": text, "thought": True} if thought else {"text": text}]
-
-
-def _said(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"content": {"role": "model", "parts": parts}, "index": 0}
-
-
-def _finish(reply: Reply) -> str:
-    return _FINISHED.get(reply.finish, reply.finish)
-
-
-def _answer(candidate: dict[str, Any], usage: dict[str, int], answer_id: str, model: str) -> dict[str, Any]:
-    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": answer_id}
-
-
-def _usage(usage: Usage) -> dict[str, int]:
-    counted = {
-        "promptTokenCount": usage.input_tokens,
-        "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
-        "totalTokenCount": usage.input_tokens + usage.output_tokens,
-    }
-    if usage.cached_tokens:
-        counted["cachedContentTokenCount"] = usage.cached_tokens
-    if usage.reasoning_tokens:
-        counted["thoughtsTokenCount"] = usage.reasoning_tokens
-    return counted

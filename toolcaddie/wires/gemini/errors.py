@@ -76,3 +76,27 @@ def retry_delay(body: bytes) -> float | None:
 def refuses_the_key(body: bytes) -> bool:
     """Whether an error body says that the key is wrong, which this provider does with status 400."""
     return any(detail.get("reason") in ("API_KEY_INVALID", "API_KEY_EXPIRED") for detail in _details(body))
+
+
+# ---------------------------------------------------------------- by a server
+
+_WORDS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def refusal(status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
+    """Returns an error body of the API's own; `kind` empty: its word for the status."""
+    error: dict[str, Any] = {"code": status, "message": message, "status": kind or _WORDS.get(status, "UNKNOWN")}
+    if code is not None:
+        reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code, "domain": "googleapis.com"}
+        error["details"] = [reason]
+    return {"error": error}

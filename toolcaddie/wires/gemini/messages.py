@@ -154,10 +154,10 @@ def _sent_calls(message: Message, parts: Sequence[Part]) -> list[_Sent]:
 
 
 def _call_part(call: ToolCall) -> Part:
-    return {"functionCall": {"name": call.name, "args": _arguments(call)}}
+    return {"functionCall": {"name": call.name, "args": call_arguments(call)}}
 
 
-def _arguments(call: ToolCall) -> JsonObject:
+def call_arguments(call: ToolCall) -> JsonObject:
     """Gemini's arguments are an object. What is none, a model's slip or the text of a custom tool, is shown inside of one."""
     if call.extra and "type" in call.extra:
         return {"input": call.arguments}

@@ -1,16 +1,21 @@
-"""A whole answer of Gemini: read from a provider."""
+"""A whole answer of Gemini: read from a provider, written by a scripted server."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import Usage
-from toolcaddie.wires.bodies import UNREADABLE, decoded
+from toolcaddie.core.message import Message, ModelReply, Usage
+from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.wire import AnswerHead
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE, decoded
+from toolcaddie.wires.gemini.content import Part, write_parts
 from toolcaddie.wires.gemini.errors import broken_off, error_in
+from toolcaddie.wires.gemini.messages import call_arguments
 
 
 class _Content(msgspec.Struct):
@@ -79,3 +84,53 @@ def read_usage(wire: WireUsage) -> Usage:
 def new_call_id() -> str:
     """For models that send none: a result must say which call it answers."""
     return f"call_{uuid.uuid4().hex[:24]}"
+
+
+# ---------------------------------------------------------------- by a server
+
+_FINISH = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+
+
+def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
+    """Returns the body of a whole answer."""
+    candidate = {**candidate_of(reply_parts(reply.message)), "finishReason": finish_word(reply.finish_reason)}
+    model = reply.model or head.model
+    return ENCODER.encode(write_answer(candidate, write_usage(reply.usage), head.id, model))
+
+
+def reply_parts(message: Message) -> list[Part]:
+    """Returns an answer's parts: the author's own, if they are of this API; else made from what the message says."""
+    if message.native and not any("type" in part for part in message.native):
+        return [*message.native]
+    return [*write_parts(message), *({"functionCall": _call(call)} for call in message.tool_calls)]
+
+
+def _call(call: ToolCall) -> JsonObject:
+    return {"id": call.id, "name": call.name, "args": call_arguments(call)}
+
+
+def candidate_of(parts: Sequence[Part]) -> dict[str, Any]:
+    return {"content": {"role": "model", "parts": parts}, "index": 0}
+
+
+def write_answer(candidate: JsonObject, usage: JsonObject, answer_id: str, model: str) -> dict[str, Any]:
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model, "responseId": answer_id}
+
+
+def finish_word(finish_reason: str) -> str:
+    """Returns the API's word for why an answer ended."""
+    return _FINISH.get(finish_reason, finish_reason)
+
+
+def write_usage(usage: Usage) -> dict[str, int]:
+    """Thoughts are counted beside the answer."""
+    counted = {
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,
+        "totalTokenCount": usage.input_tokens + usage.output_tokens,
+    }
+    if usage.cached_tokens:
+        counted["cachedContentTokenCount"] = usage.cached_tokens
+    if usage.reasoning_tokens:
+        counted["thoughtsTokenCount"] = usage.reasoning_tokens
+    return counted

@@ -160,7 +160,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
     body = {
         **answer_head(head, model=reply.model),
         "content": reply_blocks(reply.message),
-        "stop_reason": stop_reason(reply),
+        "stop_reason": stop_word(reply.finish_reason),
         "usage": write_usage(reply.usage),
     }
     return ENCODER.encode(body)
@@ -196,8 +196,9 @@ def _is_own(block: JsonObject) -> bool:
 _OWN_KINDS = frozenset({TEXT, THINKING, CALL, "redacted_thinking", "server_tool_use"})
 
 
-def stop_reason(reply: ModelReply) -> str:
-    return _STOP.get(reply.finish_reason, reply.finish_reason)
+def stop_word(finish_reason: str) -> str:
+    """Returns the API's word for why an answer ended."""
+    return _STOP.get(finish_reason, finish_reason)
 
 
 _STOP = {

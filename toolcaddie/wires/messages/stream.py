@@ -27,7 +27,7 @@ from toolcaddie.wires.messages.replies import (
     call_input,
     made_reply,
     shaped,
-    stop_reason,
+    stop_word,
     write_usage,
 )
 
@@ -303,7 +303,7 @@ class MessagesWriter:
             out += self._call(CallDelta(index=number, id=call.id, name=call.name, arguments=call.arguments))
         out += self._begin() + self._close()
         out += b"".join(_event("content_block_stop", index=index) for index in self._calls.values())
-        reason = {"stop_reason": stop_reason(reply), "stop_sequence": None}
+        reason = {"stop_reason": stop_word(reply.finish_reason), "stop_sequence": None}
         out += _event("message_delta", delta=reason, usage=write_usage(reply.usage))
         return out + _event("message_stop")
 
