@@ -17,9 +17,9 @@ from pathlib import Path
 from benchmarks.labelled import SETS, bench_folder
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.fit import Case, by_selection, case_of, fitted
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.scores import WEIGHTS_FILE, weights_of
 from toolcaddie.selection.selector import Selector
 

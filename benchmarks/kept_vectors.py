@@ -29,7 +29,7 @@ class KeptVectors:
     def __init__(self, source: Embedder, folder: Path) -> None:
         self.name = source.name
         self.dimensions = source.dimensions
-        self.languages: Sequence[str] | None = getattr(source, "languages", None)
+        self.languages = source.languages
         self._source = source
         self._record = np.dtype([("key", "S32"), ("row", "<f2", (source.dimensions,))])
         folder.mkdir(parents=True, exist_ok=True)

@@ -28,11 +28,12 @@ from benchmarks import labelled
 from benchmarks.labelled import answers_of, bench_folder, resident_mb, wire
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.presets import PRESETS, SIGNALS, SelectionSettings
+from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.logs import entries_of
 from toolcaddie.evaluation.measure import Rank, measure, percentiles, ranking_of
-from toolcaddie.learning import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory
-from toolcaddie.ports import Embedder, QueryWords, SelectionQuery
+from toolcaddie.learning import NAME, CalledTool, Experience, LearningSettings, LogEntry, factory, refit
+from toolcaddie.ports import Embedder
 from toolcaddie.selection.rankers import embedding
 from toolcaddie.selection.selector import Selector
 
@@ -131,7 +132,7 @@ def _ours(
     experience = Experience(LearningSettings(most_entries=LARGE), embedder=compared)
     experience.extend(entries)
     selector = _selector(experience, arguments.signals, embedder)
-    selector.refit(part.catalog)
+    refit(experience, selector, part.catalog)
     fit = experience.fit_of(part.catalog.version, frozenset()) if entries else None
     return ranking_of(selector, View(catalog=part.catalog)), fit
 
@@ -141,6 +142,7 @@ class _Wordless:
 
     name = "nothing"
     dimensions = 1
+    languages = None
 
     def embed(self, texts: Sequence[str]) -> Any:
         return np.zeros((len(texts), 1), dtype=np.float32)
@@ -212,7 +214,7 @@ def _cost(part: Part, other: Part) -> None:
     size = resident_mb() - before
     with_log, without = _selector(experience, "plain"), _selector(None, "plain")
     started = time.perf_counter()
-    with_log.refit(part.catalog)
+    refit(experience, with_log, part.catalog)
     fitted = time.perf_counter() - started
     times: dict[str, list[float]] = {"without": [], "with": []}
     for selector in (with_log, without):

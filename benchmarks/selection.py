@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import PRESETS
-from toolcaddie.core.selection import Budget
+from toolcaddie.core.selection import Budget, SelectionQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.selector import Selector
 
 SIZES = (137, 1_000, 10_000)

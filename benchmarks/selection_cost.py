@@ -16,10 +16,10 @@ from typing import Any
 from benchmarks.labelled import answers_of, asked_of, baselines, resident_mb, selector, vectors, wire
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.presets import PRESETS
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.embedders.local import Runtime
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.measure import measure, percentiles, ranking_of
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.selector import Selector
 
 SIZES = (199, 5_000, 25_031)

@@ -35,10 +35,11 @@ from benchmarks.selection_cost import SIZES, Cost, Times, cost
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, SIGNALS
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.embedders.local import Runtime
 from toolcaddie.evaluation.datasets import LabelledRequest, read_requests, read_tools
 from toolcaddie.evaluation.measure import Measured, measure, ranking_of
-from toolcaddie.ports import Embedder, SelectionQuery
+from toolcaddie.ports import Embedder
 from toolcaddie.selection.rankers.embedding import tool_texts
 
 HISTORIES = (0, 4)

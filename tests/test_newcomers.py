@@ -227,7 +227,7 @@ def test_an_embedder_may_be_named() -> None:
 class Embed:
     """A local embedder that says the same of all texts."""
 
-    name, dimensions = "same", 2
+    name, dimensions, languages = "same", 2, None
 
     def embed(self, texts: Any) -> Any:
         return [[1.0, 0.0] for _ in texts]

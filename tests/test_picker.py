@@ -182,7 +182,7 @@ def test_a_choice_prints_in_a_line():
 class Synonyms:
     """A small embedder of meanings: each word stands for what it means."""
 
-    name, dimensions = "synonyms", 3
+    name, dimensions, languages = "synonyms", 3, None
     MEANINGS = ({"freeze", "halt", "glorb"}, {"list", "enumerate"}, {"membership", "wibble"})
 
     def __init__(self):

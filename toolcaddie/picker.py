@@ -19,13 +19,13 @@ from toolcaddie.core.errors import CatalogError, ConfigError, RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import SIGNALS, SelectionSettings
 from toolcaddie.core.schema import wire_definition
-from toolcaddie.core.selection import Budget, DroppedTool, SelectedTool, Selection
+from toolcaddie.core.selection import Budget, DroppedTool, SelectedTool, Selection, SelectionQuery
 from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.embedders.prepared import Prepared
 from toolcaddie.inputs.parts import check_parts, embedder_from, tools_from
 from toolcaddie.inputs.requests import messages_from
 from toolcaddie.learning.co_use import CoUse
-from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, SelectionQuery
+from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.rankers import embedding
 from toolcaddie.selection.selector import Selector
@@ -175,7 +175,7 @@ class Picker:
         if self._experience.due or self._experience.learned >= self._next_fit:
             self._next_fit = int(max(self._experience.learned, _FIRST_FIT) * _GROWTH)
             self._experience.settle()
-            self.selector.refit(self._catalog)
+            learning.refit(self._experience, self.selector, self._catalog)
 
     def _known(self, name: str, kind: type[CatalogError] | type[RequestError]) -> Tool:
         tool = self._catalog.get(name) if isinstance(name, str) else None

@@ -20,6 +20,7 @@ class Letters:
     """`ports.Embedder`; `asked` holds every text it was given."""
 
     dimensions = 26
+    languages = None
 
     def __init__(self, name: str = "letters") -> None:
         self.name = name
@@ -35,6 +36,7 @@ class RemoteLetters:
 
     name = "remote letters"
     dimensions = 0
+    languages = None
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -72,6 +74,7 @@ class Meanings:
 
     name = "meanings"
     dimensions = 3
+    languages = None
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -92,6 +95,7 @@ class RemoteMeanings:
 
     name = "remote meanings"
     dimensions = 0
+    languages = None
 
     def __init__(self) -> None:
         self.model = Meanings()

@@ -181,7 +181,7 @@ async def test_vectors_of_another_length_than_before_are_refused() -> None:
 class Noise:
     """384 numbers of chance for each text, as many as MiniLM gives."""
 
-    name, dimensions = "noise", 384
+    name, dimensions, languages = "noise", 384, None
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         made = np.stack([np.random.default_rng(int(text)).normal(size=384) for text in texts])

@@ -125,13 +125,13 @@ async def test_the_asker_reaches_the_ranker():
 
 async def test_requests_are_compared_by_the_embedder_that_is_here_and_by_the_table_where_it_is_far():
     class Here:
-        name, dimensions = "here", 2
+        name, dimensions, languages = "here", 2, None
 
         def embed(self, texts: Sequence[str]) -> np.ndarray:
             return np.tile(np.float32([0.6, 0.8]), (len(texts), 1))
 
     class Far:
-        name, dimensions = "far", 2
+        name, dimensions, languages = "far", 2, None
 
         async def fetch(self, texts: Sequence[str]) -> np.ndarray:
             return np.zeros((len(texts), 2), dtype=np.float32)

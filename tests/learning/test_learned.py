@@ -12,6 +12,7 @@ from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import LEXICAL, SelectionSettings
+from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.core.tool import Tool
 from toolcaddie.learning import (
     CalledTool,
@@ -22,9 +23,9 @@ from toolcaddie.learning import (
     LogEntry,
     called,
     factory,
+    refit,
 )
 from toolcaddie.learning.co_use import CoUse
-from toolcaddie.ports import QueryWords, SelectionQuery
 from toolcaddie.selection.selector import Selector
 
 ANNA, BORIS, MALLORY = Principal(id="anna"), Principal(id="boris"), Principal(id="mallory")
@@ -61,14 +62,14 @@ def _ranker(experience: Experience, catalog: Catalog = CATALOG, *, weight: float
 
 
 def _score(experience: Experience, text: str, tool: Tool = FREEZE, *, by: Principal | None = None) -> float:
-    scores = _ranker(experience).scores(_asked(text, by), None)
+    scores = _ranker(experience).rank(_asked(text, by), None).scores
     return float(scores[CATALOG.position(tool.name)])
 
 
 def _reason(experience: Experience, text: str, tool: Tool = FREEZE, *, by: Principal | None = None) -> str:
     ranker, words = _ranker(experience), _asked(text, by)
-    ranker.scores(words, None)
-    (said,) = ranker.reasons(words, [CATALOG.position(tool.name)])
+    ranking = ranker.rank(words, None)
+    (said,) = ranking.explain([CATALOG.position(tool.name)])
     return " ".join(said)
 
 
@@ -83,7 +84,7 @@ def _experience(*entries: LogEntry, **settings) -> Experience:
 
 def test_what_was_called_after_a_like_request_scores_and_nothing_else():
     experience = _experience(_entry("freeze my abo please", FREEZE), _entry("what do I owe", INVOICE))
-    scores = _ranker(experience).scores(_asked("please freeze the abo of John"), None)
+    scores = _ranker(experience).rank(_asked("please freeze the abo of John"), None).scores
     assert scores[CATALOG.position("membership_hold")] == scores.max() > 0
     assert scores[CATALOG.position("other_3")] == 0
 
@@ -108,7 +109,7 @@ def test_the_order_in_which_requests_came_does_not_matter():
     entries = [_entry(f"freeze abo {n}", TOOLS[n % 5]) for n in range(40)]
     one, other = _experience(*entries), _experience(*entries[::-1])
     words = _asked("freeze abo 3")
-    assert np.allclose(_ranker(one).scores(words, None), _ranker(other).scores(words, None))
+    assert np.allclose(_ranker(one).rank(words, None).scores, _ranker(other).rank(words, None).scores)
 
 
 def test_a_request_that_shares_no_word_with_a_past_one_finds_it_by_meaning():
@@ -125,7 +126,7 @@ def test_what_says_nothing_to_the_embedder_is_compared_by_its_words():
 
 def test_the_embedder_of_what_is_remembered_already_stays():
     class Other:
-        name, dimensions = "other", 3
+        name, dimensions, languages = "other", 3, None
 
         def embed(self, texts: Sequence[str]) -> np.ndarray:
             return np.eye(3, dtype=np.float32)[[len(text) % 3 for text in texts]]
@@ -145,20 +146,20 @@ def test_a_renamed_tool_is_known_by_its_definition_and_a_changed_one_by_its_name
         [replace(FREEZE, name="pause_contract"), replace(INVOICE, description="Shows open invoices"), ROOM]
     )
     ranker = _ranker(experience, later)
-    assert ranker.scores(_asked("freeze my abo"), None)[0] > 0.5
-    assert ranker.scores(_asked("what do I owe"), None)[1] > 0.5
+    assert ranker.rank(_asked("freeze my abo"), None).scores[0] > 0.5
+    assert ranker.rank(_asked("what do I owe"), None).scores[1] > 0.5
 
 
 def test_a_digest_that_several_tools_share_renames_none():
     bare = [Tool(name="one"), Tool(name="two")]
     experience = _experience(_entry("freeze my abo", replace(bare[0], name="gone")))
-    assert not _ranker(experience, Catalog.of(bare)).scores(_asked("freeze my abo"), None).any()
+    assert not _ranker(experience, Catalog.of(bare)).rank(_asked("freeze my abo"), None).scores.any()
 
 
 def test_a_tool_that_vanished_is_forgotten():
     experience = _experience(_entry("freeze my abo", FREEZE), _entry("what do I owe", INVOICE))
     without = Catalog.of([INVOICE, ROOM])
-    assert not _ranker(experience, without).scores(_asked("freeze my abo"), None).any()
+    assert not _ranker(experience, without).rank(_asked("freeze my abo"), None).scores.any()
     assert experience.forget(lambda tool: without.get(tool.name) is not None) == 1
     assert len(experience) == 1
 
@@ -168,7 +169,7 @@ def test_what_only_hidden_tools_were_called_for_changes_nothing_that_is_visible(
     hidden = [_entry("freeze my abo today", ROOM) for _ in range(200)]
     mask = np.array([tool.name != "room_booking" for tool in CATALOG.tools])
     words = _asked("freeze my abo")
-    scores = _ranker(_experience(seen, *hidden)).scores(words, mask)
+    scores = _ranker(_experience(seen, *hidden)).rank(words, mask).scores
     assert scores[CATALOG.position("room_booking")] == 0
     assert scores[CATALOG.position("membership_hold")] == scores.max() > 0.5
 
@@ -204,7 +205,7 @@ def test_a_log_that_helps_is_believed_and_finds_what_words_do_not():
     experience = _experience(*_useful_log())
     selector = _selector(experience)
     assert "billing_list" not in _names(selector, "the debt please")
-    selector.refit(CATALOG)
+    refit(experience, selector, CATALOG)
     assert _names(selector, "the debt please")[0] == "billing_list"
 
 
@@ -220,7 +221,7 @@ def test_a_log_that_says_nothing_of_this_catalog_is_not_believed(entries):
     strange = [_entry(f"thing number {n} of {n * 7 % 31}", TOOLS[n * 13 % 33]) for n in range(entries)]
     experience = _experience(*strange)
     selector = _selector(experience)
-    selector.refit(CATALOG)
+    refit(experience, selector, CATALOG)
     assert experience.fit_of(CATALOG.version, frozenset()).weight == 0
     for text in ("lists what is owed", "thing number 7", "hold"):
         assert _names(selector, text) == _names(Selector(SelectionSettings(rankers=LEXICAL)), text)
@@ -229,7 +230,7 @@ def test_a_log_that_says_nothing_of_this_catalog_is_not_believed(entries):
 def test_a_catalog_with_one_more_tool_is_believed_as_the_one_before():
     experience = _experience(*_useful_log())
     selector = _selector(experience)
-    selector.refit(CATALOG)
+    refit(experience, selector, CATALOG)
     grown = Catalog.of([*TOOLS, Tool(name="brand_new")])
     assert _names(selector, "the debt please", grown)[0] == "billing_list"
 
@@ -237,7 +238,7 @@ def test_a_catalog_with_one_more_tool_is_believed_as_the_one_before():
 def test_a_tool_the_log_has_never_seen_keeps_its_place_by_words():
     experience = _experience(*_useful_log())
     selector = _selector(experience)
-    selector.refit(CATALOG)
+    refit(experience, selector, CATALOG)
     assert "other_17" in _names(selector, "show thing number 17 now")
 
 
@@ -245,8 +246,8 @@ def test_with_nothing_like_the_request_in_it_the_scores_of_the_others_stay_as_th
     ranker = _ranker(_experience(_entry("freeze my abo", FREEZE)), weight=3.0)
     base = np.linspace(0, 1, len(TOOLS), dtype=np.float32)
     words = _asked("entirely different words")
-    ranker.scores(words, None)
-    assert ranker.blended(words, None, base, 1.0) is base
+    ranking = ranker.rank(words, None)
+    assert ranking.influence.blend(base, 1.0) is base
 
 
 # --- whose requests -------------------------------------------------------------------------------------------------------

@@ -35,9 +35,8 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.events import CallFinished
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunRequest
-from toolcaddie.core.selection import Selection
+from toolcaddie.core.selection import QueryWords, Selection
 from toolcaddie.learning import Experience, LogEntry, called
-from toolcaddie.ports import QueryWords
 from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.storage.database import Database
 from toolcaddie.testing import ScriptedProvider, call, calls, say

@@ -15,8 +15,7 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import preset
 from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
-from toolcaddie.core.selection import Budget, Selection
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.core.selection import Budget, Selection, SelectionQuery
 from toolcaddie.samples.gym import source
 from toolcaddie.selection.selector import Selector
 

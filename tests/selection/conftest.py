@@ -10,9 +10,8 @@ import pytest
 from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.message import Message, Role
 from toolcaddie.core.presets import SelectionSettings, preset
-from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.selection import Budget, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.selector import Selector
 
 MakeView = Callable[..., View]

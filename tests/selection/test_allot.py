@@ -10,9 +10,8 @@ import pytest
 from toolcaddie.core.errors import BudgetError
 from toolcaddie.core.presets import preset
 from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
-from toolcaddie.core.selection import Budget
+from toolcaddie.core.selection import Budget, SelectionQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import SelectionQuery
 
 NAMES = [f"c{i}" for i in range(10)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.core.selection import SelectionQuery
 
 WORDS = {
     "clients": ["client", "member", "who"],

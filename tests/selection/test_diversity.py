@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import QueryWords
 from toolcaddie.selection.diversity import KEPT, PLACES, TWINS, spread, worth_of
 from toolcaddie.selection.index.postings import postings_of
 

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Category, View
+from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.errors import CatalogError, DuplicateToolError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import SelectionSettings
-from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.selection import Budget, QueryWords, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import QueryWords, SelectionQuery
+from toolcaddie.ports import Ranking
+from toolcaddie.selection.index.change import CatalogChange
 from toolcaddie.selection.selector import Selector
 
 WORDS = tuple("freeze freezing list order orders invoice room rooms report cliente pedido 会员 冻结 the a of".split())  # noqa: SIM905
@@ -130,7 +131,7 @@ def test_hundreds_of_changes_in_a_row_leave_no_more_behind_than_the_catalog_is_l
         gone = choose.choice(catalog.tools).name
         catalog = catalog.with_tools([Tool(name=f"{unique}_{number}", description=unique)], removed=[gone])
         following.select(View(catalog=catalog), _asked(f"{unique} room"), BUDGET)
-    postings = following._indexes.of(catalog).ranker("bm25")._postings
+    postings = following._indexes.of(catalog).ranker("bm25").postings
     assert len(postings.wording.terms) < 200
     assert len(postings.vocabulary) < 400
     query, anew = _asked(catalog.tools[7].description), Catalog.of(catalog.tools, OTHERWISE[1:])
@@ -170,32 +171,29 @@ def test_tools_that_are_made_anew_with_the_same_words_are_the_same():
 
 
 class Counting:
-    """A ranker of somebody else's that follows changes."""
+    """A stranger's ranker that follows changes."""
 
     name = "counting"
 
-    def __init__(self, made: list[str], lengths: np.ndarray) -> None:
-        self._made, self._lengths = made, lengths
+    def __init__(self, catalog: Catalog, lengths: np.ndarray) -> None:
+        self.catalog, self.lengths = catalog, lengths
 
-    def scores(self, words: QueryWords, mask):
-        return self._lengths
-
-    def reasons(self, words: QueryWords, positions):
-        return [()] * len(positions)
-
-    def changed(self, change: CatalogChange) -> Counting:
-        self._made.append(f"{len(change.added)} new, {len(change.removed)} gone")
-        lengths = self._lengths[change.origin]
-        lengths[change.added] = [len(change.after.tools[at].name) for at in change.added]
-        return Counting(self._made, lengths)
+    def rank(self, words: QueryWords, visible):
+        return Ranking(scores=self.lengths)
 
 
 def test_a_ranker_that_can_follow_is_asked_to_where_few_tools_differ():
     made: list[str] = []
 
-    def factory(catalog: Catalog) -> Counting:
-        made.append("anew")
-        return Counting(made, np.array([len(tool.name) for tool in catalog.tools], dtype=np.float32))
+    def factory(catalog: Catalog, previous: Counting | None = None) -> Counting:
+        if previous is None:
+            made.append("anew")
+            return Counting(catalog, np.array([len(tool.name) for tool in catalog.tools], dtype=np.float32))
+        change = CatalogChange.between(previous.catalog, catalog)
+        made.append(f"{len(change.added)} new, {len(change.removed)} gone")
+        lengths = previous.lengths[change.origin]
+        lengths[change.added] = [len(catalog.tools[at].name) for at in change.added]
+        return Counting(catalog, lengths)
 
     selector = Selector(SelectionSettings(rankers=("counting",), whole_if_it_fits=False), {"counting": factory})
     catalog = Catalog.of([Tool(name="x" * (number + 1)) for number in range(20)])

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Category, View
+from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import PRESETS, SelectionSettings
-from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.selection import Budget, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.runtime import Runtime
 from toolcaddie.samples import gym
+from toolcaddie.selection.index.change import CatalogChange
 from toolcaddie.selection.index.links import Links
 from toolcaddie.selection.selector import Selector
 from toolcaddie.testing import ScriptedProvider

@@ -11,8 +11,9 @@ from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import LEXICAL, SelectionSettings
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.ports import Ranking
 from toolcaddie.selection.rankers import embedding, static
 from toolcaddie.selection.rankers.static import word_table
 from toolcaddie.selection.selector import Selector
@@ -108,6 +109,7 @@ def test_an_embedder_of_ones_own_takes_part() -> None:
 
         name = "letters"
         dimensions = 26
+        languages = None
 
         def embed(self, texts):
             rows = np.zeros((len(texts), 26), dtype=np.float32)
@@ -140,13 +142,13 @@ def test_a_ranker_by_words_brings_its_tool_in_against_weak_meaning() -> None:
 
         name = "sure"
 
-        def scores(self, words, mask):
-            return np.array([float(tool.name == "send_invoice") for tool in TOOLS], dtype=np.float32)
+        def rank(self, words, visible):
+            scores = np.array([float(tool.name == "send_invoice") for tool in TOOLS], dtype=np.float32)
+            return Ranking(scores=scores, explain=lambda positions: [("sure of it",)] * len(positions))
 
-        def reasons(self, words, positions):
-            return [("sure of it",)] * len(positions)
-
-    selector = Selector(SelectionSettings(rankers=(*LEXICAL, "static", "sure")), {"sure": lambda catalog: Sure()})
+    selector = Selector(
+        SelectionSettings(rankers=(*LEXICAL, "static", "sure")), {"sure": lambda catalog, previous=None: Sure()}
+    )
     found = selector.ranked(_view(), _asked("he is 12 kilos now"), 5).tools
     assert "send_invoice" in [hit.tool.name for hit in found]
 

@@ -15,9 +15,8 @@ from toolcaddie.core.errors import BudgetError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import SelectionSettings
 from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
-from toolcaddie.core.selection import Budget, DroppedTool, Selection
+from toolcaddie.core.selection import Budget, DroppedTool, Selection, SelectionQuery
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.selector import Selector
 
 WORDS = ("freeze", "list", "order", "invoice", "room", "report")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from toolcaddie.core.message import Message
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import ToolCall
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.query import LOOKED_AT, content_words, language_of, query_words, split_words
 
 

@@ -15,9 +15,9 @@ from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import LEXICAL, SelectionSettings, preset
-from toolcaddie.core.selection import Budget
+from toolcaddie.core.selection import Budget, SelectionQuery
 from toolcaddie.core.tool import Tool, ToolCall
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.ports import Ranking
 from toolcaddie.selection.selector import DROPPED_LISTED, Selector
 from toolcaddie.util.replacing import replace
 
@@ -195,14 +195,12 @@ def test_a_ranker_from_outside_takes_part_and_cannot_reveal_what_is_hidden(view_
     class LastLetter:
         name = "last_letter"
 
-        def __init__(self, catalog):
+        def __init__(self, catalog, previous=None):
             self.catalog = catalog
 
-        def scores(self, words, mask):
-            return np.array([tool.name.endswith("7") for tool in self.catalog], dtype=np.float32)
-
-        def reasons(self, words, positions):
-            return [("it ends in 7",)] * len(positions)
+        def rank(self, words, visible):
+            scores = np.array([tool.name.endswith("7") for tool in self.catalog], dtype=np.float32)
+            return Ranking(scores=scores, explain=lambda positions: [("it ends in 7",)] * len(positions))
 
     view = view_of({"a": 100})
     view = view.narrowed(np.array([tool.name != "a_17" for tool in view.catalog]))
@@ -263,7 +261,7 @@ _CUT = """
 import hashlib
 from toolcaddie.core.catalog import Catalog, Category, View
 from toolcaddie.core.message import Message
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.presets import preset
 from toolcaddie.selection.selector import Selector
 from toolcaddie.core.tool import Tool
@@ -307,14 +305,11 @@ def test_nonsense_of_a_ranker_from_outside_is_thrown_away(asked, said):
     class Odd:
         name = "odd"
 
-        def __init__(self, catalog):
+        def __init__(self, catalog, previous=None):
             self.catalog = catalog
 
-        def scores(self, words, mask):
-            return np.array(said)
-
-        def reasons(self, words, positions):
-            return [()] * len(positions)
+        def rank(self, words, visible):
+            return Ranking(scores=np.array(said))
 
     view = View(catalog=Catalog.of([Tool(name=name) for name in ("a", "b", "c")]))
     settings = SelectionSettings(rankers=("odd",), whole_if_it_fits=False)

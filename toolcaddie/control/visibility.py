@@ -9,8 +9,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Principal
@@ -48,7 +46,7 @@ class Visibility:
         self._known: dict[str, _Known] = {}
 
     def mask(self, catalog: Catalog, principal: Principal) -> Mask | None:
-        """A read-only mask, made once for each role and bot; None: all is visible."""
+        """A mask, made once for each role and bot; None: all is visible."""
         known = self._known.get(catalog.version) or self._learn(catalog)
         caller = (principal.role, principal.bot)
         with suppress(KeyError):
@@ -69,13 +67,13 @@ class Visibility:
         disabled, enabled = self._bots.disabled_tools(principal), self._bots.categories(principal)
         if not known.restricted and not disabled and enabled is None:
             return None
-        mask = np.ones(len(catalog), dtype=np.bool_)
+        mask = bytearray(b"\1") * len(catalog)
         for position, tool in known.restricted:
             mask[position] = may_use(tool, principal)
         for name in disabled:
             if (place := catalog.position(name)) is not None:
                 mask[place] = False
         if enabled is not None:
-            mask &= [tool.category in enabled or tool.source == CLIENT_SOURCE for tool in catalog.tools]
-        mask.flags.writeable = False
-        return mask
+            for position, tool in enumerate(catalog.tools):
+                mask[position] &= tool.category in enabled or tool.source == CLIENT_SOURCE
+        return bytes(mask)

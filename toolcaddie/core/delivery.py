@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
-from toolcaddie.core.tool import JsonObject
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.catalog import View
+from toolcaddie.core.selection import Budget, Selection
+from toolcaddie.core.tool import JsonObject, Tool
 
 
 class DeliveredTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,3 +87,40 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[DeliveryOption, ...] = ()
     """What was weighed, the chosen one first."""
     bill: ExpectedBill | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryPlan:
+    """What a planner is given."""
+
+    view: View
+    selection: Selection
+    delivered: Sequence[DeliveredTool]
+    """What this conversation was sent before, in order; the cache may still hold it."""
+    meta: Sequence[Tool]
+    budget: Budget
+    capabilities: Capabilities
+    known: Sequence[str] = ()
+    """What messages of the conversation have made known behind the array."""
+    referenced: Sequence[str] = ()
+    """Of these, what is held back in the array until such a message."""
+    pinned: Sequence[str] = ()
+    """What the caller's choice names, and what it cannot do without: these must stand in the array."""
+    allowed: Sequence[str] | None = None
+    """What could be called before, where the provider masks."""
+    called: Sequence[str] = ()
+    """Tools called lately in the conversation."""
+    settled: Delivery | None = None
+    """What an earlier round of the run chose: strategy and way stay, and only the state's own tools are sent."""
+    under_way: bool = False
+    """A round of a run that goes on, also where what an earlier one chose was not kept (the run was put away)."""
+    history: int = 0
+    """Tokens behind the array that the provider may have cached: system prompt and earlier messages."""
+    fresh: int = 0
+    """Tokens of the messages it cannot have cached."""
+    idle: float | None = None
+    """Seconds since the conversation was last sent; None: not known, and taken for a moment."""
+    rounds: int = 0
+    """Model calls the conversation has had."""
+    lasting: bool = False
+    """The conversation is remembered, so it may go on after this run."""

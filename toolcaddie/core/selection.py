@@ -1,13 +1,15 @@
-"""How many tools a request may carry, the tools chosen for it and those left out, with their reasons."""
+"""The query of a request, the number of tools it may carry, and the tools chosen and left out, with their reasons."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 import msgspec
 
-from toolcaddie.core.message import Usage
+from toolcaddie.core.control import Principal
+from toolcaddie.core.message import Message, Usage
 from toolcaddie.core.numbers import Count, PartialShare, Positive
 from toolcaddie.core.tool import Tool
 
@@ -29,6 +31,47 @@ class Budget:
     """Places of the cap kept for later additions where `request_more_tools` is offered."""
     reserve_tokens: PartialShare = 0.25
     """Share of `max_tokens` kept for the same."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectionQuery:
+    """What tools are wanted for.
+
+    The words come from the window of `messages`, or are `text` alone (a reveal's query). `categories` given: no matching,
+    these are taken. `exclude` holds names that are sent already.
+    """
+
+    messages: Sequence[Message] = ()
+    text: str | None = None
+    categories: Sequence[str] | None = None
+    suggested: Sequence[str] = ()
+    """Categories that a first stage named: each counts as if one of its keywords had just been said."""
+    pinned: Sequence[str] = ()
+    """Names chosen whatever they score (a tool the caller forces)."""
+    essential: Mapping[str, str] = field(default_factory=dict)
+    """Names always chosen, outside `max_tools`, each with its reason."""
+    exclude: frozenset[str] = frozenset()
+    fixed_count: int = 0
+    """Places of the cap already taken (meta tools, earlier additions)."""
+    fixed_tokens: int = 0
+    expandable: bool = False
+    """`request_more_tools` is offered: keep the budget's reserve free."""
+    principal: Principal | None = None
+    """Who asks, for what was learned of them; None: nobody in particular."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryWords:
+    """A query as rankers read it: each message of the window by itself, newest first, with its weight."""
+
+    messages: tuple[tuple[str, float], ...]
+    """What the user said."""
+    replies: tuple[tuple[str, float], ...] = ()
+    """What the assistant said in between."""
+    called: tuple[str, ...] = ()
+    """Names of tools called lately."""
+    principal: Principal | None = None
+    """Who asks; None: nobody in particular."""
 
 
 class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryOption, Strategy
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryOption, DeliveryPlan, Strategy
 from toolcaddie.delivery.costs import Outlook
 from toolcaddie.delivery.definitions import Definitions
-from toolcaddie.ports import DeliveryPlan
 
 _FIRST = 12
 """Tools that a conversation begins with where others can join cheaply; what the budget allows is the most, not the aim."""

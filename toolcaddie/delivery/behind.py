@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from toolcaddie.core.delivery import AddedBy, DeliveredTool, Delivery, Strategy
+from toolcaddie.core.delivery import AddedBy, DeliveredTool, Delivery, DeliveryPlan, Strategy
 from toolcaddie.core.meta_names import EXECUTE_TOOL
 from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, names
-from toolcaddie.ports import DeliveryPlan
 from toolcaddie.util.replacing import replace
 
 _TEXT_TAX = 1_000.0

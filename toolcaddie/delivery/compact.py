@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from toolcaddie.core.delivery import DeliveredTool, Delivery
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan
 from toolcaddie.delivery.definitions import Definitions
-from toolcaddie.ports import DeliveryPlan
 
 
 def plan_compact(plan: DeliveryPlan, definitions: Definitions) -> Delivery:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolcaddie.core.capabilities import Capabilities
-from toolcaddie.ports import DeliveryPlan
+from toolcaddie.core.delivery import DeliveryPlan
 
 _FIRST_ROUNDS = 12.0
 """Model calls that a remembered conversation is expected to have when it begins."""

@@ -10,12 +10,11 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.delivery import DeliveredTool, Delivery, Strategy
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, Strategy
 from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.core.schema import estimate_tokens, wire_definition
 from toolcaddie.core.selection import Budget
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import DeliveryPlan
 
 
 @dataclass(frozen=True, slots=True)

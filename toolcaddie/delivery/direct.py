@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from toolcaddie.core.delivery import DeliveredTool, Delivery
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan
 from toolcaddie.core.errors import BudgetError
 from toolcaddie.delivery.arrangement import Arrangement, Scene, best_new, first_few, names
 from toolcaddie.delivery.definitions import Definitions, fits
-from toolcaddie.ports import DeliveryPlan
 from toolcaddie.util.replacing import replace
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from toolcaddie.core.delivery import DeliveredTool, Delivery, ExpectedBill
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, ExpectedBill
 from toolcaddie.delivery import behind, direct, masked
 from toolcaddie.delivery.arrangement import Arrangement, Scene
 from toolcaddie.delivery.compact import plan_compact
 from toolcaddie.delivery.costs import Outlook, Terms
 from toolcaddie.delivery.definitions import Definitions
-from toolcaddie.ports import DeliveryPlan
 from toolcaddie.util.replacing import replace
 
 Mode = Literal["auto", "direct", "masked", "native"]

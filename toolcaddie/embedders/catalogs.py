@@ -7,14 +7,13 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
 
-from toolcaddie.core.catalog import Catalog, CatalogChange
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.errors import ConfigError, ProviderError
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
-from toolcaddie.ports import Ranker, RankerFactory
+from toolcaddie.ports import Ranker, RankerFactory, Ranking, Visible
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -53,10 +52,12 @@ class CatalogVectors:
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
-    def ranker(self, catalog: Catalog) -> Ranker:
-        """A `RankerFactory`: until the catalog is ready, and while the embedder is down, another stands in."""
-        main, meanwhile = _Making(catalog, self._make), _Making(catalog, self._meanwhile)
-        return _WhenReady(catalog, main, meanwhile, self._is_usable)
+    def ranker(self, catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+        """A `RankerFactory`: until the catalog is ready, and while the embedder is down, the fallback ranker answers."""
+        before = previous if isinstance(previous, _WhenReady) else None
+        main = _Lazy(catalog, self._make, before and before.main.made)
+        fallback = _Lazy(catalog, self._meanwhile, before and before.fallback.made)
+        return _WhenReady(catalog, main, fallback, self._is_usable)
 
     def _is_usable(self, catalog: Catalog) -> bool:
         return self.is_ready(catalog) and not self.prepared.is_down
@@ -130,39 +131,32 @@ class CatalogVectors:
 
 
 class _WhenReady:
-    """Two rankers as one: that of the vectors where they are there, and until then, and while nobody gives more, the one that
-    stands in. Whatever these have beside what every ranker has, it has too."""
+    """Delegates to the vector ranker once its vectors are ready, and to a fallback ranker until then."""
 
-    def __init__(
-        self, catalog: Catalog, main: _Making, meanwhile: _Making, is_ready: Callable[[Catalog], bool]
-    ) -> None:
+    name = "embedding"
+
+    def __init__(self, catalog: Catalog, main: _Lazy, fallback: _Lazy, is_ready: Callable[[Catalog], bool]) -> None:
         self._catalog = catalog
-        self._main = main
-        self._meanwhile = meanwhile
+        self.main = main
+        self.fallback = fallback
         self._is_ready = is_ready
 
-    def changed(self, change: CatalogChange) -> Ranker:
-        """That of a changed catalog, which waits for vectors of its own."""
-        return _WhenReady(change.after, self._main.after(change), self._meanwhile.after(change), self._is_ready)
-
-    def __getattr__(self, name: str) -> Any:
-        now = self._main if self._is_ready(self._catalog) else self._meanwhile
-        return getattr(now.ranker(), name)
+    def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        chosen = self.main if self._is_ready(self._catalog) else self.fallback
+        return chosen.ranker().rank(words, visible)
 
 
-class _Making:
-    """A ranker of one catalog, made when it is first asked for: by its factory, or from that of the catalog before."""
+class _Lazy:
+    """A ranker of one catalog, made when it is first needed."""
 
-    def __init__(self, catalog: Catalog, factory: RankerFactory, follow: Callable[[], Ranker] | None = None) -> None:
+    def __init__(self, catalog: Catalog, factory: RankerFactory, previous: Ranker | None) -> None:
+        self._catalog = catalog
         self._factory = factory
-        self._make: Callable[[], Ranker] = follow or partial(factory, catalog)
-        self._made: Ranker | None = None
+        self._previous = previous
+        self.made: Ranker | None = None
 
     def ranker(self) -> Ranker:
-        if self._made is None:  # two threads may both make it, and get the same one
-            self._made = self._make()
-        return self._made
-
-    def after(self, change: CatalogChange) -> _Making:
-        way = getattr(self._made, "changed", None)
-        return _Making(change.after, self._factory, None if way is None else partial(way, change))
+        if self.made is None:  # two threads may both make it, and get the same one
+            self.made = self._factory(self._catalog, self._previous)
+            self._previous = None  # else each ranker would keep all before it alive
+        return self.made

@@ -54,6 +54,8 @@ class Endpoint:
     Raises `ConfigError` for settings that cannot work, `ProviderError` and its kinds for the rest, never with the key in it.
     """
 
+    languages = None
+
     def __init__(
         self,
         url: str,

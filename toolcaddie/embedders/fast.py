@@ -18,6 +18,8 @@ _MOST_CHARACTERS = 16_000
 class FastEmbed:
     """`ports.Embedder` by a model's name at fastembed. Raises `ConfigError` if it cannot be had."""
 
+    languages = None
+
     def __init__(self, model: str | None = None) -> None:
         model = model or _DEFAULT
         known = {str(described["model"]): int(described["dim"]) for described in TextEmbedding.list_supported_models()}

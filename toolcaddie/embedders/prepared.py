@@ -12,7 +12,7 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -78,10 +78,8 @@ class Prepared:
         return self._dimensions or self._source.dimensions
 
     @property
-    def languages(self) -> tuple[str, ...] | None:
-        """Those the model knows, where it says so."""
-        known: tuple[str, ...] | None = getattr(self._source, "languages", None)
-        return known
+    def languages(self) -> Collection[str] | None:
+        return self._source.languages
 
     @property
     def is_down(self) -> bool:

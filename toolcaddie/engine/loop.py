@@ -20,7 +20,7 @@ from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import ASSUMED_CACHE, Capabilities
 from toolcaddie.core.catalog import View
 from toolcaddie.core.content import with_text
-from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.delivery import Delivery, DeliveryPlan
 from toolcaddie.core.errors import LimitExceededError
 from toolcaddie.core.events import (
     ClientCallDelta,
@@ -37,7 +37,7 @@ from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_RESULT
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState
 from toolcaddie.core.schema import canonical_json, definition_tokens, wire_definition
-from toolcaddie.core.selection import Selection
+from toolcaddie.core.selection import Selection, SelectionQuery
 from toolcaddie.core.tool import CLIENT_SOURCE, Finish, Reveal, Tool, ToolCall, ToolResult, failed
 from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
@@ -48,7 +48,6 @@ from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, result_message
 from toolcaddie.meta.registry import OURS, MetaTools
 from toolcaddie.ports import (
     CallWrapper,
-    DeliveryPlan,
     HeldPages,
     MetaOffer,
     MetaScene,
@@ -56,7 +55,6 @@ from toolcaddie.ports import (
     Planner,
     Prepare,
     Provider,
-    SelectionQuery,
     Selector,
 )
 from toolcaddie.util.replacing import replace

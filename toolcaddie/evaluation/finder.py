@@ -10,10 +10,9 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.message import Message
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunRequest
-from toolcaddie.core.selection import SelectedTool, Selection
+from toolcaddie.core.selection import SelectedTool, Selection, SelectionQuery
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.fit import Case, case_of
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.scores import weights_of
 from toolcaddie.selection.selector import Ranked, Selector
 

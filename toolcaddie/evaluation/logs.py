@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.presets import SelectionSettings
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.learning import CalledTool, LogEntry, called
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.query import query_words
 
 

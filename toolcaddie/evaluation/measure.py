@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from toolcaddie.core.catalog import View
-from toolcaddie.core.selection import Budget
+from toolcaddie.core.selection import Budget, SelectionQuery
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.metrics import Estimate, auroc_of, complete, mean_of, ndcg, recall
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.selection.selector import Selector
 
 DEPTH = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from toolcaddie.learning.entries import CalledTool, LogEntry, called, digest_of
 from toolcaddie.learning.experience import Experience, Fit, LearningSettings
-from toolcaddie.learning.ranker import NAME, Learned, factory
+from toolcaddie.learning.ranker import NAME, Learned, factory, refit
 from toolcaddie.learning.sink import LearningSink, entries_of_trail
 
 __all__ = [
@@ -20,4 +20,5 @@ __all__ = [
     "digest_of",
     "entries_of_trail",
     "factory",
+    "refit",
 ]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.control import Principal
 from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import QueryWords
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,10 +19,11 @@ import numpy as np
 
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.learning.entries import CalledTool, LogEntry
 from toolcaddie.learning.features import Features, Floats, features_of
 from toolcaddie.learning.search import Index, Ints, Meanings, Rarity, Rows, lengths_of
-from toolcaddie.ports import Embedder, QueryWords
+from toolcaddie.ports import Embedder
 from toolcaddie.selection.rankers.static import word_table
 
 EVERYBODY = 0

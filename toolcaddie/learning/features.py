@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.ports import QueryWords
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.selection.query import language_of, split_words, stems_of
 from toolcaddie.selection.stopwords import STOP_WORDS, Language
 

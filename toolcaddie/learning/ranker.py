@@ -12,12 +12,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.learning.entries import CalledTool, Known
 from toolcaddie.learning.experience import (
     EVERYBODY,
@@ -31,8 +33,9 @@ from toolcaddie.learning.experience import (
 )
 from toolcaddie.learning.features import Floats, features_of
 from toolcaddie.learning.search import Bools, Ints, Request, first_of_each, limited
-from toolcaddie.ports import QueryWords, Ranker, RankerFactory
-from toolcaddie.selection.remembered import Remembered
+from toolcaddie.ports import LastWord, Ranker, RankerFactory, Ranking, Visible
+from toolcaddie.ports.ranking import Reasons, no_reasons
+from toolcaddie.selection.selector import Selector
 
 NAME = "learned"
 
@@ -111,7 +114,6 @@ class Learned:
     """Each tool by how like, and how many, the past requests are for which it was called."""
 
     name = NAME
-    calibrated = True
 
     def __init__(self, catalog: Catalog, experience: Experience) -> None:
         self._size = len(catalog)
@@ -125,18 +127,27 @@ class Learned:
         self._readers: OrderedDict[Hashable, tuple[Past, Bools]] = OrderedDict()
         self._tried: OrderedDict[Hashable, tuple[Past, Floats]] = OrderedDict()
         self._backgrounds: OrderedDict[Hashable, tuple[Past, Floats]] = OrderedDict()
-        self._last = Remembered[_Answer]()
 
     # --- as a ranker --------------------------------------------------------------------------------------------------
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
-        """0 to 1; 0 where no past request like this one called the tool, or it is hidden."""
-        answer = self._answer(words, mask)
+    def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        """Scores are 0 to 1; 0 where no past request like this one called the tool, or it is hidden. The ranker has the last
+        word, because its weight was found beside what all others say."""
+        answer = self._answer(words, visible)
         if answer is None:
-            return np.zeros(self._size, dtype=np.float32)
-        return answer.scores / (1 + answer.scores)
+            return Ranking(
+                scores=np.zeros(self._size, dtype=np.float32), calibrated=True, influence=LastWord(blend=_others_alone)
+            )
+        weight = self.weight
+        return Ranking(
+            scores=answer.scores / (1 + answer.scores),
+            calibrated=True,
+            influence=LastWord(blend=partial(_blended, answer, weight, visible)),
+            explain=partial(self._reasons, answer) if weight else no_reasons,
+        )
 
-    def weight(self, words: QueryWords, mask: Mask | None = None) -> float:
+    @property
+    def weight(self) -> float:
         """How far the log is believed in this catalog; 0 until `fit` found that it helps."""
         fit = self.fitted
         return 0.0 if fit is None else fit.weight
@@ -145,34 +156,10 @@ class Learned:
     def fitted(self) -> Fit | None:
         return self._experience.fit_of(self._version, self._names)
 
-    def blended(self, words: QueryWords, mask: Mask | None, base: Floats, factor: float) -> Floats:
-        """What all other rankers together say, with what was learned: asked after `scores`, for the same request. `factor`
-        is the operator's on the weight.
-
-        base + weight * max(learned, untried * the best learned * base / the best base), where `untried` is what the log
-        cannot know of a tool; then brought back to 0 to 1, the best tool being as sure as the surer of the two. With
-        weight 0, or nothing like it in the log: exactly `base`.
-        """
-        weight = self.weight(words, mask) * factor
-        answer = (self._last.of(words) or self._answer(words, mask)) if weight else None
-        if answer is None:
-            return base
-        joined = _blend(base, answer.scores, answer.tried, weight)
-        if mask is not None:
-            joined[~mask] = 0.0
-        best = int(joined.argmax())
-        if not joined[best] > 0:
-            return base
-        learned = float(answer.scores[best])
-        return joined * np.float32(max(float(base[best]), learned / (1 + learned)) / joined[best])
-
-    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        """Which past requests each tool was called after: the asker's own and the operator's in their words, those of others
-        by their number alone, unless the settings say otherwise."""
-        answer = self._last.of(words)
-        if answer is None or not self.weight(words):
-            return [()] * len(positions)
-        return [self._told(answer, position) for position in positions]
+    def _reasons(self, answer: _Answer, positions: Sequence[int]) -> Reasons:
+        """The past requests each tool was called after: the asker's own and the operator's in their words, those of others by
+        their number alone, unless the settings say otherwise."""
+        return [self._reason(answer, position) for position in positions]
 
     # --- learning how far to believe it -------------------------------------------------------------------------------
 
@@ -213,12 +200,12 @@ class Learned:
         called = catalogued.positions[past.pairs.tools[same]]
         np.add.at(others, called[called >= 0], 1)
         tried = np.maximum(self._tried_by(catalogued, entry.owner, entry.tenant) - others, 0)
-        told, unknown, never = base(words), scores.copy(), tried.copy()
-        unknown[right] = 0.0
-        never[right] = 0.0
+        base_scores, unseen_scores, untried = base(words), scores.copy(), tried.copy()
+        unseen_scores[right] = 0.0
+        untried[right] = 0.0
         return [
-            [_recall(_blend(told, scores, tried, weight), right) for weight in WEIGHTS],
-            [_recall(_blend(told, unknown, never, weight), right) for weight in WEIGHTS],
+            [_recall(_blend(base_scores, scores, tried, weight), right) for weight in WEIGHTS],
+            [_recall(_blend(base_scores, unseen_scores, untried, weight), right) for weight in WEIGHTS],
         ]
 
     def _once(self) -> float:
@@ -231,7 +218,7 @@ class Learned:
 
     # --- asking the past ----------------------------------------------------------------------------------------------
 
-    def _answer(self, words: QueryWords, mask: Mask | None) -> _Answer | None:
+    def _answer(self, words: QueryWords, mask: Visible | None) -> _Answer | None:
         catalogued = self._catalogued()
         if not len(catalogued.past):
             return None
@@ -241,7 +228,7 @@ class Learned:
             return None
         tried = self._tried_by(catalogued, owner, tenant)
         scores = self._summed(near, tried, owner)
-        return self._last.keep(words, _Answer(near=near, scores=scores, tried=tried, me=owner))
+        return _Answer(near=near, scores=scores, tried=tried, me=owner)
 
     def _catalogued(self) -> _Catalogued:
         past = self._experience.past()
@@ -271,7 +258,7 @@ class Learned:
         self,
         catalogued: _Catalogued,
         words: QueryWords,
-        mask: Mask | None,
+        mask: Visible | None,
         *,
         owner: int,
         tenant: int,
@@ -346,7 +333,7 @@ class Learned:
                 self._backgrounds.popitem(last=False)
         return rows
 
-    def _readable(self, catalogued: _Catalogued, mask: Mask | None, owner: int, tenant: int) -> Bools:
+    def _readable(self, catalogued: _Catalogued, mask: Visible | None, owner: int, tenant: int) -> Bools:
         """The entries that teach this principal and called a tool that is visible."""
         past = catalogued.past
         alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
@@ -419,7 +406,7 @@ class Learned:
         np.maximum.at(loudest, both[0], each)
         return self._by_tool(both[0], each) - (1 - alone) * loudest
 
-    def _told(self, answer: _Answer, position: int) -> tuple[str, ...]:
+    def _reason(self, answer: _Answer, position: int) -> tuple[str, ...]:
         near = answer.near
         neighbours = near.neighbour[near.position == position]
         if not len(neighbours):
@@ -435,12 +422,43 @@ class Learned:
 
 
 def factory(experience: Experience) -> RankerFactory:
-    """What makes the ranker `learned` of a catalog over this memory."""
+    """Returns the factory of the ranker `learned` over this memory."""
 
-    def make(catalog: Catalog) -> Ranker:
+    def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
         return Learned(catalog, experience)
 
     return make
+
+
+def refit(experience: Experience, selector: Selector, catalog: Catalog) -> None:
+    """Chooses again how far the memory is believed in a catalog, beside what the selector's other rankers say; nothing happens
+    where the selector does not use the memory. Takes seconds and goes on beside requests: call it in a thread of its own."""
+    if NAME in selector.settings.rankers:
+        Learned(catalog, experience).fit(selector.scores_without(catalog, {NAME}))
+
+
+def _others_alone(base: Floats, factor: float) -> Floats:
+    return base
+
+
+def _blended(answer: _Answer, own_weight: float, visible: Visible | None, base: Floats, factor: float) -> Floats:
+    """Joins the scores of all other rankers with what was learned. `factor` is the operator's on the weight.
+
+    base + weight * max(learned, untried * the best learned * base / the best base), where `untried` is what the log cannot
+    know of a tool; then brought back to 0 to 1, the best tool being as sure as the surer of the two. With weight 0, or
+    nothing like it in the log: exactly `base`.
+    """
+    weight = own_weight * factor
+    if not weight:
+        return base
+    joined = _blend(base, answer.scores, answer.tried, weight)
+    if visible is not None:
+        joined[~visible] = 0.0
+    best = int(joined.argmax())
+    if not joined[best] > 0:
+        return base
+    learned = float(answer.scores[best])
+    return joined * np.float32(max(float(base[best]), learned / (1 + learned)) / joined[best])
 
 
 def _blend(base: Floats, learned: Floats, tried: Floats, weight: float) -> Floats:

@@ -11,11 +11,12 @@ from typing import Any
 from toolcaddie.core.control import Principal
 from toolcaddie.core.events import CallFinished, RunEvent, RunFailed, RunFinished, RunPaused, RunStarted, ToolsSelected
 from toolcaddie.core.message import Message, Role
+from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.core.tool import Tool, ToolCall
 from toolcaddie.learning.entries import CalledTool, LogEntry, called
 from toolcaddie.learning.experience import Experience
-from toolcaddie.ports import EventLog, QueryWords, SelectionQuery
+from toolcaddie.ports import EventLog
 from toolcaddie.selection.query import query_words
 from toolcaddie.util.log import Logger
 

@@ -10,9 +10,10 @@ from typing import Any
 
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.schema import wire_definition
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import Tool, ToolResult, failed
 from toolcaddie.ports.meta import Prepare
-from toolcaddie.ports.selection import SelectionQuery, Selector
+from toolcaddie.ports.selection import Selector
 from toolcaddie.util.suggest import Names
 
 _FIRST_HITS = 10

@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from toolcaddie.core.catalog import View
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.schema import wire_definition
-from toolcaddie.core.selection import SelectedTool, Selection
+from toolcaddie.core.selection import SelectedTool, Selection, SelectionQuery
 from toolcaddie.core.tool import Reveal, Tool, ToolResult, failed
 from toolcaddie.meta.definition import meta_definition
 from toolcaddie.meta.lookup import prepared_for
 from toolcaddie.ports.meta import MetaOffer, MetaScene
-from toolcaddie.ports.selection import SelectionQuery
 from toolcaddie.util.replacing import replace
 
 _MIN_LISTED, _MAX_LISTED = 2, 40
@@ -141,13 +138,7 @@ def _askable_view(scene: MetaScene) -> View:
         return scene.view
     catalog, there = scene.view.catalog, {*(tool.name for tool in scene.delivered), *scene.known, *scene.pinned}
     return scene.view.narrowed(
-        np.array(
-            [
-                tool.category in scene.expandable or tool.name in there or catalog.is_core(tool)
-                for tool in catalog.tools
-            ],
-            dtype=np.bool_,
-        )
+        [tool.category in scene.expandable or tool.name in there or catalog.is_core(tool) for tool in catalog.tools]
     )
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from toolcaddie.ports.control import ApprovalStore, Approver, Policy
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaScene, MetaTool, Prepare
 from toolcaddie.ports.models import Classifier, Embedder, Forwarder, Provider, RawResponse, RemoteEmbedder
-from toolcaddie.ports.selection import (
-    DeliveryPlan,
-    Planner,
-    QueryWords,
+from toolcaddie.ports.ranking import (
+    FixedWeight,
+    Influence,
+    LastWord,
+    OwnWeight,
     Ranker,
     RankerFactory,
-    SelectionQuery,
-    Selector,
+    Ranking,
+    Scores,
+    Visible,
 )
+from toolcaddie.ports.selection import Planner, Selector
 from toolcaddie.ports.storage import CacheStore, EventLog, EventSink, KeyStore, Store
 from toolcaddie.ports.tools import (
     CallNext,
@@ -33,30 +36,34 @@ __all__ = [
     "CallWrapper",
     "ClaimingSource",
     "Classifier",
-    "DeliveryPlan",
     "Embedder",
     "EventLog",
     "EventSink",
+    "FixedWeight",
     "Forwarder",
     "HeldPages",
+    "Influence",
     "Invocation",
     "KeyStore",
+    "LastWord",
     "MetaOffer",
     "MetaScene",
     "MetaTool",
     "Middleware",
     "OpenableSource",
+    "OwnWeight",
     "Planner",
     "Policy",
     "Prepare",
     "Provider",
-    "QueryWords",
     "Ranker",
     "RankerFactory",
+    "Ranking",
     "RawResponse",
     "RemoteEmbedder",
-    "SelectionQuery",
+    "Scores",
     "Selector",
     "Store",
     "ToolSource",
+    "Visible",
 ]

@@ -13,9 +13,9 @@ from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.delivery import DeliveredTool
 from toolcaddie.core.meta_names import PAGE_SIZE
-from toolcaddie.core.selection import Budget
+from toolcaddie.core.selection import Budget, SelectionQuery
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult
-from toolcaddie.ports.selection import SelectionQuery, Selector
+from toolcaddie.ports.selection import Selector
 from toolcaddie.ports.tools import HeldPages
 
 Prepare = Callable[[View, SelectionQuery], Awaitable[None]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from toolcaddie.core.catalog import View
@@ -65,6 +65,11 @@ class Embedder(Protocol):
     def name(self) -> str: ...
     @property
     def dimensions(self) -> int: ...
+    @property
+    def languages(self) -> Collection[str] | None:
+        """Languages the model was made for, such as "english"; None: all of them, or it is not known."""
+        ...
+
     def embed(self, texts: Sequence[str]) -> Any:
         """float32 array, one row a text, each of length 1; a row of zeros: this text says nothing to the model. No I/O."""
         ...
@@ -83,6 +88,11 @@ class RemoteEmbedder(Protocol):
     @property
     def dimensions(self) -> int:
         """0: not known before the first answer."""
+        ...
+
+    @property
+    def languages(self) -> Collection[str] | None:
+        """As `Embedder.languages`."""
         ...
 
     async def fetch(self, texts: Sequence[str]) -> Any:

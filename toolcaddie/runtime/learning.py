@@ -45,4 +45,4 @@ class Learning:
         return self._source.snapshot().get(name)
 
     def _refit(self, catalog: Catalog | None = None) -> None:
-        self._selector.refit(self._source.snapshot() if catalog is None else catalog)
+        learning.refit(self._experience, self._selector, self._source.snapshot() if catalog is None else catalog)

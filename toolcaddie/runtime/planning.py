@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from toolcaddie.core.catalog import View
-from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.delivery import Delivery, DeliveryPlan
 from toolcaddie.core.message import Message, message_tokens
 from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_RESULT
 from toolcaddie.core.run import RunContext, RunRequest, RunState
@@ -15,7 +15,6 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.loop import READER, Engine
 from toolcaddie.engine.reveal import known_from, referenced_in, telling
-from toolcaddie.ports import DeliveryPlan
 from toolcaddie.runtime.choosing import Choice
 from toolcaddie.runtime.conversations import Conversation
 

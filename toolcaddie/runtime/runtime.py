@@ -26,7 +26,7 @@ from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.events import RunEvent
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunRequest, RunResult
-from toolcaddie.core.selection import Selection
+from toolcaddie.core.selection import Selection, SelectionQuery
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.embedders.prepared import PATIENCE
@@ -46,7 +46,6 @@ from toolcaddie.ports import (
     Provider,
     RankerFactory,
     RemoteEmbedder,
-    SelectionQuery,
     Store,
 )
 from toolcaddie.providers.wrapping import Entry

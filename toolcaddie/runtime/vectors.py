@@ -12,9 +12,10 @@ from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import ProviderError
 from toolcaddie.core.presets import Preset, SelectionSettings
 from toolcaddie.core.run import RunRequest
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.embedders.catalogs import CatalogVectors
 from toolcaddie.embedders.prepared import Prepared
-from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, SelectionQuery, Store
+from toolcaddie.ports import Embedder, RankerFactory, RemoteEmbedder, Store
 from toolcaddie.runtime.coverage import searches
 from toolcaddie.selection.query import query_words
 from toolcaddie.selection.rankers import embedding, static

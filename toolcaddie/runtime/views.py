@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from toolcaddie.control.bots import Bots
 from toolcaddie.control.visibility import Visibility
-from toolcaddie.core.catalog import Catalog, Mask, View
+from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.run import RunRequest
 from toolcaddie.ports import Policy
 from toolcaddie.sources.combined import CombinedSource
@@ -28,14 +26,17 @@ class Views:
     def of(self, request: RunRequest) -> View:
         """What tools and bots restrict holds beside whatever the policy shows."""
         catalog, principal = self._catalog(request), request.principal
-        masks = [self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)]
+        view = View(catalog=catalog)
+        for mask in (self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)):
+            if mask is not None:
+                view = view.narrowed(mask)
         if request.disabled_tools:
-            hidden = frozenset(request.disabled_tools)
-            masks.append(np.array([tool.name not in hidden for tool in catalog.tools], dtype=np.bool_))
+            disabled = frozenset(request.disabled_tools)
+            view = view.narrowed(tool.name not in disabled for tool in catalog.tools)
         if request.tags is not None:
             tags = frozenset(request.tags)
-            masks.append(np.array([not tags.isdisjoint(tool.tags) for tool in catalog.tools], dtype=np.bool_))
-        return View(catalog=catalog, mask=_joined(masks))
+            view = view.narrowed(not tags.isdisjoint(tool.tags) for tool in catalog.tools)
+        return view
 
     def catalog_if_ready(self, request: RunRequest) -> Catalog | None:
         """The request's catalog where nothing has to be worked out for it; None: it has to be joined first."""
@@ -53,11 +54,3 @@ class Views:
         if not request.use_catalog:
             ours = _EMPTY
         return self._merged.of(request.client_tools, ours) if request.client_tools else ours
-
-
-def _joined(masks: list[Mask | None]) -> Mask | None:
-    joined: Mask | None = None
-    for mask in masks:
-        if mask is not None:
-            joined = mask if joined is None else joined & mask
-    return joined

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Mask
+from toolcaddie.ports import Visible
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.rankers.categories import Found
 
@@ -29,12 +29,12 @@ class Pool:
     group: Ints
     group_categories: tuple[int, ...]
     """The category of each group, -1 for tools without one."""
-    guaranteed: Mask
+    guaranteed: Visible
     found: Found
     no_match: bool = False
 
 
-def flat(index: CatalogIndex, kind: Kind, eligible: Mask) -> Pool:
+def flat(index: CatalogIndex, kind: Kind, eligible: Visible) -> Pool:
     """All eligible tools, in catalog order, grouped by category."""
     return _grouped(index, kind, Found(), np.flatnonzero(eligible), None, ())
 
@@ -44,18 +44,18 @@ def nothing(index: CatalogIndex) -> Pool:
 
 
 def by_category(
-    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], priority: Floats | None, eligible: Mask
+    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], priority: Floats | None, eligible: Visible
 ) -> Pool:
     """The tools of some categories, category by category in the order given. `priority` has a value a catalog position."""
     active = tuple(active)
-    members = [index.catalog.members(category) for category in active]
+    members = [index.groups.members(category) for category in active]
     listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
     positions = listed[eligible[listed]]
     served = priority[positions] if priority is not None else None
     return _grouped(index, kind, found, positions, served, active, no_match=kind == "defaults" or not active)
 
 
-def by_score(index: CatalogIndex, found: Found, scores: Floats, floor: float, eligible: Mask) -> Pool:
+def by_score(index: CatalogIndex, found: Found, scores: Floats, floor: float, eligible: Visible) -> Pool:
     """The tools that score above the floor, whatever their category."""
     positions = np.flatnonzero(eligible & (scores > floor))
     return _grouped(index, "scored", found, positions, scores[positions], (*found.matched, *found.related))

@@ -12,7 +12,7 @@ from functools import lru_cache
 import Stemmer
 
 from toolcaddie.core.message import Message
-from toolcaddie.ports import QueryWords, SelectionQuery
+from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.selection.stopwords import LANGUAGES, STOP_WORDS, Language
 
 LOOKED_AT = 4_096

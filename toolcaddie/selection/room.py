@@ -7,8 +7,7 @@ import numpy.typing as npt
 
 from toolcaddie.core.catalog import View
 from toolcaddie.core.errors import BudgetError
-from toolcaddie.core.selection import Budget
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.core.selection import Budget, SelectionQuery
 from toolcaddie.selection.allot import Room
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 

@@ -8,17 +8,16 @@ lost where the other speaks loudly. How well the best tool fits is a mean of wha
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Mask
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.ports import QueryWords, Ranker
+from toolcaddie.core.selection import QueryWords
+from toolcaddie.ports import FixedWeight, LastWord, OwnWeight, Ranking, Visible
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 from toolcaddie.selection.rankers.categories import Found
 
@@ -51,6 +50,7 @@ class Scored:
     """What each ranker said of every tool, 0 to 1, and what follows."""
 
     signals: Mapping[str, Floats]
+    rankings: Mapping[str, Ranking]
     scores: Floats
     """0 to 1; the best tool has `fit`."""
     floor: float
@@ -72,8 +72,10 @@ class Said:
     """Of rankers that weigh themselves: what they ask to count."""
     matched: bool
     """A keyword hit."""
-    last: Mapping[str, Callable[[Floats, float], Floats]] = field(default_factory=dict)
-    """Of rankers that have the last word: from all other rankers' scores and a factor to the scores that stand."""
+    last: Mapping[str, LastWord] = field(default_factory=dict)
+    """Rankers that have the last word."""
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    """The rankers' own answers, for their reasons."""
 
 
 def scored(
@@ -81,7 +83,7 @@ def scored(
     names: Sequence[str],
     words: QueryWords,
     found: Found,
-    mask: Mask | None,
+    mask: Visible | None,
     weights: Mapping[str, float],
     nothing_fits: float | None,
 ) -> Scored:
@@ -90,22 +92,27 @@ def scored(
     return fused(signals_of(index, names, words, found, mask), weights, nothing_fits)
 
 
-def signals_of(index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Mask | None) -> Said:
+def signals_of(
+    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Visible | None
+) -> Said:
     """What each ranker says, none of it weighed."""
-    signals = {
-        name: index.categories.scores_of(found, mask) if name == "categories" else _said(index, name, words, mask)
+    rankings = {
+        name: index.categories.ranking_of(found, mask) if name == "categories" else index.ranker(name).rank(words, mask)
         for name in names
     }
+    signals = {name: _signal(index, name, ranking, mask) for name, ranking in rankings.items()}
     own: dict[str, float] = {}
-    last = {}
-    for name, signal in signals.items():
-        ranker = None if name == "categories" else index.ranker(name)
-        if (blended := getattr(ranker, "blended", None)) is not None:
-            own[name] = 0.0
-            last[name] = partial(blended, words, mask)
-        elif (asks := getattr(ranker, "weight", None)) is not None:
-            own[name] = max(0.0, float(asks(words, mask))) if signal.any() else 0.0
-    return Said(signals=signals, own=own, matched=bool(found.matched), last=last)
+    last: dict[str, LastWord] = {}
+    for name, ranking in rankings.items():
+        match ranking.influence:
+            case LastWord():
+                own[name] = 0.0
+                last[name] = ranking.influence
+            case OwnWeight(weight=weight):
+                own[name] = max(0.0, float(weight)) if signals[name].any() else 0.0
+            case FixedWeight():
+                pass
+    return Said(signals=signals, own=own, matched=bool(found.matched), last=last, rankings=rankings)
 
 
 def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None = None) -> Scored:
@@ -118,12 +125,14 @@ def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None =
     for name, factor in factors.items():
         by_words += signals[name] * np.float32(factor / total if total else 0.0)
     scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, signals)
-    for name, blended in said.last.items():
-        scores = blended(scores, weights.get(name, WEIGHTS.get(name, 1.0)))
+    for name, influence in said.last.items():
+        scores = influence.blend(scores, weights.get(name, WEIGHTS.get(name, 1.0)))
     much = sum(beside.values())
     usual = (NOTHING_FITS + much * UNRELATED) / (1 + much) if nothing_fits is None else nothing_fits
     certain = said.matched or (nothing_fits is None and float(by_words.max(initial=0.0)) >= WORDS_FIT)
-    return Scored(signals=signals, scores=scores, floor=_floor(scores, 0.0 if certain else usual))
+    return Scored(
+        signals=signals, rankings=said.rankings, scores=scores, floor=_floor(scores, 0.0 if certain else usual)
+    )
 
 
 def weights_of(said: Said, weights: Mapping[str, float]) -> dict[str, float]:
@@ -159,11 +168,10 @@ def _floor(scores: Floats, least: float) -> float:
     return FLOOR * best if best >= least else least
 
 
-def _said(index: CatalogIndex, name: str, words: QueryWords, mask: Mask | None) -> Floats:
-    """A ranker's scores. It may come from outside: what it says of hidden tools, below 0 or beyond numbers is thrown away,
-    and what it says above 1 is brought down."""
-    ranker: Ranker = index.ranker(name)
-    raw = np.asarray(ranker.scores(words, mask), dtype=np.float32)
+def _signal(index: CatalogIndex, name: str, ranking: Ranking, mask: Visible | None) -> Floats:
+    """Returns a ranker's scores, 0 to 1. It may be a stranger's: scores of hidden tools, scores below 0 and what is no number
+    are dropped, and scores above 1 are scaled down."""
+    raw = np.asarray(ranking.scores, dtype=np.float32)
     if raw.shape != (index.size,):
         raise ConfigError(
             f"ranker {name!r} gave scores of shape {raw.shape}; it must give one for each of {index.size} tools"
@@ -175,5 +183,4 @@ def _said(index: CatalogIndex, name: str, words: QueryWords, mask: Mask | None) 
     if not np.isfinite(best):
         raw[~np.isfinite(raw)] = 0.0
         best = raw.max(initial=0.0)
-    calibrated = getattr(ranker, "calibrated", False)
-    return raw if best == 0 or (calibrated and best <= 1) else raw / best
+    return raw if best == 0 or (ranking.calibrated and best <= 1) else raw / best

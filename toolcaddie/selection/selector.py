@@ -8,22 +8,31 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, Mask, View
+from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import LEXICAL, SIGNALS, SelectionSettings
-from toolcaddie.core.selection import Budget, DroppedTool, DropStage, SelectedTool, Selection
-from toolcaddie.ports import QueryWords, RankerFactory, SelectionQuery
+from toolcaddie.core.selection import (
+    Budget,
+    DroppedTool,
+    DropStage,
+    QueryWords,
+    SelectedTool,
+    Selection,
+    SelectionQuery,
+)
+from toolcaddie.ports import RankerFactory, Ranking, Visible
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.diversity import PLACES, spread, worth_of
 from toolcaddie.selection.index.catalog_index import CatalogIndex, IndexCache
 from toolcaddie.selection.index.links import LOOKED_AT, CoUsed, best_places, lifted
+from toolcaddie.selection.index.masks import visible_in
 from toolcaddie.selection.index.postings import postings_of
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
 from toolcaddie.selection.query import query_words
@@ -94,7 +103,7 @@ class _Ranking:
 
     pool: Pool
     scores: Floats
-    words: QueryWords = QueryWords(messages=())
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
     signals: Mapping[str, Floats] = field(default_factory=dict)
     floor: float = 0.0
     lent: Mapping[int, str] = field(default_factory=dict)
@@ -198,18 +207,24 @@ class Selector:
         """The best matches for a query whatever the budget, core tools too; only tools that match at all."""
         index = self._indexes.of(view.catalog)
         words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
-        found = Found(matched=index.categories.found(words, view.mask).matched)  # a relation is no match
+        found = Found(matched=index.categories.found(words, visible_in(view)).matched)  # a relation is no match
         names = self._scorers or ("bm25",)
         said = scored(
-            index, ("categories", *names), words, found, view.mask, self.settings.weights, self.settings.nothing_fits
+            index,
+            ("categories", *names),
+            words,
+            found,
+            visible_in(view),
+            self.settings.weights,
+            self.settings.nothing_fits,
         )
         scores = said.scores
         hits = np.flatnonzero(scores > said.floor)
         best = hits[np.argsort(-scores[hits], kind="stable")][: max(limit, 2 * PLACES)]
         if _BY_WORDS & {*names}:
-            best = _spread(index, words, scores, best, view.mask, PLACES)
+            best = _spread(index, words, scores, best, visible_in(view), PLACES)
         best = best[: max(0, limit)]
-        why = _reasons(index, names, words, found, best.tolist())
+        why = _reasons(index, said.rankings, found, best.tolist())
         tools = tuple(
             SelectedTool(
                 tool=view.catalog.tools[position],
@@ -225,8 +240,8 @@ class Selector:
         """What each ranker says of every tool, unweighed: for whoever looks for other weights."""
         index = self._indexes.of(view.catalog)
         words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
-        found = Found(matched=index.categories.found(words, view.mask).matched)
-        return signals_of(index, ("categories", *(self._scorers or ("bm25",))), words, found, view.mask)
+        found = Found(matched=index.categories.found(words, visible_in(view)).matched)
+        return signals_of(index, ("categories", *(self._scorers or ("bm25",))), words, found, visible_in(view))
 
     def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
         """Every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
@@ -259,22 +274,17 @@ class Selector:
             signals={name: round(float(signal[position]), 4) for name, signal in plan.ranking.signals.items()},
         )
 
-    def refit(self, catalog: Catalog) -> None:
-        """Let rankers that learn from use choose anew how far they are believed, beside what the others say. Takes seconds
-        and goes on beside requests: call it in a thread of its own."""
+    def scores_without(self, catalog: Catalog, excluded: Collection[str]) -> Callable[[QueryWords], Floats]:
+        """Returns a function that scores every tool of a catalog by all rankers but the excluded ones."""
         index = self._indexes.of(catalog)
-        learning = {
-            name: fit for name in self._scorers if (fit := getattr(index.ranker(name), "fit", None)) is not None
-        }
-        others = tuple(name for name in self._scorers if name not in learning)
+        others = tuple(name for name in self._scorers if name not in excluded)
         names = ("categories", *others) if self._by_keyword else others
 
-        def base(words: QueryWords) -> Floats:
+        def scores(words: QueryWords) -> Floats:
             found = index.categories.found(words, None) if self._by_keyword else Found()
             return scored(index, names, words, found, None, self.settings.weights, self.settings.nothing_fits).scores
 
-        for fit in learning.values():
-            fit(base)
+        return scores
 
     # --- from a query to a plan ---------------------------------------------------------------------------------------
 
@@ -321,7 +331,7 @@ class Selector:
         )
 
     def _goes_whole(
-        self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget, visible: Mask
+        self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget, visible: Visible
     ) -> bool:
         """Whether there is nothing to choose: the visible catalog fits as it is. Not asked when something is looked for."""
         if not self.settings.whole_if_it_fits or query.text is not None or query.categories is not None:
@@ -337,30 +347,34 @@ class Selector:
         )
 
     def _ranking(
-        self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Mask, places: int | None
+        self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Visible, places: int | None
     ) -> _Ranking:
         if not self.settings.rankers and query.categories is None:
             return _Ranking(pool=flat(index, "listed", eligible), scores=np.zeros(index.size, dtype=np.float32))
-        words, found = self._found(index, query, view.mask)
+        words, found = self._found(index, query, visible_in(view))
         drawers = self._by_keyword or query.categories is not None or bool(query.suggested)
         names = ("categories", *self._scorers) if drawers else self._scorers
-        said = scored(index, names, words, found, view.mask, self.settings.weights, self.settings.nothing_fits)
-        said = self._shared(index, words, said, eligible, view.mask, places)
+        said = scored(index, names, words, found, visible_in(view), self.settings.weights, self.settings.nothing_fits)
+        said = self._shared(index, words, said, eligible, visible_in(view), places)
         pool = self._pool(index, query, found, said.scores, said.floor, eligible)
         if pool.kind != "scored" or query.categories is not None:
-            return _Ranking(pool=pool, scores=said.scores, words=words, signals=said.signals, floor=said.floor)
+            return _Ranking(
+                pool=pool, scores=said.scores, rankings=said.rankings, signals=said.signals, floor=said.floor
+            )
         scores, lent = self._lent(index, view, said, eligible, places)
         if lent:
             pool = by_score(index, found, scores, said.floor, eligible)
-        return _Ranking(pool=pool, scores=scores, words=words, signals=said.signals, floor=said.floor, lent=lent)
+        return _Ranking(
+            pool=pool, scores=scores, rankings=said.rankings, signals=said.signals, floor=said.floor, lent=lent
+        )
 
     def _shared(
         self,
         index: CatalogIndex,
         words: QueryWords,
         said: Scored,
-        eligible: Mask,
-        mask: Mask | None,
+        eligible: Visible,
+        mask: Visible | None,
         places: int | None,
     ) -> Scored:
         """The scores dealt anew among the best where places are few; where they are many, all that the request names has
@@ -374,15 +388,17 @@ class Selector:
         return replace(said, scores=scores)
 
     def _lent(
-        self, index: CatalogIndex, view: View, said: Scored, eligible: Mask, places: int | None
+        self, index: CatalogIndex, view: View, said: Scored, eligible: Visible, places: int | None
     ) -> tuple[Floats, Mapping[int, str]]:
         """The scores with a share of the places lent to what the best tools need."""
         best = best_places(said.scores, LOOKED_AT)
         used = self._co_used(view.catalog) if self._co_used is not None else None
         links = index.links()
-        return lifted(said.scores, eligible, best, said.floor, links, places=places, mask=view.mask, co_used=used)
+        return lifted(
+            said.scores, eligible, best, said.floor, links, places=places, mask=visible_in(view), co_used=used
+        )
 
-    def _found(self, index: CatalogIndex, query: SelectionQuery, mask: Mask | None) -> tuple[QueryWords, Found]:
+    def _found(self, index: CatalogIndex, query: SelectionQuery, mask: Visible | None) -> tuple[QueryWords, Found]:
         """The words of the query, and the categories that they or the caller name."""
         words = query_words(query, window=self.settings.window, window_user=self.settings.window_user)
         if query.categories is None:
@@ -393,7 +409,7 @@ class Selector:
         return words, Found(matched={i: Hit(weight=1.0) for i in named if i is not None and shown[i]})
 
     def _pool(
-        self, index: CatalogIndex, query: SelectionQuery, found: Found, scores: Floats, floor: float, eligible: Mask
+        self, index: CatalogIndex, query: SelectionQuery, found: Found, scores: Floats, floor: float, eligible: Visible
     ) -> Pool:
         if query.categories is not None:
             kind: Kind = "scored" if self._scorers else "listed"
@@ -404,14 +420,14 @@ class Selector:
             return by_category(index, "listed", found, sorted((*found.matched, *found.related)), None, eligible)
         return by_score(index, found, scores, floor, eligible)
 
-    def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Mask) -> Pool:
+    def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Visible) -> Pool:
         """The default categories, unless tools were sent before: then nothing more is what fits.
 
         Where they do not all fit, each category's first tools go before its last; the exact presets keep the list's order.
         """
         if self.settings.on_no_match != "defaults" or query.exclude:
             return nothing(index)
-        priority = -index.place if self._scorers else None
+        priority = -index.groups.place if self._scorers else None
         return by_category(index, "defaults", Found(), index.defaults, priority, eligible)
 
     # --- from a plan to what is written down --------------------------------------------------------------------------
@@ -446,7 +462,7 @@ class Selector:
             no_match=plan.pool.no_match,
             starved=_starved(view, plan),
             catalog_size=len(view),
-            tokens_all=int(plan.index.full[view.mask].sum() if view.mask is not None else plan.index.full.sum()),
+            tokens_all=int(plan.index.full[_visible(view, plan.index)].sum()),
             tokens_selected=int(sizes.sum()),
             seconds=self._clock() - started,
         )
@@ -468,7 +484,7 @@ class Selector:
         """Of each, only what is true of this very tool, also where it was left out."""
         core, pinned, kind = frozenset(plan.core.tolist()), frozenset(plan.pinned.tolist()), plan.pool.kind
         ranked = kind in ("scored", "listed")
-        said = _reasons(plan.index, self._scorers, plan.ranking.words, plan.pool.found, positions) if ranked else []
+        said = _reasons(plan.index, plan.ranking.rankings, plan.pool.found, positions) if ranked else []
         why: list[tuple[str, ...]] = []
         for number, position in enumerate(positions):
             if position in core:
@@ -513,7 +529,9 @@ class Selector:
         return DroppedTool(name=view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
 
 
-def _spread(index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, mask: Mask | None, places: int) -> Ints:
+def _spread(
+    index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, mask: Visible | None, places: int
+) -> Ints:
     """The best tools, falling by score, in the order that serves all that the request names."""
     postings = postings_of(index.catalog)
     asked = postings.asked(words)
@@ -523,7 +541,7 @@ def _spread(index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, 
     return best[order]
 
 
-def _candidates(index: CatalogIndex, pool: Pool, sent: Mask, *, sized: bool) -> Candidates:
+def _candidates(index: CatalogIndex, pool: Pool, sent: Visible, *, sized: bool) -> Candidates:
     full = index.full[pool.positions]
     return Candidates(
         priority=pool.priority,
@@ -541,13 +559,14 @@ _STAGES = cast(Sequence[DropStage], OUTCOMES)  # of what was lost, and so neithe
 
 
 def _reasons(
-    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, positions: Sequence[int]
+    index: CatalogIndex, rankings: Mapping[str, Ranking], found: Found, positions: Sequence[int]
 ) -> list[tuple[str, ...]]:
     """What the rankers say of each of these tools, the categories first."""
     reasons = index.categories.reasons_in(found, positions)
-    for name in names:
-        more = index.ranker(name).reasons(words, positions)
-        reasons = [(*said, *new) for said, new in zip(reasons, more, strict=True)]
+    for name, ranking in rankings.items():
+        if name != "categories":
+            more = ranking.explain(positions)
+            reasons = [(*said, *new) for said, new in zip(reasons, more, strict=True)]
     return reasons
 
 
@@ -632,14 +651,14 @@ def _log_selected(selection: Selection) -> None:
     )
 
 
-def _visible(view: View, index: CatalogIndex) -> Mask:
-    return np.ones(index.size, dtype=np.bool_) if view.mask is None else view.mask
+def _visible(view: View, index: CatalogIndex) -> Visible:
+    return np.ones(index.size, dtype=np.bool_) if (visible := visible_in(view)) is None else visible
 
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
 
-def _asked_for(view: View, index: CatalogIndex, query: SelectionQuery, sent: Mask) -> tuple[Ints, Ints]:
+def _asked_for(view: View, index: CatalogIndex, query: SelectionQuery, sent: Visible) -> tuple[Ints, Ints]:
     """Positions of the essential tools, and of the pinned ones beside them; neither core tools nor those that were sent."""
     if not query.essential and not query.pinned:  # as in most requests
         return _NONE, _NONE
@@ -649,7 +668,7 @@ def _asked_for(view: View, index: CatalogIndex, query: SelectionQuery, sent: Mas
     return essential, _among(open_to_choice, _positions(view, query.pinned))
 
 
-def _among(mask: Mask, positions: Sequence[int]) -> Ints:
+def _among(mask: Visible, positions: Sequence[int]) -> Ints:
     """Those of the positions that the mask holds."""
     return np.array([position for position in positions if mask[position]], dtype=np.int64)
 

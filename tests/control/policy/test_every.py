@@ -68,5 +68,5 @@ def test_a_tool_that_one_policy_hides_is_hidden() -> None:
     policy = EveryPolicy(Says("allow", hides="a"), Says("allow"), Says("allow", hides="c"))
     mask = policy.visible(CATALOG, Principal())
     assert mask is not None
-    assert mask.tolist() == [False, True, False]
+    assert list(mask) == [False, True, False]
     assert EveryPolicy(Says("allow"), Says("allow")).visible(CATALOG, Principal()) is None

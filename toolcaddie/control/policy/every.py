@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 from toolcaddie.control.decisions import joined
 from toolcaddie.core.call_request import CallRequest
-from toolcaddie.core.catalog import Catalog, Mask
+from toolcaddie.core.catalog import Catalog, Mask, View
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.ports import Policy
 
@@ -23,16 +22,12 @@ class EveryPolicy:
         return "+".join(policy.version for policy in self._policies)
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
-        masks = [policy.visible(catalog, principal) for policy in self._policies]
-        return reduce(_both, masks, None)
+        view = View(catalog=catalog)
+        for policy in self._policies:
+            if (mask := policy.visible(catalog, principal)) is not None:
+                view = view.narrowed(mask)
+        return view.mask
 
     async def decide(self, request: CallRequest) -> Decision:
         """Asks every policy, also behind a deny: each may keep its own count of what it judged."""
         return joined([await policy.decide(request) for policy in self._policies])
-
-
-def _both(one: Mask | None, other: Mask | None) -> Mask | None:
-    if one is None or other is None:
-        return other if one is None else one
-    both: Mask = one & other
-    return both

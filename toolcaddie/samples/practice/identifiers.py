@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, META_TOOLS
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.samples.practice import answer
 from toolcaddie.samples.practice.arguments import NOTHING, Facts, Filled, allotted, filled, given_id, salient_text
 from toolcaddie.samples.practice.calls import Call, call_of, look_further, schema_call

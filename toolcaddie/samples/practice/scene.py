@@ -12,7 +12,7 @@ from typing import Any
 
 from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
-from toolcaddie.ports import SelectionQuery
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.samples.practice.answer import is_question
 from toolcaddie.samples.practice.arguments import Facts, allotted
 from toolcaddie.samples.practice.english import CALLED_OFF, Wish, is_wish, stems, wish_of

@@ -12,8 +12,8 @@ import msgspec
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.meta_names import META_TOOLS
 from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import JsonObject, Tool
-from toolcaddie.ports import SelectionQuery
 from toolcaddie.samples.practice.english import ANSWERING, READ, VERBS, families_of, stem, stems, words
 from toolcaddie.selection.selector import Selector
 

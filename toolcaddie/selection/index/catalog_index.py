@@ -11,11 +11,13 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.schema import canonical_json, estimate_tokens, wire_definition
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import Ranker, RankerFactory
+from toolcaddie.ports import Ranker, RankerFactory, Visible
+from toolcaddie.selection.index.change import CatalogChange, change_between
+from toolcaddie.selection.index.groups import Groups
 from toolcaddie.selection.index.links import Links
 from toolcaddie.selection.rankers.categories import Categories
 
@@ -37,7 +39,7 @@ class Carried:
 
     unknown: Longs
     """Positions of the tools that nothing is known of."""
-    core: Mask
+    core: Visible
     full: Longs
     slim: Longs
     """-1: not worked out yet."""
@@ -72,8 +74,7 @@ class CatalogIndex:
         self.catalog = catalog
         self.size = len(catalog)
         self.categories = categories
-        self.place: npt.NDArray[np.float32] = catalog.places().astype(np.float32)
-        """How many tools of its category stand before each."""
+        self.groups = Groups(catalog)
         self.defaults: tuple[int, ...] = tuple(i for i, category in enumerate(catalog.categories) if category.default)
         self.core, self.full = carried.core, carried.full
         for position in carried.unknown.tolist():
@@ -96,7 +97,7 @@ class CatalogIndex:
         """That of the catalog after the change, the same as one made of it anew; only what is new is worked out."""
         with self._lock:
             rankers, links = dict(self._rankers), self._links
-        following = {name: follow(change) for name, ranker in rankers.items() if (follow := _follower(ranker))}
+        following = {name: self._factories[name](change.after, ranker) for name, ranker in rankers.items()}
         carried = Carried(
             unknown=change.added,
             core=_carried(self.core, change, False),
@@ -105,7 +106,7 @@ class CatalogIndex:
             rankers=following,
             links=None if links is None else links.changed(change),
         )
-        categories = self.categories.changed(change)
+        categories = self.categories.following(change.after)
         return CatalogIndex(change.after, categories, self._factories, core=self._core_flags, carried=carried)
 
     def ranker(self, name: str) -> Ranker:
@@ -180,7 +181,7 @@ class IndexCache:
         for index in latest:
             most = _MOST_CHANGED * len(catalog)
             if abs(index.size - len(catalog)) <= most:
-                change = CatalogChange.between(index.catalog, catalog)
+                change = change_between(index.catalog, catalog)
                 if len(change.added) + len(change.removed) <= most:
                     return index.changed(change)
         return None
@@ -192,12 +193,6 @@ class IndexCache:
             or sum(index.size for index in kept) > _MOST_TOOLS
             or sum(index.tokens for index in kept) > _MOST_TOKENS
         )
-
-
-def _follower(ranker: Ranker) -> Callable[[CatalogChange], Ranker] | None:
-    """A ranker's own way to follow a change; None: it is made anew, when it is asked for."""
-    follow: Callable[[CatalogChange], Ranker] | None = getattr(ranker, "changed", None)
-    return follow
 
 
 def _carried(values: npt.NDArray[T], change: CatalogChange, unknown: int) -> npt.NDArray[T]:

@@ -19,8 +19,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.tool import Tool
+from toolcaddie.ports import Visible
+from toolcaddie.selection.index.change import CatalogChange
 from toolcaddie.selection.query import split_words, stems_of
 
 Floats = npt.NDArray[np.float32]
@@ -142,7 +144,7 @@ class Links:
         """Required parameters of a tool that stand for something to be looked up."""
         return tuple(need.parameter for need in self._needs(position))
 
-    def of(self, position: int, mask: Mask | None = None, co_used: CoUsed | None = None) -> list[Link]:
+    def of(self, position: int, mask: Visible | None = None, co_used: CoUsed | None = None) -> list[Link]:
         """The visible tools that give what this one needs, at most `EACH` for each need, the best first."""
         found: dict[int, Link] = {}
         served: dict[str, list[float]] = {}
@@ -327,13 +329,13 @@ def _without(table: dict[K, dict[str, V]], key: K, name: str, own: set[Any]) -> 
 
 def lifted(
     scores: Floats,
-    eligible: Mask,
+    eligible: Visible,
     best: Sequence[int],
     floor: float,
     links: Links,
     *,
     places: int | None,
-    mask: Mask | None = None,
+    mask: Visible | None = None,
     co_used: CoUsed | None = None,
 ) -> tuple[Floats, dict[int, str]]:
     """The scores with those raised that the `best` tools need, and why, by position.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -17,13 +17,14 @@ from weakref import WeakValueDictionary
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import QueryWords
+from toolcaddie.ports import Visible
+from toolcaddie.selection.index.change import CatalogChange, change_between
 from toolcaddie.selection.index.document import FIELDS, catalog_languages, document
 from toolcaddie.selection.index.grid import Grid, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
-from toolcaddie.selection.remembered import Remembered
 from toolcaddie.selection.stopwords import Language
 
 Floats = npt.NDArray[np.float32]
@@ -171,7 +172,8 @@ class Wording:
 class Postings:
     """The words of one catalog, as rankers ask for them: everything by a tool's position in the catalog."""
 
-    def __init__(self, wording: Wording) -> None:
+    def __init__(self, catalog: Catalog, wording: Wording) -> None:
+        self.catalog = catalog
         self.wording = wording
         self.size = len(wording.rows)
         self.vocabulary: Mapping[str, int] = wording.vocabulary
@@ -181,7 +183,11 @@ class Postings:
         self._scopes: OrderedDict[bytes, Scope] = OrderedDict()
         self._lock = threading.Lock()
         self._whole = self._counted(None)
-        self._last = Remembered[Asked]()
+        self._latest: tuple[QueryWords, Asked] | None = None
+
+    def wording_of(self, catalog: Catalog) -> Wording:
+        """Returns the wording of a catalog that differs in few tools."""
+        return self.wording.changed(change_between(self.catalog, catalog))
 
     def summed(self, ids: Longs, weights: Floats, value: int = 0) -> Floats:
         """For each tool the sum over these terms of what the term is worth in it, times its weight. `value`: 0, strength
@@ -203,9 +209,11 @@ class Postings:
         return self._placed(whole.sizes() - names.sizes())
 
     def asked(self, words: QueryWords) -> Asked:
-        """A query looked up. Rankers asked about the same query one after the other share the work."""
-        if (known := self._last.of(words)) is not None:
-            return known
+        """Looks a query up. Rankers that are asked about the same query one after the other share the work; a race between
+        threads costs a second look-up and nothing else."""
+        latest = self._latest
+        if latest is not None and latest[0] is words:
+            return latest[1]
         reading = read(words, self.wording.languages)
         found = [
             (identity, place, 1 / len(term.stems))
@@ -223,9 +231,10 @@ class Postings:
             said=np.array([term.weight for term in reading.terms], dtype=np.float32),
             nearest=np.array([term.nearest for term in reading.terms], dtype=np.float32),
         )
-        return self._last.keep(words, asked)
+        self._latest = words, asked
+        return asked
 
-    def scope(self, mask: Mask | None) -> Scope:
+    def scope(self, mask: Visible | None) -> Scope:
         """The counts behind a mask, kept for the masks used last."""
         if mask is None:
             return self._whole
@@ -266,7 +275,7 @@ class Postings:
         """What is known by row, by position."""
         return values if self._rows is None else values[self._rows]
 
-    def _counted(self, mask: Mask | None) -> Scope:
+    def _counted(self, mask: Visible | None) -> Scope:
         wording, visible = self.wording, self.size
         having, named = wording.having, wording.named
         if mask is not None:
@@ -347,23 +356,17 @@ def best_terms(
     return best
 
 
-def postings_of(catalog: Catalog) -> Postings:
-    """The catalog's postings, shared by all rankers that use them at the same time and gone with the last of these."""
-    return _once(catalog, lambda: Postings(Wording.of(catalog)))
+def postings_of(catalog: Catalog, previous: Postings | None = None) -> Postings:
+    """Returns the catalog's postings, shared by all rankers that use them at the same time and gone with the last of these.
 
-
-def postings_after(change: CatalogChange, before: Postings) -> Postings:
-    """Those of a changed catalog, from those of the one before."""
-    return _once(change.after, lambda: Postings(before.wording.changed(change)))
-
-
-def _once(catalog: Catalog, make: Callable[[], Postings]) -> Postings:
+    `previous`: those of a similar catalog, from which these are made by what changed.
+    """
     with _lock:
-        if (known := _shared.get(catalog.version)) is not None:
-            return known
-    made = make()
+        if (shared := _shared.get(catalog.version)) is not None:
+            return shared
+    wording = Wording.of(catalog) if previous is None else previous.wording_of(catalog)
     with _lock:
-        return _shared.setdefault(catalog.version, made)
+        return _shared.setdefault(catalog.version, Postings(catalog, wording))
 
 
 _shared: WeakValueDictionary[str, Postings] = WeakValueDictionary()

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Mask
+from toolcaddie.ports import Visible
 from toolcaddie.util.log import Logger
 
 Floats = npt.NDArray[np.float32]
@@ -61,7 +61,7 @@ class Vectors:
         if self._making is not None:
             self._making.join()
 
-    def cosines(self, query: Floats, mask: Mask | None = None) -> Floats:
+    def cosines(self, query: Floats, mask: Visible | None = None) -> Floats:
         """float32 [n] for a query [d], or [m, n] for [m, d], of which each row has length 1.
 
         A hidden row has 0 and never takes the place of a visible one. With a graph, rows beyond the nearest few hundred have
@@ -79,19 +79,19 @@ class Vectors:
             hint = "pip install 'toolcaddie[vectors]' finds the nearest sooner"
             log.info("vectors_all_compared", rows=len(self._matrix), hint=hint)
 
-    def _of(self, queries: Floats, nearest: Nearest | None, mask: Mask | None) -> Floats:
+    def _of(self, queries: Floats, nearest: Nearest | None, mask: Visible | None) -> Floats:
         if nearest is None:
             return self._all(queries, mask)
         return np.stack([self._one(nearest, row, mask) for row in queries])
 
-    def _all(self, queries: Floats, mask: Mask | None) -> Floats:
+    def _all(self, queries: Floats, mask: Visible | None) -> Floats:
         # One query at a time: together they cost four times as much, because the product then walks the matrix by columns.
         found: Floats = np.stack([self._matrix @ query for query in queries])
         if mask is not None:
             found[:, ~mask] = 0.0
         return found
 
-    def _one(self, nearest: Nearest, query: Floats, mask: Mask | None) -> Floats:
+    def _one(self, nearest: Nearest, query: Floats, mask: Visible | None) -> Floats:
         rows = _rows(nearest, query, mask)
         found: Floats = np.zeros(len(self._matrix), dtype=np.float32)
         if rows is None:
@@ -101,7 +101,7 @@ class Vectors:
         return found
 
 
-def _rows(nearest: Nearest, query: Floats, mask: Mask | None) -> Ints | None:
+def _rows(nearest: Nearest, query: Floats, mask: Visible | None) -> Ints | None:
     """The nearest visible rows; None: so few of the near ones are visible that all rows must be compared."""
     if mask is None:
         return nearest(query, NEAREST)

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
-from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.index.postings import Asked, Postings, Scope, best_terms, postings_after, postings_of
-from toolcaddie.selection.remembered import Remembered
-
-Floats = npt.NDArray[np.float32]
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
+from toolcaddie.ports import Ranker, Ranking, Scores, Visible
+from toolcaddie.ports.ranking import Reasons
+from toolcaddie.selection.index.postings import Asked, Postings, Scope, best_terms, postings_of
 
 _SHOWN = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Answer:
-    """What was asked, and what each content word was worth, by its term of the vocabulary."""
-
-    asked: Asked
-    worth: Floats
 
 
 class Bm25:
@@ -34,56 +24,44 @@ class Bm25:
     """
 
     name = "bm25"
-    calibrated = True
 
     def __init__(self, postings: Postings) -> None:
-        self._postings = postings
-        self._last = Remembered[_Answer]()
+        self.postings = postings
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
-        """BM25F of every tool, scaled as said above; 0 where no word of the query stands or the tool is hidden."""
-        postings = self._postings
-        asked, scope = postings.asked(words), postings.scope(mask)
+    def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        """BM25F of every tool, scaled as above; 0 where no word of the query occurs or the tool is hidden."""
+        postings = self.postings
+        asked, scope = postings.asked(words), postings.scope(visible)
         if not postings.speaks(asked, scope):
-            return np.zeros(postings.size, dtype=np.float32)
+            return Ranking(scores=np.zeros(postings.size, dtype=np.float32), calibrated=True)
         weights = _weights(asked, scope)
-        worth = _dense(asked, weights * asked.content, len(postings.vocabulary))
-        self._last.keep(words, _Answer(asked=asked, worth=worth))
         scores = postings.summed(asked.ids, weights)
-        if mask is not None:
-            scores[~mask] = 0.0
+        if visible is not None:
+            scores[~visible] = 0.0
         best = scores.max(initial=0.0)
-        return scores * np.float32(postings.known_share(asked, scope) / best) if best > 0 else scores
+        if best > 0:
+            scores = scores * np.float32(postings.known_share(asked, scope) / best)
+        return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, asked, weights))
 
-    def changed(self, change: CatalogChange) -> Ranker:
-        return Bm25(postings_after(change, self._postings))
-
-    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        """The words of the query that stand in each tool, the weightiest first, as the scores just counted them."""
-        answer = self._last.of(words)
-        if answer is None:
-            return [()] * len(positions)
-        shown = best_terms(self._postings.terms_of(positions), answer.worth, _SHOWN, value=0)
-        word_of = answer.asked.words()
-        return [_said(dict.fromkeys(word_of[term] for term in terms)) for terms in shown]
+    def _reasons(self, asked: Asked, weights: Scores, positions: Sequence[int]) -> Reasons:
+        """The words of the query that occur in each tool, the weightiest first."""
+        worth = np.zeros(len(self.postings.vocabulary), dtype=np.float32)
+        worth[asked.ids] = weights * asked.content
+        terms = best_terms(self.postings.terms_of(positions), worth, _SHOWN, value=0)
+        word_of = asked.words()
+        return [_words_in_common(dict.fromkeys(word_of[term] for term in shown)) for shown in terms]
 
 
-def factory(catalog: Catalog) -> Ranker:
-    return Bm25(postings_of(catalog))
+def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+    return Bm25(postings_of(catalog, previous.postings if isinstance(previous, Bm25) else None))
 
 
-def _said(words: Iterable[str]) -> tuple[str, ...]:
+def _words_in_common(words: Iterable[str]) -> tuple[str, ...]:
     text = ", ".join(words)
     return (f"words: {text}",) if text else ()
 
 
-def _weights(asked: Asked, scope: Scope) -> Floats:
+def _weights(asked: Asked, scope: Scope) -> Scores:
     """What each entry is worth: how much it was said, times how rare it is."""
-    weights: Floats = asked.said[asked.term] * asked.part * scope.rarity[asked.ids]
+    weights: Scores = asked.said[asked.term] * asked.part * scope.rarity[asked.ids]
     return weights
-
-
-def _dense(asked: Asked, weights: Floats, size: int) -> Floats:
-    dense = np.zeros(size, dtype=np.float32)
-    dense[asked.ids] = weights
-    return dense

@@ -8,16 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 from ahocorasick_rs import AhoCorasick, MatchKind
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Category, Mask
-from toolcaddie.ports import QueryWords, Ranker
+from toolcaddie.core.catalog import Catalog, Category
+from toolcaddie.core.selection import QueryWords
+from toolcaddie.ports import Ranker, Ranking, Visible
+from toolcaddie.selection.index.change import category_of
 from toolcaddie.selection.query import fold
-from toolcaddie.selection.remembered import Remembered
 
 MatchMode = Literal["word", "substring"]
 
@@ -86,15 +88,13 @@ class Categories:
                 tuple(self._index[name] for name in category.related if name in self._index)
                 for category in catalog.categories
             ]
-        self._category_of = catalog.category_of.astype(np.int32)
+        self._category_of = category_of(catalog).astype(np.int32)
         self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
-        self._last = Remembered[Found]()
 
-    def changed(self, change: CatalogChange) -> Categories:
-        """Those of the catalog after the change."""
-        same = self._catalog.categories == change.after.categories
-        known = self if same else None
-        return Categories(change.after, match=self._match, related_depth=self._depth, known=known)
+    def following(self, catalog: Catalog) -> Categories:
+        """Returns the matcher of a later catalog; of the same categories it shares the automaton."""
+        known = self if self._catalog.categories == catalog.categories else None
+        return Categories(catalog, match=self._match, related_depth=self._depth, known=known)
 
     @property
     def category_of(self) -> npt.NDArray[np.int32]:
@@ -104,11 +104,11 @@ class Categories:
     def index(self, name: str) -> int | None:
         return self._index.get(name)
 
-    def visible(self, mask: Mask | None) -> npt.NDArray[np.bool_]:
+    def visible(self, mask: Visible | None) -> npt.NDArray[np.bool_]:
         """Which categories have a visible tool. The others do not exist for this caller: no hit, no name, no relation."""
         return self._all_visible if mask is None else self._visible_categories(mask)
 
-    def found(self, words: QueryWords, mask: Mask | None, suggested: Iterable[str] = ()) -> Found:
+    def found(self, words: QueryWords, mask: Visible | None, suggested: Iterable[str] = ()) -> Found:
         """The categories these words ask for and those suggested, in catalog order, and their relations."""
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
@@ -122,12 +122,16 @@ class Categories:
             if index is not None and visible[index]:
                 hits[index] = Hit(weight=1.0, suggested=True)
         matched = {index: hits[index] for index in sorted(hits)}
-        return self._last.keep(words, Found(matched=matched, related=self._expanded(matched, visible)))
+        return Found(matched=matched, related=self._expanded(matched, visible))
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> npt.NDArray[np.float32]:
-        return self.scores_of(self.found(words, mask), mask)
+    def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        return self.ranking_of(self.found(words, visible), visible)
 
-    def scores_of(self, found: Found, mask: Mask | None) -> npt.NDArray[np.float32]:
+    def ranking_of(self, found: Found, visible: Visible | None) -> Ranking:
+        """Returns the ranking by categories that were found already."""
+        return Ranking(scores=self.scores_of(found, visible), calibrated=True, explain=partial(self.reasons_in, found))
+
+    def scores_of(self, found: Found, mask: Visible | None) -> npt.NDArray[np.float32]:
         """A matched category's tools get the weight of the newest message that hit it, related ones a part of it."""
         by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
         for index, hit in (*found.matched.items(), *found.related.items()):
@@ -136,9 +140,6 @@ class Categories:
         if mask is not None:
             scores[~mask] = 0.0
         return scores
-
-    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        return self.reasons_in(self._last.of(words) or Found(), positions)
 
     def reasons_in(self, found: Found, positions: Sequence[int]) -> list[tuple[str, ...]]:
         if not found.matched and not found.related:
@@ -180,14 +181,14 @@ class Categories:
             steps += 1
         return {index: added[index] for index in sorted(added)}
 
-    def _visible_categories(self, mask: Mask) -> npt.NDArray[np.bool_]:
+    def _visible_categories(self, mask: Visible) -> npt.NDArray[np.bool_]:
         shown = self._category_of[mask]
         counts: npt.NDArray[np.bool_] = np.bincount(shown[shown >= 0], minlength=len(self._index)) > 0
         return counts
 
 
-def factory(catalog: Catalog) -> Ranker:
-    return Categories(catalog)
+def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+    return previous.following(catalog) if isinstance(previous, Categories) else Categories(catalog)
 
 
 Owners = Sequence[Sequence[tuple[int, str]]]

@@ -8,20 +8,21 @@ touched; a bag of all n-grams of all texts finds the same tools and costs many t
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
-from toolcaddie.ports import QueryWords, Ranker
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
+from toolcaddie.ports import Ranker, Ranking, Visible
+from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.grid import Grid, Table
-from toolcaddie.selection.index.postings import Postings, best_terms, postings_after, postings_of
+from toolcaddie.selection.index.postings import Asked, Postings, Scope, best_terms, postings_of
 from toolcaddie.selection.query import is_pair
-from toolcaddie.selection.remembered import Remembered
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -62,12 +63,13 @@ _NOTHING = _Alike(ids=np.empty(0, dtype=np.int32), likeness=np.empty(0, dtype=np
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Answer:
-    """For each term of the vocabulary how much it is like a word of the request, and which word that is."""
+class _Likeness:
+    """The terms of the vocabulary that resemble words of the request."""
 
+    ids: Ints
     likeness: Floats
-    word: Ints
-    said: tuple[str, ...]
+    counts: Longs
+    """Number of such terms for each word of the request."""
 
 
 class Spelling:
@@ -135,76 +137,75 @@ class Characters:
     """
 
     name = "characters"
-    calibrated = True
 
     def __init__(self, postings: Postings, spelling: Spelling | None = None) -> None:
-        self._postings = postings
+        self.postings = postings
         self._spelling = spelling or Spelling.of(postings.vocabulary)
-        self._last = Remembered[_Answer]()
 
-    def changed(self, change: CatalogChange) -> Ranker:
-        postings = postings_after(change, self._postings)
-        if postings.vocabulary is self._postings.vocabulary:
+    def following(self, catalog: Catalog) -> Characters:
+        """Returns the ranker of a catalog that differs in few tools."""
+        postings = postings_of(catalog, self.postings)
+        if postings.vocabulary is self.postings.vocabulary:
             return Characters(postings, self._spelling)
-        known = len(self._spelling.words)
-        if tuple(islice(postings.vocabulary, known)) != self._spelling.words:
-            return Characters(postings)  # terms of tools that are gone were left out
+        size = len(self._spelling.words)
+        if tuple(islice(postings.vocabulary, size)) != self._spelling.words:
+            return Characters(postings)  # terms of removed tools were dropped
         return Characters(postings, self._spelling.grown(postings.vocabulary))
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
-        postings = self._postings
-        scope = postings.scope(mask)
+    def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        postings = self.postings
+        scope = postings.scope(visible)
         asked = postings.asked(words)
-        terms = asked.reading.terms
-        beside = postings.speaks(asked, scope)
-        having = None if mask is None and not postings.forgotten else scope.having
-        found = [
-            self._spelling.alike(term.word, term.stems, term.content).among(having)
-            if term.content or beside
-            else _NOTHING
-            for term in terms
-        ]
-        counts = np.array([len(each.ids) for each in found], dtype=np.int64)
-        if not counts.sum():
-            return np.zeros(postings.size, dtype=np.float32)
-        ids = np.concatenate([each.ids for each in found])
-        likeness = np.concatenate([each.likeness for each in found])
-        said = asked.said
-        self._remember(words, found, ids, likeness, counts)
-        weights = said.repeat(counts) * likeness * np.square(scope.rarity[ids])
-        scores = postings.summed(ids, weights, value=1) / scope.lengths
-        if mask is not None:
-            scores[~mask] = 0.0
+        alike = self._alike(asked, scope, visible)
+        if alike is None:
+            return Ranking(scores=np.zeros(postings.size, dtype=np.float32), calibrated=True)
+        weights = asked.said.repeat(alike.counts) * alike.likeness * np.square(scope.rarity[alike.ids])
+        scores = postings.summed(alike.ids.astype(np.int64), weights, value=1) / scope.lengths
+        if visible is not None:
+            scores[~visible] = 0.0
         best = scores.max(initial=0.0)
-        return scores * np.float32(_known(likeness, counts, said) / best) if best > 0 else scores
+        if best > 0:
+            scores = scores * np.float32(_known(alike.likeness, alike.counts, asked.said) / best)
+        return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, asked, alike))
 
-    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        """Words of each tool that are spelled like words of the request; those that are the same are not repeated here."""
-        answer = self._last.of(words)
-        if answer is None:
-            return [()] * len(positions)
-        shown = best_terms(self._postings.terms_of(positions), answer.likeness, _SHOWN, least=_WORTH_SAYING)
-        return [self._told(answer, terms) for terms in shown]
+    def _alike(self, asked: Asked, scope: Scope, visible: Visible | None) -> _Likeness | None:
+        """Returns the terms that resemble words of the request; None if there are none."""
+        speaks = self.postings.speaks(asked, scope)
+        having = None if visible is None and not self.postings.forgotten else scope.having
+        likenesses = [
+            self._spelling.alike(term.word, term.stems, term.content).among(having)
+            if term.content or speaks
+            else _NOTHING
+            for term in asked.reading.terms
+        ]
+        counts = np.array([len(each.ids) for each in likenesses], dtype=np.int64)
+        if not counts.sum():
+            return None
+        ids = np.concatenate([each.ids for each in likenesses])
+        return _Likeness(ids=ids, likeness=np.concatenate([each.likeness for each in likenesses]), counts=counts)
 
-    def _told(self, answer: _Answer, terms: Sequence[int]) -> tuple[str, ...]:
-        pairs = [f"{self._spelling.words[term]} for {answer.said[answer.word[term]]}" for term in terms]
-        return (f"spelled alike: {', '.join(pairs)}",) if pairs else ()
-
-    def _remember(
-        self, words: QueryWords, found: Sequence[_Alike], ids: Ints, likeness: Floats, counts: npt.NDArray[np.int64]
-    ) -> None:
-        dense = np.zeros(len(self._spelling.words), dtype=np.float32)
+    def _reasons(self, asked: Asked, alike: _Likeness, positions: Sequence[int]) -> Reasons:
+        """Words of each tool that are spelled like words of the request; identical words are the other ranker's to report."""
+        likeness = np.zeros(len(self._spelling.words), dtype=np.float32)
         word = np.zeros(len(self._spelling.words), dtype=np.int32)
-        dense[ids] = likeness
-        word[ids] = np.arange(len(found), dtype=np.int32).repeat(counts)
-        asked = self._postings.asked(words)
-        dense[asked.ids] = 0.0  # the same word is the other ranker's to tell
-        terms = asked.reading.terms
-        self._last.keep(words, _Answer(likeness=dense, word=word, said=tuple(term.word for term in terms)))
+        likeness[alike.ids] = alike.likeness
+        word[alike.ids] = np.arange(len(alike.counts), dtype=np.int32).repeat(alike.counts)
+        likeness[asked.ids] = 0.0
+        requested = tuple(term.word for term in asked.reading.terms)
+        shown = best_terms(self.postings.terms_of(positions), likeness, _SHOWN, least=_WORTH_SAYING)
+        return [
+            _spelled_alike(f"{self._spelling.words[term]} for {requested[word[term]]}" for term in terms)
+            for terms in shown
+        ]
 
 
-def factory(catalog: Catalog) -> Ranker:
-    return Characters(postings_of(catalog))
+def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+    return previous.following(catalog) if isinstance(previous, Characters) else Characters(postings_of(catalog))
+
+
+def _spelled_alike(pairs: Iterable[str]) -> tuple[str, ...]:
+    text = ", ".join(pairs)
+    return (f"spelled alike: {text}",) if text else ()
 
 
 def _known(likeness: Floats, counts: npt.NDArray[np.int64], said: Floats) -> float:

@@ -7,20 +7,22 @@ meet nearly all of a tool's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.ports import Embedder, QueryWords, Ranker, RankerFactory
-from toolcaddie.selection.index.postings import Asked, Postings, Scope, postings_after, postings_of
+from toolcaddie.ports import Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible
+from toolcaddie.ports.ranking import Reasons
+from toolcaddie.selection.index.change import change_between
+from toolcaddie.selection.index.postings import Asked, Postings, Scope, postings_of
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
-from toolcaddie.selection.remembered import Remembered
 
 Floats = npt.NDArray[np.float32]
 
@@ -56,17 +58,14 @@ _LEAST_AHEAD, _AHEAD = 0.35, 0.6
 thousands of tools some share much by chance. Between these leads certainty rises from nothing to full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Answer:
-    nearness: Floats
+def _always(text: str) -> bool:
+    return True
 
 
 class Embedding:
     """Each tool by its nearness: the weighted sum over the messages of cosine to the tool, above what the median visible
     tool has, which is what unrelated texts of this model have. The best tool has the current message's own cosine with
     the tool nearest to it."""
-
-    calibrated = True
 
     def __init__(
         self,
@@ -76,77 +75,88 @@ class Embedding:
         *,
         name: str = "embedding",
         belief: Belief = MODEL,
+        is_worded: Callable[[str], bool] = _always,
         vectors: Floats | None = None,
     ) -> None:
-        """`vectors`: those of the tools, where they are known already."""
+        """`is_worded` says whether the embedder makes anything of a text of a request. `vectors`: those of the tools, if they
+        are known already."""
         self.name = name
+        self._catalog = catalog
         self._embedder = embedder
         self._postings = postings
         self._belief = belief
+        self._is_worded = is_worded
         self._vectors = vectors_of(catalog.tools, catalog, embedder, belief) if vectors is None else vectors
         self._rows = Vectors(self._vectors)
         self._terms = postings.sizes()
-        self._last = Remembered[_Answer]()
 
-    def changed(self, change: CatalogChange) -> Ranker:
-        added = [change.after.tools[position] for position in change.added.tolist()]
+    def following(self, catalog: Catalog) -> Embedding:
+        """Returns the ranker of a catalog that differs in few tools; only new tools are embedded."""
+        change = change_between(self._catalog, catalog)
+        added = [catalog.tools[position] for position in change.added.tolist()]
         vectors = self._vectors[np.maximum(change.origin, 0)]
-        vectors[change.added] = vectors_of(added, change.after, self._embedder, self._belief)
-        postings = postings_after(change, self._postings)
-        return Embedding(change.after, postings, self._embedder, name=self.name, belief=self._belief, vectors=vectors)
+        vectors[change.added] = vectors_of(added, catalog, self._embedder, self._belief)
+        return Embedding(
+            catalog,
+            postings_of(catalog, self._postings),
+            self._embedder,
+            name=self.name,
+            belief=self._belief,
+            is_worded=self._is_worded,
+            vectors=vectors,
+        )
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
-        said = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
-        weights = np.array([weight * self._spoken(text) for text, weight in said], dtype=np.float32)
+    def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        scores = self._scores(words, visible)
+        if scores is None:
+            nothing = np.zeros(len(self._vectors), dtype=np.float32)
+            return Ranking(scores=nothing, calibrated=True, influence=OwnWeight(weight=0.0))
+        influence = OwnWeight(weight=self._weight(words, visible))
+        return Ranking(scores=scores, calibrated=True, influence=influence, explain=partial(_reasons, scores))
+
+    def _scores(self, words: QueryWords, visible: Visible | None) -> Floats | None:
+        """Returns the nearness of every tool; None where the request says nothing to the model."""
+        texts = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
+        weights = np.array([weight * self._language_share(text) for text, weight in texts], dtype=np.float32)
         if not weights.any() or not len(self._vectors):
-            return np.zeros(len(self._vectors), dtype=np.float32)
-        vectors = _floats(self._embedder.embed([text for text, _ in said]))
-        asked = vectors[0] if len(said) == 1 else _unit(weights @ vectors)
-        cosines = self._rows.cosines(asked, mask)
-        current = cosines if len(said) == 1 else self._rows.cosines(vectors[0], mask)
-        near: Floats = np.maximum(cosines - self._usual(asked, mask), np.float32(0.0))
-        if mask is not None:
-            near[~mask] = 0.0
+            return None
+        vectors = _floats(self._embedder.embed([text for text, _ in texts]))
+        request = vectors[0] if len(texts) == 1 else _unit(weights @ vectors)
+        cosines = self._rows.cosines(request, visible)
+        current = cosines if len(texts) == 1 else self._rows.cosines(vectors[0], visible)
+        near: Floats = np.maximum(cosines - self._usual(request, visible), np.float32(0.0))
+        if visible is not None:
+            near[~visible] = 0.0
         best = near.max()
         nearest = min(1.0, max(0.0, float(current.max())))
-        talk = not content_words(said[0][0][:_MOST_TEXT], "english")
-        if not best > 0 or (talk and len(said) == 1 and nearest < _TALK):
-            return np.zeros(len(self._vectors), dtype=np.float32)
+        talk = not content_words(texts[0][0][:_MOST_TEXT], "english")
+        if not best > 0 or (talk and len(texts) == 1 and nearest < _TALK):
+            return None
         near *= np.float32(nearest / best)
-        self._last.keep(words, _Answer(nearness=near))
         return near
 
-    def _usual(self, asked: Floats, mask: Mask | None) -> np.float32:
+    def _usual(self, request: Floats, visible: Visible | None) -> np.float32:
         """The median visible tool's cosine; of thousands, that of some taken evenly."""
-        visible = np.arange(len(self._vectors)) if mask is None else np.flatnonzero(mask)
-        if not len(visible):
+        rows = np.arange(len(self._vectors)) if visible is None else np.flatnonzero(visible)
+        if not len(rows):
             return np.float32(0.0)
-        some = visible[:: max(1, len(visible) // _SAMPLE)]
-        return np.float32(np.median(self._vectors[some] @ asked))
+        some = rows[:: max(1, len(rows) // _SAMPLE)]
+        return np.float32(np.median(self._vectors[some] @ request))
 
-    def weight(self, words: QueryWords, mask: Mask | None) -> float:
-        """What it counts beside the mean of the rankers by words, in this request."""
-        asked, scope = self._postings.asked(words), self._postings.scope(mask)
-        terms = self._terms if mask is None else self._terms[mask]
+    def _weight(self, words: QueryWords, visible: Visible | None) -> float:
+        """Returns the weight beside the mean of the rankers by words, in this request."""
+        asked, scope = self._postings.asked(words), self._postings.scope(visible)
+        terms = self._terms if visible is None else self._terms[visible]
         described = float(np.minimum(terms / _TERMS_DESCRIBED, 1.0).mean()) if len(terms) else 0.0
-        doubt = 1 - self._belief.sure * described * certainty(self._postings, asked, scope, mask)
+        doubt = 1 - self._belief.sure * described * certainty(self._postings, asked, scope, visible)
         return self._belief.weight * max(0.0, doubt)
 
-    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        answer = self._last.of(words)
-        if answer is None:
-            return [()] * len(positions)
-        least = _WORTH_SAYING * answer.nearness.max(initial=0.0)
-        near = answer.nearness[np.array(positions, dtype=np.int64)].tolist()
-        return [(f"near in meaning: {value:.2f}",) if value > 0 and value >= least else () for value in near]
-
-    def _spoken(self, text: str) -> float:
-        """How far the model knows a text's language: not in another script, and not where its words are of a language the
-        model was not made for. Nothing where the model has a method `says` and it says no."""
-        says = getattr(self._embedder, "says", None)
-        if says is not None and not says(text):
+    def _language_share(self, text: str) -> float:
+        """Returns how far the model knows a text's language: not in another script, and not where its words are of a language
+        the model was not made for."""
+        if not self._is_worded(text):
             return 0.0
-        languages = getattr(self._embedder, "languages", None)
+        languages = self._embedder.languages
         if languages is None:
             return 1.0
         if is_foreign(split_words(text[:_MOST_TEXT]), languages):
@@ -155,12 +165,20 @@ class Embedding:
 
 
 def factory(embedder: Embedder) -> RankerFactory:
-    """What makes the ranker `embedding` of a catalog with these vectors."""
-    return partial(_embedding, embedder=embedder)
+    """Returns the factory of the ranker `embedding` with these vectors."""
+
+    def make(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+        if isinstance(previous, Embedding):
+            return previous.following(catalog)
+        return Embedding(catalog, postings_of(catalog), embedder)
+
+    return make
 
 
-def _embedding(catalog: Catalog, embedder: Embedder) -> Ranker:
-    return Embedding(catalog, postings_of(catalog), embedder)
+def _reasons(nearness: Floats, positions: Sequence[int]) -> Reasons:
+    least = _WORTH_SAYING * nearness.max(initial=0.0)
+    near = nearness[np.array(positions, dtype=np.int64)].tolist()
+    return [(f"near in meaning: {value:.2f}",) if value > 0 and value >= least else () for value in near]
 
 
 def tool_text(tool: Tool, catalog: Catalog) -> str:
@@ -182,7 +200,7 @@ def vectors_of(tools: Sequence[Tool], catalog: Catalog, embedder: Embedder, beli
     return _unit(mixed)
 
 
-def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Mask | None) -> float:
+def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Visible | None) -> float:
     """How much of the request's words and of one tool's words are the same: the best cosine, weighed by rarity, words
     unknown to the catalog included, where a short document counts as longer than it is; and nothing of that where many
     tools share nearly as much. 0 to 1."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from toolcaddie.core.catalog import Catalog, CatalogChange, Mask
-from toolcaddie.ports import QueryWords, Ranker
-from toolcaddie.selection.index.postings import Postings, postings_after, postings_of
-from toolcaddie.selection.remembered import Remembered
-
-Floats = npt.NDArray[np.float32]
+from toolcaddie.core.catalog import Catalog
+from toolcaddie.core.selection import QueryWords
+from toolcaddie.ports import Ranker, Ranking, Scores, Visible
+from toolcaddie.ports.ranking import Reasons
+from toolcaddie.selection.index.postings import Postings, postings_of
 
 _WORTH_SAYING = 0.5
 
@@ -23,35 +22,29 @@ class Mentions:
     holds them means them."""
 
     name = "mentions"
-    calibrated = True
 
     def __init__(self, postings: Postings) -> None:
-        self._postings = postings
-        self._last = Remembered[Floats]()
+        self.postings = postings
 
-    def scores(self, words: QueryWords, mask: Mask | None) -> Floats:
-        postings = self._postings
-        asked, scope = postings.asked(words), postings.scope(mask)
-        said = postings.named(asked.ids, asked.nearest[asked.term] * scope.rarity[asked.ids]) / scope.names
-        if mask is not None:
-            said[~mask] = 0.0
-        return self._last.keep(words, np.square(said))
-
-    def changed(self, change: CatalogChange) -> Ranker:
-        return Mentions(postings_after(change, self._postings))
-
-    def reasons(self, words: QueryWords, positions: Sequence[int]) -> Sequence[tuple[str, ...]]:
-        scores = self._last.of(words)
-        if scores is None:
-            return [()] * len(positions)
-        return [_told(score) for score in scores[np.array(positions, dtype=np.int64)].tolist()]
+    def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
+        postings = self.postings
+        asked, scope = postings.asked(words), postings.scope(visible)
+        share = postings.named(asked.ids, asked.nearest[asked.term] * scope.rarity[asked.ids]) / scope.names
+        if visible is not None:
+            share[~visible] = 0.0
+        scores: Scores = np.square(share)
+        return Ranking(scores=scores, calibrated=True, explain=partial(_reasons, scores))
 
 
-def factory(catalog: Catalog) -> Ranker:
-    return Mentions(postings_of(catalog))
+def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+    return Mentions(postings_of(catalog, previous.postings if isinstance(previous, Mentions) else None))
 
 
-def _told(score: float) -> tuple[str, ...]:
+def _reasons(scores: Scores, positions: Sequence[int]) -> Reasons:
+    return [_reason(score) for score in scores[np.array(positions, dtype=np.int64)].tolist()]
+
+
+def _reason(score: float) -> tuple[str, ...]:
     if score < _WORTH_SAYING:
         return ()
     return ("named",) if score > 0.99 else ("most of its name was said",)

@@ -62,7 +62,7 @@ class WordTable:
         unit: Floats = vectors / np.maximum(lengths, np.float32(1e-9))
         return unit
 
-    def says(self, text: str) -> bool:
+    def is_worded(self, text: str) -> bool:
         """Whether a request holds more than crumbs of words, which are near to others by chance."""
         return any(self._worded[place] for place in self._places_of(text))
 
@@ -96,5 +96,8 @@ def word_table() -> WordTable:
         raise ConfigError(f"{_FILE} cannot be read ({error}); it comes with toolcaddie: install that again") from error
 
 
-def factory(catalog: Catalog) -> Ranker:
-    return Embedding(catalog, postings_of(catalog), word_table(), name="static", belief=BELIEF)
+def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
+    if isinstance(previous, Embedding):
+        return previous.following(catalog)
+    table = word_table()
+    return Embedding(catalog, postings_of(catalog), table, name="static", belief=BELIEF, is_worded=table.is_worded)

@@ -1,0 +1,85 @@
+"""A comparison of two catalogs, for facts that are computed per tool and need not be computed again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.core.catalog import DIGEST_BYTES, Catalog
+
+_CHANGES = 2
+"""Changes held: enough for those who ask for one in turn, and few, because a change keeps two catalogs alive."""
+
+Positions = npt.NDArray[np.int64]
+Digests = npt.NDArray[np.uint64]
+"""Four numbers a tool: its SHA-256."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CatalogChange:
+    """The difference between a catalog and a later one."""
+
+    before: Catalog
+    after: Catalog
+    origin: Positions
+    """For each tool of `after` its position in `before`; -1 if the tool or its category is new or changed."""
+    added: Positions
+    """Positions in `after` of the tools that are new."""
+    removed: Positions
+    """Positions in `before` of the tools that are gone."""
+
+    @classmethod
+    def between(cls, before: Catalog, after: Catalog) -> CatalogChange:
+        """Compares contents: two `Tool` objects with equal definitions are the same tool."""
+        origin = _aligned(_digests(before), _digests(after))
+        categories = category_of(after)
+        for at, category in enumerate(after.categories):
+            earlier = before.category(category.name)
+            if earlier is None or (earlier is not category and earlier != category):
+                origin[categories == at] = -1
+        added, stays = origin < 0, np.zeros(len(before), dtype=np.bool_)
+        stays[origin[~added]] = True
+        return cls(
+            before=before, after=after, origin=origin, added=np.flatnonzero(added), removed=np.flatnonzero(~stays)
+        )
+
+
+@lru_cache(maxsize=_CHANGES)
+def change_between(before: Catalog, after: Catalog) -> CatalogChange:
+    """Returns the change; the index and the rankers of a catalog ask for the same one in turn."""
+    return CatalogChange.between(before, after)
+
+
+def category_of(catalog: Catalog) -> Positions:
+    """The index of each tool's category, -1 for none: the catalog's own memory, not to be written to."""
+    return np.frombuffer(catalog.category_of, dtype=np.int64)
+
+
+def _digests(catalog: Catalog) -> Digests:
+    return np.frombuffer(catalog.digests, dtype=np.uint64).reshape(-1, DIGEST_BYTES // 8)
+
+
+def _aligned(old: Digests, new: Digests) -> Positions:
+    """Returns the row of `old` that each row of `new` is equal to, -1 for none. Most often only a stretch in the middle
+    differs."""
+    most = min(len(old), len(new))
+    differ = _different_rows(old[:most], new[:most])
+    head = int(differ[0]) if len(differ) else most
+    differ = _different_rows(old[len(old) - most :], new[len(new) - most :])
+    tail = min(most - 1 - int(differ[-1]) if len(differ) else most, most - head)
+    left, right = old[head : len(old) - tail], new[head : len(new) - tail]
+    middle = np.full(len(right), -1, dtype=np.int64)
+    if len(left):
+        order = np.argsort(left[:, 0])
+        at = order[np.minimum(np.searchsorted(left[:, 0], right[:, 0], sorter=order), len(left) - 1)]
+        same = (left[at] == right).all(axis=1)
+        middle[same] = at[same] + head
+    return np.concatenate([np.arange(head), middle, np.arange(len(old) - tail, len(old))])
+
+
+def _different_rows(one: Digests, other: Digests) -> Positions:
+    """Indexes of the rows that differ. Half of a SHA-256 tells two definitions apart, and in half the time."""
+    return np.flatnonzero((one[:, 0] != other[:, 0]) | (one[:, 1] != other[:, 1]))
