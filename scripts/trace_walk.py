@@ -18,6 +18,7 @@ import json
 import logging
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,6 +59,14 @@ class Walk:
             "changes_of_file": _changes(first_calls),
             "moves": _changes(self.calls),
         }
+
+    def busiest(self) -> tuple[str, int]:
+        """Returns the file of `runtime/` that the walk enters most often, and how often."""
+        entered = Counter(file for file, _ in self.calls[:1])
+        entered.update(other[0] for one, other in pairwise(self.calls) if one[0] != other[0])
+        return max(
+            ((file, times) for file, times in entered.items() if file.startswith("runtime/")), key=lambda e: e[1]
+        )
 
 
 def _changes(calls: Sequence[tuple[str, str]]) -> int:
@@ -158,12 +167,14 @@ def main() -> None:
             print(f"{place if place != file else '':<40} {name}")
             file = place
         return
-    figures = {name: asyncio.run(walk()).figures() for name, walk in WALKS.items()}
+    walks = {name: asyncio.run(walk()) for name, walk in WALKS.items()}
     if options.json:
-        print(json.dumps(figures))
+        print(json.dumps({name: walk.figures() for name, walk in walks.items()}))
         return
-    for name, counts in figures.items():
-        print(f"{name:<8}", ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items()))
+    for name, walk in walks.items():
+        counts = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in walk.figures().items())
+        file, times = walk.busiest()
+        print(f"{name:<8} {counts}; {file} entered {times} times")
 
 
 if __name__ == "__main__":

@@ -51,7 +51,7 @@ class RankedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Picked:
-    """What fits a request. `definitions` go into the provider's `tools` as they are."""
+    """The tools that fit a request. `definitions` go into the provider's `tools` as they are."""
 
     definitions: list[dict[str, Any]]
     selection: Selection

@@ -10,7 +10,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who asks."""
+    """The one who asks."""
 
     id: str = "local"
     bot: str | None = None

@@ -1,4 +1,4 @@
-"""What a caller asks for, the state of a run between two steps, and how it ended."""
+"""The request of a caller, the state of a run between two steps, and its result."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Limits:
     tool_seconds_most: Seconds | None = None
     """An upper bound for tools with one."""
     tool_retries: UpToTen = 0
-    """How often a tool that failed is run again, where that is safe."""
+    """Repetitions of a tool that failed, where that is safe."""
     result_bytes: Positive = 100_000
     """A longer result is cut, and says so."""
     result_media_bytes: Count = 4_000_000
@@ -72,7 +72,7 @@ class Transcript:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What a caller asks for.
+    """The request of a caller.
 
     `messages` ends with what is to be answered. `client_tools` are run by the caller: their calls end the run and come
     back in `RunResult.client_calls`. `params` goes to the provider as it is.
@@ -91,16 +91,16 @@ class RunRequest:
     conversation: str | Transcript | None = None
     """The caller's own name for this conversation, or its digests, for deliveries that stay the same from turn to turn."""
     cache_key: str = ""
-    """What a provider may route the requests of this conversation by; empty: the conversation's name."""
+    """The key that a provider may route the requests of this conversation by; empty: the conversation's name."""
     remember: bool = True
     """False: the caller keeps the conversation itself: it hands in `delivered`, and the results of its own tools come with a
     new request, not by `Runtime.resume`."""
     delivered: Sequence[DeliveredTool] = ()
-    """What the conversation was sent before, where the caller keeps it."""
+    """The tools that the conversation was sent before, where the caller keeps it."""
     categories: Sequence[str] | None = None
     """Take these categories instead of matching the message."""
     max_tools: int | None = None
-    """How many tools may be selected for this request, core and meta tools aside; None: as many as the preset says."""
+    """Most tools to select for this request, core and meta tools aside; None: as many as the preset says."""
     disabled_tools: Sequence[str] = ()
     essential: Mapping[str, str] = field(default_factory=dict)
     """Tools the caller cannot do without, each with the reason that `why` shows: always sent, outside `max_tools` and inside the
@@ -111,7 +111,7 @@ class RunRequest:
     output: Any = None
     """The type of the answer: a pydantic model, a dataclass, a TypedDict or another type, or a JSON schema; None: words."""
     dependencies: Sequence[Any] = ()
-    """What tools take by type in this request, over what the runtime has."""
+    """Objects that tools take by type in this request, over those of the runtime."""
     injected: Mapping[str, Any] = field(default_factory=dict)
     """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
     run_id: str | None = None
@@ -120,7 +120,7 @@ class RunRequest:
 
     @property
     def is_resumable(self) -> bool:
-        """Whether a run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
+        """A run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
         return self.remember and not isinstance(self.conversation, Transcript)
 
 
@@ -130,7 +130,7 @@ ReportProgress = Callable[[float, float | None, str], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """What stays the same while a run goes on. A tool's own copy says besides how much is left of the run."""
+    """The part of a run that stays the same. A tool's own copy also says how much is left of the run."""
 
     run_id: str
     principal: Principal
@@ -143,7 +143,7 @@ class RunContext:
     injected: Mapping[str, Any] = field(default_factory=dict)
     cache_key: str = ""
     dependencies: Mapping[type, Any] = field(default_factory=dict, repr=False)
-    """What the application gives to tools, by the types it declared."""
+    """Objects that the application gives to tools, by the types it declared."""
     variables: dict[str, Any] = field(default_factory=dict)
     """A scratch pad for the tools of this one run; gone with it."""
     calls_left: int | None = None
@@ -172,7 +172,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
     call: ToolCall
     result: ToolResult | None = None
     waiting: Literal["", "approval", "client"] = ""
-    """What the call still needs before there is a result."""
+    """The one the call waits for before there is a result."""
     decision: Decision | None = None
     """The policy's decision to ask, of a call that waits for a person."""
     approval: str = ""
@@ -183,7 +183,7 @@ RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run stands between turns. Plain data: encode with msgspec, store, decode, carry on."""
+    """The state of a run between turns. Plain data: encode with msgspec, store, decode, carry on."""
 
     run_id: str
     status: RunStatus = "running"
@@ -199,7 +199,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     allowed: tuple[str, ...] | None = None
     """Of what was delivered, what may be called, where the provider masks; None: all."""
     later_by: AddedBy = "array"
-    """How tools that join are made known."""
+    """The way in which tools that join are made known."""
     categories: tuple[str, ...] = ()
     """Those a first stage named, for the turn that follows."""
     pending: tuple[PendingCall, ...] = ()
@@ -224,13 +224,13 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     finish_reason: str = ""
     model: str = ""
     provider: str = ""
-    """Who answered last, where that was not the one who was asked."""
+    """The provider that answered last, if it differs from the one asked; otherwise empty."""
     catalog_version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """How a run ended. `status` 'pending': somebody must approve, then `resume(run_id)`."""
+    """The end of a run. `status` 'pending': a person must approve, then `resume(run_id)`."""
 
     run_id: str
     status: RunStatus
@@ -250,7 +250,7 @@ class RunResult:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the run added to the conversation."""
+        """The messages that the run added to the conversation."""
         return self.state.messages[self.state.first_new :]
 
     @property

@@ -1,1 +1,1 @@
-"""What newcomers may hand over, checked by name."""
+"""Arguments of the public functions, checked by name and read into our own words."""

@@ -1,4 +1,4 @@
-"""The parts a runtime or a picker is made of, as somebody new may write them, and what to write instead.
+"""The parts a runtime or a picker is made of, as a newcomer may write them, and what to write instead.
 
 A name, a single thing in place of a list, a plain function: what can be meant is accepted. The rest is a `ConfigError` that
 names the argument, raised when the runtime is made and not in its first request.

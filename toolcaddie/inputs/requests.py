@@ -1,4 +1,4 @@
-"""What callers hand over in Python, read into our own words: messages, definitions, and the options of a run.
+"""Messages, definitions and options of a run, read from what callers hand over in Python.
 
 What can be meant is accepted. Everything else is a `RequestError` that names the argument and shows the right form, before
 anything is looked up or asked.
@@ -260,7 +260,7 @@ def _client_tool(given: Any, at: int) -> Tool:
 
 
 def _article(value: Any) -> str:
-    """What something is, or an instance of that class, for the end of a sentence."""
+    """Returns the class of a value with its article, for the end of a sentence."""
     kind = value if isinstance(value, type) else type(value)
     if kind is type(None):
         return "None"

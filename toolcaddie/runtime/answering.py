@@ -29,7 +29,7 @@ from toolcaddie.storage.runs import StoredRuns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answering:
-    """What answers requests."""
+    """The stages that answer requests, and the parts they share."""
 
     setups: Setups
     views: Views
@@ -45,7 +45,7 @@ class Answering:
     """The type of answers to requests that name none."""
     clock: Callable[[], float]
     stopping: Callable[[], bool]
-    """Whether the server is being shut down, so that a cancellation comes from it."""
+    """Says that the server is being shut down, so that a cancellation comes from it."""
 
     async def answer(self, request: RunRequest, live: Listener | None = None) -> RunResult:
         """Answers one request. `live` is passed the events of its run."""

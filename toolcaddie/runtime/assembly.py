@@ -17,7 +17,7 @@ from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.tool_config import ToolConfig
-from toolcaddie.inputs.parts import Sources, embedder_from, preset_from, sources_from
+from toolcaddie.inputs.parts import Sources, check_parts, embedder_from, preset_from, sources_from
 from toolcaddie.learning.co_use import CoUse
 from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools
 from toolcaddie.ports import (
@@ -137,10 +137,27 @@ def assembled(
     clock: Callable[[], float],
 ) -> Assembly:
     """Makes the stages. Raises `ConfigError` for whatever cannot work, so that no request finds it first."""
+    check_parts(
+        model=model,
+        policy=policy,
+        approver=approver,
+        middleware=middleware,
+        trail=trail,
+        sinks=sinks,
+        documents=documents,
+        classifier=classifier,
+        patience=patience,
+        rankers=rankers,
+        experience=experience,
+        bots=bots,
+        fallbacks=fallbacks,
+        cache=cache,
+        clock=clock,
+    )
     embedder = embedder_from(embedder)
-    given, output_type = Dependencies(dependencies), default_output(output)
+    known_dependencies, output_type = Dependencies(dependencies), default_output(output)
     check_instructions(instructions)
-    source = combined(sources_from(sources, given.types), replace_reserved=replace_reserved)
+    source = combined(sources_from(sources, known_dependencies.types), replace_reserved=replace_reserved)
     entry = entry_from(provider)
     config = _config(tool_config)
     chosen = preset_from(preset)
@@ -226,7 +243,7 @@ def assembled(
             runs=runs,
             documents=stored,
             ending=ending,
-            dependencies=given,
+            dependencies=known_dependencies,
             instructions=instructions,
             output=output_type,
             clock=clock,
@@ -240,11 +257,11 @@ def assembled(
             bus=bus,
             runs=runs,
             ending=ending,
-            dependencies=given,
+            dependencies=known_dependencies,
             output=output_type,
             stopping=shutdown.is_set,
         ),
-        calling=Calling(setups=setups, views=views, bus=bus, dependencies=given),
+        calling=Calling(setups=setups, views=views, bus=bus, dependencies=known_dependencies),
         shutdown=shutdown,
     )
 
@@ -268,9 +285,9 @@ def _models(
 
 
 def _rankers(
-    given: Mapping[str, RankerFactory] | None, vectors: Vectors | None, experience: learning.Experience | None
+    others: Mapping[str, RankerFactory] | None, vectors: Vectors | None, experience: learning.Experience | None
 ) -> Mapping[str, RankerFactory]:
-    rankers = dict(given or {})
+    rankers = dict(others or {})
     if vectors is not None:
         rankers[EMBEDDING] = vectors.ranker
     if experience is not None:
@@ -287,9 +304,9 @@ def _meta_tools(preset: Preset, others: Sequence[AnyMetaTool]) -> MetaTools:
     return joined_meta_tools((*others, *installed))
 
 
-def _config(given: ToolConfig | Mapping[str, Any] | None) -> ToolConfig | None:
+def _config(config: ToolConfig | Mapping[str, Any] | None) -> ToolConfig | None:
     """Returns the configuration of an agent; what is allowed in it and probably not meant is logged."""
-    config = given if given is None or isinstance(given, ToolConfig) else ToolConfig.of(given)
+    config = config if config is None or isinstance(config, ToolConfig) else ToolConfig.of(config)
     for warning in config.warnings if config else ():
         log.warning("tool_config", warning=warning)
     return config

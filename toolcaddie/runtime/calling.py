@@ -27,7 +27,7 @@ from toolcaddie.runtime.views import Views
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calling:
-    """What calls tools directly."""
+    """Calls tools directly."""
 
     setups: Setups
     views: Views

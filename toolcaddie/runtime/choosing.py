@@ -35,12 +35,12 @@ class Choice:
     """Carries the request on; its meta tools are those that fit the selection."""
     selection: Selection
     classification: Classification | None = None
-    """What a first stage said; None: none was asked."""
+    """The answer of a first stage; None: none was asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is searched for a request, and the meta tools that its caller could be offered."""
+    """The query of a request, and the meta tools that its caller could be offered."""
 
     query: SelectionQuery
     offering: Offering
@@ -65,16 +65,18 @@ async def choose(
         unclassified = await call(_selection, search, view, setup)
         if not unclassified.no_match:
             return _choice(unclassified, search, view, setup, before)
-    said = await _classification(classifier, request.messages, view, setup, before)
+    classification = await _classification(classifier, request.messages, view, setup, before)
     decides = classification_decides(setup.preset)
-    useful = said.how != "failed" and bool(said.categories or unclassified is None or decides)
+    useful = classification.how != "failed" and bool(classification.categories or unclassified is None or decides)
     if unclassified is not None and not useful:
-        return replace(_choice(unclassified, search, view, setup, before), classification=said)
+        return replace(_choice(unclassified, search, view, setup, before), classification=classification)
     if useful:
-        search = replace(search, query=_classified_query(search.query, said, decides=decides))
+        search = replace(search, query=_classified_query(search.query, classification, decides=decides))
     selection = await call(_selection, search, view, setup)
-    choice = _choice(selection, search, view, setup, before, none_needed=useful and decides and not said.categories)
-    return replace(choice, classification=said)
+    choice = _choice(
+        selection, search, view, setup, before, none_needed=useful and decides and not classification.categories
+    )
+    return replace(choice, classification=classification)
 
 
 def choose_now(request: RunRequest, view: View, setup: Setup) -> Choice:
@@ -128,7 +130,7 @@ def _selection(search: Search, view: View, setup: Setup) -> Selection:
 
 
 def _leaves_categories(request: RunRequest, view: View, preset: Preset) -> bool:
-    """Whether there are categories to choose that the caller has not chosen already."""
+    """Says if there are categories to choose that the caller has not chosen already."""
     chosen = sends_everything(preset, view) or preset.exposure != "selected" or request.categories is not None
     return not chosen and bool(view.category_names())
 
@@ -143,10 +145,14 @@ async def _classification(
     return await classified(classifier, messages, view)
 
 
-def _classified_query(query: SelectionQuery, said: Classification, *, decides: bool) -> SelectionQuery:
+def _classified_query(query: SelectionQuery, classification: Classification, *, decides: bool) -> SelectionQuery:
     """Returns the query with the categories of a first stage. They decide where only categories are looked at; beside other
     rankers they are one signal among several, so that a wrong one costs a place and not the tool that the words point to."""
-    return replace(query, categories=said.categories) if decides else replace(query, suggested=said.categories)
+    return (
+        replace(query, categories=classification.categories)
+        if decides
+        else replace(query, suggested=classification.categories)
+    )
 
 
 # --- meta tools ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What each conversation was sent, kept from one turn to the next."""
+"""Conversations, kept from one turn to the next: the tools that each was sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TTL = 7 * 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What a conversation was sent so far."""
+    """The tools that a conversation was sent so far."""
 
     delivered: tuple[DeliveredTool, ...]
     meta: bool

@@ -1,4 +1,4 @@
-"""What the application hands to tools by type: databases, clients, whoever is logged in.
+"""Objects that the application hands to tools by type: databases, clients, the session of whoever asks.
 
 Runtime(provider=..., sources=[find_orders], dependencies=[Orders(url)])   # one for all requests
 Runtime(provider=..., sources=[find_orders], dependencies=[Session])       # a class: each request gives its own
@@ -18,15 +18,15 @@ class Dependencies:
     """The dependencies of one runtime by their types. Raises `ConfigError` for two of one type, and for a type that cannot be
     told from an argument."""
 
-    def __init__(self, given: Sequence[Any]) -> None:
+    def __init__(self, objects: Sequence[Any]) -> None:
         self._values: dict[type, Any] = {}
-        self.types: tuple[type, ...] = tuple(dict.fromkeys(map(_type, given)))
+        self.types: tuple[type, ...] = tuple(dict.fromkeys(map(_type, objects)))
         """The types that tools may ask for."""
-        if len(self.types) < len(given):
-            names = [kind.__name__ for kind in map(_type, given)]
+        if len(self.types) < len(objects):
+            names = [kind.__name__ for kind in map(_type, objects)]
             twice = next(name for name in names if names.count(name) > 1)
             raise ConfigError(f"dependencies: there are two of type {twice}; give each a class of its own")
-        for value in given:
+        for value in objects:
             if not isinstance(value, type):
                 self._values[type(value)] = value
 
@@ -54,8 +54,8 @@ class Dependencies:
         return kind
 
 
-def _type(given: Any) -> type:
-    kind = given if isinstance(given, type) else type(given)
+def _type(value: Any) -> type:
+    kind = value if isinstance(value, type) else type(value)
     if kind.__module__ == "builtins":
         raise ConfigError(
             f"dependencies: a {kind.__name__} cannot be told from an argument of a tool; wrap it in a class of your own"

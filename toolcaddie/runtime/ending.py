@@ -20,7 +20,7 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What ends runs."""
+    """Ends runs."""
 
     conversations: Conversations
     background: Background
@@ -57,7 +57,7 @@ class Ending:
         return result
 
     def _keep_conversation(self, request: RunRequest, result: RunResult, view: View, setup: Setup) -> None:
-        """Where everything was sent, the next turn finds that by itself."""
+        """Keeps the conversation, unless everything was sent: the next turn finds that by itself."""
         state = result.state
         if state.meta or state.categories or not sends_everything(setup.preset, view):
             self.conversations.keep(request, result)

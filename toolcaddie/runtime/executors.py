@@ -45,7 +45,7 @@ class Executors:
     def of(self, preset: Preset) -> Executor:
         """The layers around a call, outermost first.
 
-        A cut result names a handle of one caller, so whole results are cached and cut anew each time; only final, checked
+        A cut result names a handle of one caller, so whole results are cached and cut again each time; only final, checked
         results are cached; a result that breaks its promise is a failure that may be repeated; each try has its own time.
         """
         config, limits = self._config, preset.limits

@@ -42,11 +42,11 @@ DEFAULT_MODELS: Mapping[str, str] = {
     "openai": "gpt-5-mini",
     "openai-responses": "gpt-5-mini",
 }
-"""Who is asked of a provider that a fallback names without a model. The others serve whatever was put on them."""
+"""The model of a provider that a fallback names without one. The others serve whatever was put on them."""
 
 _PRACTICE = "practice"
 _MEMBERS = ("name", "complete", "stream", "models", "close")
-"""What a provider has."""
+"""The members of a provider."""
 
 
 def provider_names() -> list[str]:
@@ -125,7 +125,7 @@ def entry_of(wanted: FallbackProvider) -> Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSide:
-    """Who is asked: a provider, who steps in where it fails, and how often either is tried."""
+    """The provider to ask, its fallbacks, and how often each is tried."""
 
     provider: Provider
     attempts: int = 1

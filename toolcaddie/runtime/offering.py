@@ -37,12 +37,12 @@ class Offerings:
         self._made: dict[_Key, Offering] = {}
 
     def of(self, view: View, principal: Principal) -> Offering:
-        return self._of(self.categories(view, principal), self._expandable(principal))
+        names, expandable = view.category_names(), self._expandable(principal)
+        return self._of(_common(names, expandable), expandable)
 
     def categories(self, view: View, principal: Principal) -> tuple[str, ...]:
         """Returns the visible categories that the model may ask for, in catalog order."""
-        names, expandable = view.category_names(), self._expandable(principal)
-        return names if expandable is None else tuple(name for name in names if name in expandable)
+        return _common(view.category_names(), self._expandable(principal))
 
     def resumed(self, categories: tuple[str, ...], principal: Principal) -> Engine:
         """Returns the engine of a run that began with these categories; what may be asked for is decided again."""
@@ -52,7 +52,7 @@ class Offerings:
         return self._bots.expandable(principal, self._engine.preset.selection.expandable_categories)
 
     def _of(self, categories: tuple[str, ...], expandable: frozenset[str] | None) -> Offering:
-        """Where all categories are taken away, `request_more_tools` is not among the meta tools."""
+        """Returns the offering for these categories. Without any, `request_more_tools` is not among the meta tools."""
         key = (categories, expandable)
         if key not in self._made:
             preset = self._engine.preset
@@ -64,3 +64,7 @@ class Offerings:
             bare = replace(engine, meta={})
             self._made[key] = Offering(engine=engine, bare=bare, tokens=definition_tokens(offered.values()))
         return self._made[key]
+
+
+def _common(names: tuple[str, ...], expandable: frozenset[str] | None) -> tuple[str, ...]:
+    return names if expandable is None else tuple(name for name in names if name in expandable)

@@ -1,4 +1,4 @@
-"""How the heavy parts of a request are called, so that no other request stands still meanwhile."""
+"""Calls the heavy parts of a request so that no other request stands still meanwhile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def call_for(request: RunRequest, setup: Setup, views: Views) -> Call:
 
 
 def _is_ready(request: RunRequest, setup: Setup, views: Views) -> bool:
-    """Whether all that is worked out of a catalog is there: the catalog itself, and the index that it is searched by."""
+    """Says if all that is worked out of a catalog is there: the catalog itself, and the index that it is searched by."""
     catalog = views.catalog_if_ready(request)
     if catalog is None:
         return False

@@ -38,7 +38,7 @@ class Output:
 
     @property
     def is_wrapped(self) -> bool:
-        """Whether the answer is an object that holds the value: providers hold answers to schemas of objects only."""
+        """The answer is an object that holds the value: providers hold answers to schemas of objects only."""
         return self.schema.get("type") != "object" and "properties" not in self.schema
 
     @property
@@ -58,7 +58,7 @@ class Output:
 
     @property
     def note(self) -> str:
-        """What the model is told, as not every provider holds an answer to a schema."""
+        """The words that tell the model, as not every provider holds an answer to a schema."""
         schema = canonical_json(self.answer_schema).decode()
         return f"When you need no more tools, answer with one JSON object and nothing else. It must fit this schema: {schema}"
 

@@ -19,7 +19,7 @@ from toolcaddie.runtime.choosing import Choice
 from toolcaddie.runtime.conversations import Conversation
 
 _RECENT = 12
-"""Messages of a conversation whose calls keep their tools, where the array is chosen anew."""
+"""Messages of a conversation whose calls keep their tools, where the array is chosen again."""
 _INNER = re.compile(r'"tool_name"\s*:\s*"([^"\\]{1,128})"')
 
 
@@ -49,9 +49,11 @@ def plan(choice: Choice, request: RunRequest, view: View, before: Conversation |
     )
 
 
-def first_state(context: RunContext, request: RunRequest, delivery: Delivery, said: Classification | None) -> RunState:
-    """Returns the state that a run begins with; `said`: what a first stage said, which is paid for."""
-    messages, said = tuple(request.messages), said or Classification()
+def first_state(
+    context: RunContext, request: RunRequest, delivery: Delivery, classification: Classification | None
+) -> RunState:
+    """Returns the state that a run begins with; `classification` is paid for."""
+    messages, classification = tuple(request.messages), classification or Classification()
     added = [tool for name in delivery.added if (tool := context.view.get(name)) is not None]
     return RunState(
         run_id=context.run_id,
@@ -63,9 +65,9 @@ def first_state(context: RunContext, request: RunRequest, delivery: Delivery, sa
         referenced=(*referenced_in(messages), *(delivery.added if delivery.added_by == "reference" else ())),
         allowed=None if delivery.allowed is None else tuple(n for n in delivery.allowed if n not in delivery.meta),
         later_by=delivery.later_by,
-        categories=said.categories,
-        usage=said.usage,
-        seconds=said.seconds,
+        categories=classification.categories,
+        usage=classification.usage,
+        seconds=classification.seconds,
         catalog_version=context.view.catalog.version,
     )
 

@@ -1,4 +1,4 @@
-"""What a caller hands over, as a request of one of the bots; and what stays the same while it is answered."""
+"""Requests and their contexts: read from what a caller hands over, and made by one of the bots."""
 
 from __future__ import annotations
 

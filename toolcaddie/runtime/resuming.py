@@ -29,19 +29,19 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What a run waited for: decisions and results, by call id."""
+    """The answers a run waited for: decisions and results, by call id."""
 
     approvals: Mapping[str, bool]
     results: Mapping[str, str]
     reason: str = ""
-    """Why the decisions are as they are, for the record."""
+    """The reason for the decisions, for the record."""
     dependencies: Sequence[Any] = ()
     """Those of the request, which were not stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resuming:
-    """What carries runs on."""
+    """Carries runs on."""
 
     setups: Setups
     views: Views

@@ -31,7 +31,7 @@ from toolcaddie.core.tool import ToolResult
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.embedders.prepared import PATIENCE
 from toolcaddie.engine.live import Live
-from toolcaddie.inputs.parts import Sources, check_parts
+from toolcaddie.inputs.parts import Sources
 from toolcaddie.inputs.requests import Asked
 from toolcaddie.meta.registry import AnyMetaTool
 from toolcaddie.ports import (
@@ -131,23 +131,6 @@ class Runtime:
         bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        check_parts(
-            model=model,
-            policy=policy,
-            approver=approver,
-            middleware=middleware,
-            trail=trail,
-            sinks=sinks,
-            documents=documents,
-            classifier=classifier,
-            patience=patience,
-            rankers=rankers,
-            experience=experience,
-            bots=bots,
-            fallbacks=fallbacks,
-            cache=cache,
-            clock=clock,
-        )
         self._parts = assembled(
             provider=provider,
             sources=sources,
@@ -282,16 +265,17 @@ class Runtime:
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def view(self, request: Asked) -> View:
-        """What this request's principal may see: one mask over the current snapshot. Raises `RequestError` for an unknown bot."""
+        """Returns the tools that a request's principal may see: one mask over the current snapshot. Raises `RequestError` for an
+        unknown bot."""
         return self._parts.views.of(self._read(request, {}))
 
     def select(self, request: Asked = None, **options: Any) -> Selection:
-        """What a request would be given, without asking anybody."""
+        """Returns the tools that a request would be given, without asking a model."""
         read = self._read(request, options)
         return choose_now(read, self._parts.views.of(read), self._parts.setups.of(read)).selection
 
     def preview(self, request: Asked = None, **options: Any) -> tuple[Selection, Delivery]:
-        """`select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
+        """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
         read = self._read(request, options)
         view, setup = self._parts.views.of(read), self._parts.setups.of(read)
         choice = choose_now(read, view, setup)
@@ -301,7 +285,7 @@ class Runtime:
         return replace(choice.selection, dropped=all_dropped(read, view, setup)), delivery
 
     def explain(self, name: str, request: Asked = None, **options: Any) -> Any:
-        """Why a tool is in or out for a request."""
+        """Returns why a tool is in or out for a request."""
         read = self._read(request, options)
         return explain(name, read, self._parts.views.of(read), self._parts.setups.of(read))
 
@@ -311,8 +295,8 @@ class Runtime:
         return self._parts.bots.identified(principal)
 
     def finds_by(self, view: View) -> tuple[Selector, Preset, Callable[[RunRequest], SelectionQuery]]:
-        """What finds the tools of requests that name no preset, for whoever measures it: the selector, the preset, and what
-        makes a request the selector's query."""
+        """Returns selector, preset, and the function from a request to its query, for requests that name no preset: for those who
+        measure what is found."""
         setup = self._parts.setups.default
         return setup.selector, setup.preset, lambda request: search_for(request, view, setup).query
 
@@ -322,7 +306,7 @@ class Runtime:
 
     @property
     def cache_statistics(self) -> Sequence[CacheStatistics]:
-        """What the caches of results did since the runtime was made: one for each way of keeping them that was needed."""
+        """Counts of what the caches of results did since the runtime was made."""
         return self._parts.executors.cache_statistics
 
     @property
@@ -375,7 +359,7 @@ class Runtime:
         await self.close()
 
     async def close(self) -> None:
-        """Finish what is being written and close the provider. Asked again, a runtime opens anew."""
+        """Finish what is being written and close the provider. A runtime that is asked again opens again."""
         await self._parts.close()
 
     def _read(self, request: Asked, options: Mapping[str, Any]) -> RunRequest:
@@ -397,7 +381,7 @@ async def _streamed(begin: Callable[[Listener], Coroutine[Any, Any, RunResult]])
             task.cancel()
             await asyncio.wait({task})
         if not task.cancelled():
-            task.exception()  # a listener who left early is not told; asyncio would complain that nobody looked
+            task.exception()  # a listener who left early is not told; asyncio would complain that no one looked
 
 
 def _sync(job: Coroutine[Any, Any, T]) -> T:

@@ -31,7 +31,7 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What serves the requests of one preset under one model's cap."""
+    """The parts that serve the requests of one preset under one model's cap."""
 
     preset: Preset
     selector: Selector

@@ -24,7 +24,7 @@ class Views:
         self._merged = MergedCatalogs()
 
     def of(self, request: RunRequest) -> View:
-        """What tools and bots restrict holds beside whatever the policy shows."""
+        """Returns the view of a request. What tools and bots restrict holds beside whatever the policy shows."""
         catalog, principal = self._catalog(request), request.principal
         view = View(catalog=catalog)
         for mask in (self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)):
