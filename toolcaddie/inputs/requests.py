@@ -40,6 +40,12 @@ _INSTEAD: Mapping[str, str] = {
     "provider": "the provider belongs to the runtime, Runtime(provider=...)",
     "conversation_id": "it is conversation='...'",
     "session": "it is conversation='...'",
+    "instructions": "instructions belong to the runtime, Runtime(instructions='...')",
+    "system_prompt": "it belongs to the runtime, Runtime(instructions='...')",
+    "output_type": "it is output=...",
+    "response_model": "it is output=...",
+    "deps": "it is dependencies=[...]",
+    "context": "objects that tools take are dependencies=[...]; arguments of every call are injected={...}",
 }
 _PARAMS = frozenset(
     {
