@@ -1,7 +1,8 @@
-"""Content of messages and results: text, or a tuple of blocks. Provider-neutral; what a block looks like is each wire's affair.
+"""Content of messages and results: text, or a tuple of blocks. Provider-neutral; what a block looks like is each wire's
+affair.
 
-A block remembers the wire it was read from (`wire`) and the fields that only this wire knows (`extra`), so that it goes out
-there as it came in. Binary data stays in base64, as every wire carries it: nothing is decoded on the way.
+A block remembers the wire it was read from (`wire`) and the fields that only this wire knows (`extra`), so that it goes
+out there as it came in. Binary data stays in base64, as every wire carries it: nothing is decoded on the way.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ BLOCKS: tuple[type[Block], ...] = get_args(Block)
 
 
 def as_content(value: Any) -> Any:
-    """Returns content with a list of blocks made a tuple. Raises `TypeError` for a sequence that holds anything else."""
+    """Returns content with a list of blocks made a tuple. Raises `TypeError` for a sequence that holds anything
+    else."""
     if not isinstance(value, list | tuple):
         return value
     for place, block in enumerate(value):

@@ -17,10 +17,10 @@ _BETA = "anthropic-beta"
 class Anthropic(Client):
     """A provider at `base_url` (with or without `/v1`). Implements `ports.Provider`.
 
-    `api_key` None sends no key, for servers of one's own. `max_tokens` bounds an answer where a request has no bound, because
-    the API wants one. `mid_system`: the models take system messages within the conversation, otherwise they go into the user's
-    turn, marked as notes; None: as the capability table says of a model. `options` are those of every client (`ClientOptions`);
-    an `anthropic-beta` among their headers is joined with what a request needs.
+    `api_key` None sends no key, for servers of one's own. `max_tokens` bounds an answer where a request has no bound,
+    because the API wants one. `mid_system`: the models take system messages within the conversation, otherwise they go
+    into the user's turn, marked as notes; None: as the capability table says of a model. `options` are those of every
+    client (`ClientOptions`); an `anthropic-beta` among their headers is joined with what a request needs.
 
     Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what the API has no word for.
     """
@@ -46,7 +46,8 @@ class Anthropic(Client):
 def from_settings(
     *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
 ) -> Anthropic:
-    """Returns the provider that settings describe; `more` goes to `Anthropic`. Raises `ConfigError` where nothing would work."""
+    """Returns the provider that settings describe; `more` goes to `Anthropic`. Raises `ConfigError` where nothing would
+    work."""
     if base_url is None and not api_key:
         raise ConfigError("the provider 'anthropic' needs an api_key, or the base_url of a server that takes none")
     return Anthropic(base_url or ANTHROPIC_URL, api_key, default_model=model or "", **more)

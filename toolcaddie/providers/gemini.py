@@ -14,11 +14,11 @@ GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
 class Gemini(Client):
     """A provider at `base_url` (with the version, `/v1beta`). Implements `ports.Provider`.
 
-    `api_key` goes into a header, never into an address, where logs would keep it. `models/` before a model's name may be
-    omitted. `options` are those of every client (`ClientOptions`).
+    `api_key` goes into a header, never into an address, where logs would keep it. `models/` before a model's name may
+    be omitted. `options` are those of every client (`ClientOptions`).
 
-    Raises `RequestError` for what this API cannot be asked, `ProviderError` and its kinds for what it answers, never with the
-    key in it.
+    Raises `RequestError` for what this API cannot be asked, `ProviderError` and its kinds for what it answers, never
+    with the key in it.
     """
 
     def __init__(
@@ -37,7 +37,8 @@ class Gemini(Client):
 def from_settings(
     *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
 ) -> Gemini:
-    """Returns the provider that settings describe; `more` goes to `Gemini`. Raises `ConfigError` where nothing would work."""
+    """Returns the provider that settings describe; `more` goes to `Gemini`. Raises `ConfigError` where nothing would
+    work."""
     if base_url is None and not api_key:
         raise ConfigError("the provider 'gemini' needs an api_key, or the base_url of a server that takes none")
     return Gemini(base_url or GEMINI_URL, api_key, default_model=model or "", **more)

@@ -27,11 +27,11 @@ _NAMED = 10
 class Truncate:
     """Cuts the text of results above `max_bytes` of UTF-8 at a character's boundary and says how long it was.
 
-    Blocks that hold no text stay whole while they fit into `media_bytes` together, as they are encoded; a sentence names the
-    others. Where text of several blocks is cut, what stays of it is the first block.
+    Blocks that hold no text stay whole while they fit into `media_bytes` together, as they are encoded; a sentence
+    names the others. Where text of several blocks is cut, what stays of it is the first block.
 
-    What is cut loses its `structured` value, and so does a result whose `structured` alone is over the cap or is no JSON.
-    With `held` the whole text is kept for the one who asked, and the note says how `read_result` reads on.
+    What is cut loses its `structured` value, and so does a result whose `structured` alone is over the cap or is no
+    JSON. With `held` the whole text is kept for the one who asked, and the note says how `read_result` reads on.
 
     Stands outside all others: they see whole results, and what they make of them is within the cap too.
     """

@@ -1,7 +1,7 @@
 """Content parts of chat completions as blocks, and back.
 
-What came in by this wire goes out by it as it was: fields that have no word of ours ride in a block's `extra`, and a part of
-an unknown kind, or one that is not of its kind's shape, is carried whole.
+What came in by this wire goes out by it as it was: fields that have no word of ours ride in a block's `extra`, and a
+part of an unknown kind, or one that is not of its kind's shape, is carried whole.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _beside(part: JsonObject, *known: str) -> JsonObject | None:
 
 
 def write_content(content: Content | None, *, role: str = "user") -> str | list[JsonObject] | None:
-    """Returns content as this wire has it. Of a tool's result only text can be sent, so a line stands for a picture; what the
-    caller itself put into one goes out as it came. Raises `RequestError` for what no message can hold."""
+    """Returns content as this wire has it. Of a tool's result only text can be sent, so a line stands for a picture;
+    what the caller itself put into one goes out as it came. Raises `RequestError` for what no message can hold."""
     if content is None or isinstance(content, str):
         return content
     if role == "tool" and not any(block.wire == CHAT for block in content):

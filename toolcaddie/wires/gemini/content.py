@@ -28,18 +28,20 @@ _TYPES = {
     "mov": "video/mov",
     "pdf": "application/pdf",
 }
-"""What lies at an address, by its ending. Where that says nothing, the provider looks for itself, or refuses."""
+"""MIME types of what lies at an address, by its ending. Where that says nothing, the provider looks for itself, or
+refuses."""
 
 
 def write_parts(message: Message) -> list[Part]:
-    """What the message says, without texts that say nothing."""
+    """Returns the parts of a message's content, without empty texts."""
     if message.content is None or isinstance(message.content, str):
         return [{"text": message.content}] if message.content else []
     return [part for part in (_part(block, message.role) for block in message.content) if part.get("text") != ""]
 
 
 def _part(block: Block, role: str) -> Part:
-    """One block. In a result a line stands for one that cannot be said; elsewhere `RequestError` names its type."""
+    """Returns the part of a block. In a result a line of text stands for one without; elsewhere `RequestError` names
+    its kind."""
     try:
         return _written(block)
     except RequestError:
@@ -75,7 +77,7 @@ def _media(mime_type: str, data: str) -> Part:
 
 
 def _at(address: str, mime_type: str = "") -> Part:
-    """What lies at an address, which the provider fetches."""
+    """Returns the part for what lies at an address, which the provider fetches."""
     if address.startswith("data:"):
         raise RequestError("the data: URL of a content part needs a MIME type and ;base64", param="messages")
     if "://" not in address:

@@ -30,13 +30,14 @@ _ANY = msgspec.json.Decoder()
 
 
 def read_error(status: int, body: bytes) -> ErrorReport:
-    """Returns what an error answer means. Two things stand in the body that others say in the status and in a header."""
+    """Returns what an error answer means. Two things stand in the body that others say in the status and in a
+    header."""
     kind = ProviderAuthError if refuses_the_key(body) else kind_of(status)
     return ErrorReport(kind=kind, message=error_message(body), retry_after=retry_delay(body))
 
 
 def broken_off(error: Any, data: bytes, who: str) -> ProviderError:
-    """An error where an answer was due, as the status in it says."""
+    """Returns the exception for an error that came where an answer was due, by the status in it."""
     status = error.get("code") if isinstance(error, dict) else None
     if not isinstance(status, int) or not 400 <= status < 600:
         word = error.get("status") if isinstance(error, dict) else None
@@ -47,7 +48,7 @@ def broken_off(error: Any, data: bytes, who: str) -> ProviderError:
 
 
 def error_in(body: bytes) -> Any:
-    """The error of an error body, which may also stand alone in a list."""
+    """Returns the error of an error body, which may also stand alone in a list."""
     try:
         value = _ANY.decode(body)
     except UNREADABLE:
@@ -64,7 +65,7 @@ def _details(body: bytes) -> list[JsonObject]:
 
 
 def retry_delay(body: bytes) -> float | None:
-    """Seconds to wait, a day at most, as an error body says them ("36s"); None: it does not."""
+    """Returns the seconds to wait, a day at most, as an error body says them ("36s"); None: it does not."""
     for detail in _details(body):
         said = detail.get("retryDelay")
         found = _SECONDS.fullmatch(said) if isinstance(said, str) else None
@@ -74,7 +75,7 @@ def retry_delay(body: bytes) -> float | None:
 
 
 def refuses_the_key(body: bytes) -> bool:
-    """Whether an error body says that the key is wrong, which this provider does with status 400."""
+    """Returns whether an error body says that the key is wrong, which this provider does with status 400."""
     return any(detail.get("reason") in ("API_KEY_INVALID", "API_KEY_EXPIRED") for detail in _details(body))
 
 

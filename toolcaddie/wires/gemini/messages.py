@@ -1,6 +1,7 @@
 """A conversation as Gemini's contents: turns of `user` and `model`, each a list of parts. Pure: no I/O.
 
-Gemini ties a call and its results together by place: the turn after one with calls holds as many results, in the same order.
+Gemini ties a call and its results together by place: the turn after one with calls holds as many results, in the same
+order.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.wires.gemini.content import Part, write_parts
 
 UNSIGNED = "skip_thought_signature_validator"
-"""Stands for the signature of a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures, FAQ)."""
+"""Stands for the signature of a call that no Gemini model made (ai.google.dev/gemini-api/docs/thought-signatures,
+FAQ)."""
 
 _SYSTEM = ("system", "developer")
 _CONTINUES = "(The conversation goes on.)"
-"""Where no user speaks first, or last: a conversation cannot begin with the model, nor be empty, nor (from Gemini 3 on) end with
-the model."""
+"""Where no user speaks first, or last: a conversation cannot begin with the model, nor be empty, nor (from Gemini 3 on)
+end with the model."""
 _NO_TEXT = "(no text)"
 """Where the user said nothing: a part without text is refused, and so is a turn without parts."""
 _NOTE = "[System note]"
@@ -34,12 +36,13 @@ _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def wants_signatures(model: str) -> bool:
-    """Whether the model refuses calls in its history that carry no signature: Gemini 3 and later, and any name we do not know."""
+    """Returns whether the model refuses calls in its history that carry no signature: Gemini 3 and later, and any name
+    we do not know."""
     return _BEFORE_SIGNATURES.match(model) is None
 
 
 def conversation(messages: Sequence[Message], *, model: str, author: str) -> tuple[list[Part], list[JsonObject]]:
-    """The parts of the system instruction (from the system messages that lead), and the contents.
+    """Returns the parts of the system instruction (from the system messages that lead), and the contents.
 
     `author` is who is asked, as `Message.author` says it. Raises `RequestError` for what Gemini has no way to say.
     """
@@ -63,9 +66,9 @@ def conversation(messages: Sequence[Message], *, model: str, author: str) -> tup
 
 
 class _Turns:
-    """Contents in the making. What the same side says twice in a row is one turn; parts are never joined, because a signature
-    belongs to exactly the part it came with. Results stand in a turn of their own: beside other parts they are not taken for
-    the answer to the calls, and the request is refused for ending with the model."""
+    """Contents in the making. What the same side says twice in a row is one turn; parts are never joined, because a
+    signature belongs to exactly the part it came with. Results stand in a turn of their own: beside other parts they
+    are not taken for the answer to the calls, and the request is refused for ending with the model."""
 
     def __init__(self) -> None:
         self._found: list[dict[str, Any]] = []
@@ -87,7 +90,8 @@ class _Turns:
             self._growing = ""
 
     def between_users(self, *, prefill: bool) -> list[JsonObject]:
-        """All turns, the first and the last of them the user's. `prefill`: the last may be the model's, which goes on with it."""
+        """All turns, the first and the last of them the user's. `prefill`: the last may be the model's, which goes on
+        with it."""
         if not self._found or self._found[0]["role"] == "model":
             self._found.insert(0, _continues())
         if self._found[-1]["role"] == "model" and not prefill:
@@ -132,8 +136,8 @@ def _reply_parts(message: Message, author: str) -> list[Part]:
 
 
 def _own_parts(message: Message) -> list[Part] | None:
-    """The parts as the model gave them, its calls under the ids they have with us; None: somebody has changed the calls, so the
-    parts no longer say what the message says."""
+    """Returns the parts as the model gave them, its calls under the ids they have with us; None: somebody has changed
+    the calls, so the parts no longer say what the message says."""
     parts: list[Part] = []
     calls = iter(message.tool_calls)
     for part in message.native:
@@ -158,7 +162,8 @@ def _call_part(call: ToolCall) -> Part:
 
 
 def call_arguments(call: ToolCall) -> JsonObject:
-    """Gemini's arguments are an object. What is none, a model's slip or the text of a custom tool, is shown inside of one."""
+    """Gemini's arguments are an object. What is none, a model's slip or the text of a custom tool, is shown inside of
+    one."""
     if call.extra and "type" in call.extra:
         return {"input": call.arguments}
     try:
@@ -168,10 +173,10 @@ def call_arguments(call: ToolCall) -> JsonObject:
 
 
 def _signed(parts: list[Part]) -> list[Part]:
-    """With the stand-in on the first call where that has no signature of its own.
+    """Returns the parts with the stand-in on the first call where that has no signature of its own.
 
-    On every turn, though only those since the user last spoke are looked at: a turn that changed later would end the cached
-    prefix there.
+    On every turn, though only those since the user last spoke are looked at: a turn that changed later would end the
+    cached prefix there.
     """
     for at, part in enumerate(parts):
         if part.get("functionCall") is not None:
@@ -185,8 +190,8 @@ def _signed(parts: list[Part]) -> list[Part]:
 
 
 def _results(calls: Sequence[_Sent], following: Sequence[Message], model: str) -> tuple[list[Part], list[Part]]:
-    """A result for each call, in the order of the calls, and the media that cannot stand in them. Raises `RequestError` for a
-    result that belongs to no call."""
+    """Returns a result for each call, in the order of the calls, and the media that cannot stand in them. Raises
+    `RequestError` for a result that belongs to no call."""
     waiting: dict[str | None, deque[Message]] = {}
     for message in following:
         if message.role == "tool":
@@ -208,8 +213,8 @@ def _results(calls: Sequence[_Sent], following: Sequence[Message], model: str) -
 
 
 def _result(sent: _Sent, message: Message | None, *, inside: bool) -> tuple[Part, list[Part]]:
-    """The result, and the media of it that stand outside. `inside`: the model takes them as parts of the result; Gemini 2
-    does not."""
+    """Returns the result, and the media of it that stand outside. `inside`: the model takes them as parts of the
+    result; Gemini 2 does not."""
     wire: dict[str, Any] = {"name": sent.call.name}
     if sent.wire_id:
         wire["id"] = sent.wire_id
@@ -233,7 +238,7 @@ def _said(message: Message) -> list[Part]:
 
 
 def _words(message: Message) -> list[Part]:
-    """The parts of a system message, which hold nothing but text."""
+    """Returns the parts of a system message, which hold nothing but text."""
     parts = write_parts(message)
     if any("text" not in part for part in parts):
         raise RequestError(f"Gemini takes only text in a {message.role} message", param="messages")

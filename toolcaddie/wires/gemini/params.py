@@ -1,4 +1,5 @@
-"""A request's parameters as Gemini's generationConfig: names of chat completions translated, its own passed on. Pure: no I/O."""
+"""A request's parameters as Gemini's generationConfig: names of chat completions translated, its own passed on. Pure:
+no I/O."""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ _BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 245
 
 
 def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The generationConfig, and what stands beside it. Names that nobody knows go out as they are: the provider refuses them
-    by name."""
+    """Returns the generationConfig, and what stands beside it. Names that nobody knows go out as they are: the provider
+    refuses them by name."""
     config: dict[str, Any] = {}
     beside: dict[str, Any] = {}
     for name, value in params.items():
@@ -68,7 +69,8 @@ def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dic
 
 
 def object_of(params: Mapping[str, Any], name: str) -> JsonObject:
-    """What a parameter of the provider's own holds; empty if it is not there. Raises `RequestError` if it is no object."""
+    """Returns what a parameter of the provider's own holds; empty if it is not there. Raises `RequestError` if it is no
+    object."""
     found = params.get(name)
     if not isinstance(found, Mapping | None):
         raise RequestError(f"{name} must be an object", param=name)
@@ -84,8 +86,8 @@ def _modalities(value: Any, _: str) -> JsonObject:
 
 
 def _thinking(effort: Any, model: str) -> JsonObject:
-    """Gemini 3 has levels and cannot be told to think not at all; before, there were budgets. Thoughts are shown too: who says
-    how much to think wants to see it."""
+    """Gemini 3 has levels and cannot be told to think not at all; before, there were budgets. Thoughts are shown too:
+    who says how much to think wants to see it."""
     if not isinstance(effort, str) or effort not in _BUDGETS:
         raise RequestError(f"reasoning_effort {effort!r} is none of {', '.join(_BUDGETS)}", param="reasoning_effort")
     how = (

@@ -1,7 +1,7 @@
 """A request of Gemini's generateContent, written for a provider.
 
-Facts are those of ai.google.dev/api and of the official package, 3.4: camel case throughout, arguments of calls as objects,
-a stream of partial answers without a closing event.
+Facts are those of ai.google.dev/api and of the official package, 3.4: camel case throughout, arguments of calls as
+objects, a stream of partial answers without a closing event.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from toolcaddie.wires.gemini.params import json_output, object_of, settings
 
 
 def write_request(request: ModelRequest, *, model: str, author: str) -> bytes:
-    """The body of a request to `model`. `author`: who is asked, as `Message.author` says it.
+    """Returns the body of a request to `model`. `author`: who is asked, as `Message.author` says it.
 
     Raises `RequestError` for what this API cannot be asked.
     """
@@ -62,7 +62,8 @@ _DEFINITION = msgspec.json.Decoder(_Definition)
 
 
 def _tools(tools: Iterable[Any]) -> tuple[list[JsonObject], list[Any]]:
-    """The functions, and what is a tool of the provider's own (`{"googleSearch": {}}`) and goes out as it is."""
+    """Returns the functions, and what is a tool of the provider's own (`{"googleSearch": {}}`) and goes out as it
+    is."""
     declarations: list[JsonObject] = []
     others: list[Any] = []
     for tool in tools:
@@ -75,7 +76,7 @@ def _tools(tools: Iterable[Any]) -> tuple[list[JsonObject], list[Any]]:
 
 
 def _of_bytes(tool: msgspec.Raw) -> JsonObject | None:
-    """Of a definition that is encoded already; its schema is copied as it is."""
+    """Returns the declaration of a definition that is encoded already; its schema is copied as it is."""
     try:
         read = _DEFINITION.decode(tool)
     except msgspec.DecodeError as error:
@@ -115,7 +116,7 @@ def _declaration(name: str, description: Any, schema: Any) -> JsonObject:
 
 
 def _calling(request: ModelRequest) -> dict[str, Any] | None:
-    """The choice, joined with the mask: all tools stay in the request, and so in the provider's cache."""
+    """Returns the choice, joined with the mask: all tools stay in the request, and so in the provider's cache."""
     mode, names = _choice(request.tool_choice)
     if names is None and mode != "NONE":
         names = request.allowed
@@ -132,7 +133,8 @@ _MODES = {None: None, "auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
 def _choice(choice: Any) -> tuple[str | None, Sequence[str] | None]:
-    """The mode, and the names that the choice itself allows. Raises `RequestError` for a choice that means nothing."""
+    """Returns the mode, and the names that the choice itself allows. Raises `RequestError` for a choice that means
+    nothing."""
     if choice is None or isinstance(choice, str):
         if choice in _MODES:
             return _MODES[choice], None

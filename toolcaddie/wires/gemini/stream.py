@@ -1,4 +1,5 @@
-"""An answer of Gemini while it comes in, whole or streamed: every event is an answer in itself, which holds what is new."""
+"""An answer of Gemini while it comes in, whole or streamed: every event is an answer in itself, which holds what is
+new."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
 class GeminiReader:
     """An answer while it comes in: every event is an answer in itself, which holds what is new.
 
-    A stream has no closing event, so it is read to its end; it was whole if a reason to finish came. Every event of some models
-    has one.
+    A stream has no closing event, so it is read to its end; it was whole if a reason to finish came. Every event of
+    some models has one.
     """
 
     def __init__(self, *, who: str, author: str = "") -> None:
@@ -66,7 +67,7 @@ class GeminiReader:
         self._model = ""
 
     def add(self, data: bytes) -> ModelDelta | None:
-        """Take in an event; None: nothing of it is for the caller (usage, the reason to finish)."""
+        """Takes in an event; None: nothing of it is for the caller (usage, the reason to finish)."""
         answer = read_answer(data, self._who)
         if answer.usage_metadata is not None:
             self._usage = answer.usage_metadata
@@ -80,7 +81,8 @@ class GeminiReader:
         return None
 
     def end(self) -> None:
-        """The body has ended. Raises `ProviderProtocolError` when the stream was cut before its reason to finish."""
+        """Notes the end of the body. Raises `ProviderProtocolError` when the stream was cut before its reason to
+        finish."""
         if self._answered and self._finish is None:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
         self.done = True

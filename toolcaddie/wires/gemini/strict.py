@@ -1,8 +1,8 @@
 """What Gemini refuses, in its own words: the checks of a generateContent request that tool users run into.
 
-Stricter than the real one in two places, so that a client is right with every model: turns must alternate (words may follow a
-turn of results), and a signature must be one that was given out, beside what it was given for. And plainer in one: what mixes
-results with words is told so.
+Stricter than the real one in two places, so that a client is right with every model: turns must alternate (words may
+follow a turn of results), and a signature must be one that was given out, beside what it was given for. And plainer in
+one: what mixes results with words is told so.
 """
 
 from __future__ import annotations

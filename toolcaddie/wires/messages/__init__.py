@@ -26,9 +26,9 @@ _BETA = "anthropic-beta"
 class MessagesWire:
     """Implements `ports.wires.Wire`.
 
-    `max_tokens` bounds an answer where a request has no bound, because the API wants one. `mid_system`: the models take system
-    messages within the conversation, otherwise they go into the user's turn, marked as notes; None: as the capability table
-    says of a model. `beta` are features of the API that every request names, separated by commas.
+    `max_tokens` bounds an answer where a request has no bound, because the API wants one. `mid_system`: the models take
+    system messages within the conversation, otherwise they go into the user's turn, marked as notes; None: as the
+    capability table says of a model. `beta` are features of the API that every request names, separated by commas.
     """
 
     name: WireName = "messages"

@@ -15,7 +15,7 @@ from toolcaddie.core.tool import JsonObject
 Block = dict[str, Any]
 
 MESSAGES = "messages"
-"""The wire's name: of blocks that came by it, and the author of messages whose caller wrote them for it."""
+"""The wire's name, on blocks that came by it and as the author of messages that a caller wrote for it."""
 TEXT = "text"
 _PDF = "application/pdf"
 _OWN_PARTS = frozenset({"image", "document", "search_result"})
@@ -26,40 +26,40 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # ---------------------------------------------------------------- for a provider
 
 
-def write_blocks(message: Message, where: str, *, seen: bool = False) -> list[Block]:
-    """A message's content in the API's blocks, without texts that say nothing. `seen`: more than words may stand there. In a
-    result a line stands for what has no block."""
+def write_blocks(message: Message, where: str, *, media: bool = False) -> list[Block]:
+    """Returns a message's content in the API's blocks, without empty texts. `media`: more than words may stand there.
+    In a result a line of text stands for what has no block."""
     if message.content is None:
         return []
     if isinstance(message.content, str):
         return [text_block(message.content)] if speaks(message.content) else []
-    made = []
+    blocks = []
     for place, one in enumerate(message.content):
-        block = _block(one, f"{where}.content[{place}]", seen=seen, result=message.role == "tool")
+        block = _block(one, f"{where}.content[{place}]", media=media, result=message.role == "tool")
         if block["type"] != TEXT or speaks(block["text"]):
-            made.append(block)
-    return made
+            blocks.append(block)
+    return blocks
 
 
-def _block(block: content.Block, where: str, *, seen: bool, result: bool) -> Block:
+def _block(block: content.Block, where: str, *, media: bool, result: bool) -> Block:
     try:
-        made = _written(block, where, seen=seen)
+        written = _written(block, where, media=media)
     except RequestError:
         if not result or isinstance(block, content.Other):
             raise
-        made = text_block(content.placeholder(block))
-    return _marked(block, made)
+        written = text_block(content.placeholder(block))
+    return _with_own_fields(block, written)
 
 
-def _written(block: content.Block, where: str, *, seen: bool) -> Block:
+def _written(block: content.Block, where: str, *, media: bool) -> Block:
     match block:
         case content.Text() | content.Refusal():
             return text_block(block.text)
-        case content.Image() if seen:
+        case content.Image() if media:
             return _image(block, where)
-        case content.Resource() if seen:
+        case content.Resource() if media:
             return _file(block, where)
-        case content.Other(part=part) if seen and (block.wire == MESSAGES or content.block_kind(block) in _OWN_PARTS):
+        case content.Other(part=part) if media and (block.wire == MESSAGES or content.block_kind(block) in _OWN_PARTS):
             return dict(part)
         case content.Other(problem=problem) if problem:
             raise refused(f"{where}.{problem}")
@@ -70,7 +70,7 @@ def _written(block: content.Block, where: str, *, seen: bool) -> Block:
 
 
 def speaks(text: Any) -> bool:
-    """Whether there is anything in it but white space."""
+    """Returns whether there is anything in a text but white space."""
     return isinstance(text, str) and bool(text) and not text.isspace()
 
 
@@ -92,10 +92,10 @@ def _image(block: content.Image, where: str) -> Block:
 
 
 def _file(block: content.Resource, where: str) -> Block:
-    made = _document_of(block, where)
-    if made["type"] == "document" and (title := block.title or block.name):
-        made["title"] = title
-    return made
+    written = _document_of(block, where)
+    if written["type"] == "document" and (title := block.title or block.name):
+        written["title"] = title
+    return written
 
 
 def _document_of(block: content.Resource, where: str) -> Block:
@@ -136,14 +136,15 @@ def _base64(kind: str, media_type: str, data: str) -> Block:
     return {"type": kind, "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def _marked(block: content.Block, made: Block) -> Block:
-    """With the caller's own mark for the prompt cache, if the part has one."""
+def _with_own_fields(block: content.Block, written: Block) -> Block:
+    """Returns the block with the fields that came with it by this wire; of another wire's, with its mark for the prompt
+    cache."""
     extra = block.extra or {}
     if block.wire == MESSAGES:
-        return {**extra, **made}
+        return {**extra, **written}
     if extra.get("cache_control") is not None:
-        made["cache_control"] = extra["cache_control"]
-    return made
+        written["cache_control"] = extra["cache_control"]
+    return written
 
 
 def refused(why: str) -> RequestError:

@@ -23,17 +23,18 @@ STATUS_OF = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""What an error within a stream would have had for a status, had it come before."""
+"""The status that an error within a stream stands for."""
 _TYPES = {status: name for name, status in STATUS_OF.items() if status != 500}
 
 
 def failure(error: Any, body: bytes, who: str) -> ProviderError:
-    said = error.get("type") if isinstance(error, dict) else None
-    status = STATUS_OF.get(said) if isinstance(said, str) else None
+    """Returns the exception for an error object that came where an answer was due."""
+    kind = error.get("type") if isinstance(error, dict) else None
+    status = STATUS_OF.get(kind) if isinstance(kind, str) else None
     message = f"{who} broke off with an error: {error_message(body)}"
     if status is None:
         return ProviderProtocolError(message, body=body)
-    return kind_of(status)(f"{message} ({said})", status=status, body=body)
+    return kind_of(status)(f"{message} ({kind})", status=status, body=body)
 
 
 # ---------------------------------------------------------------- by a door
@@ -45,7 +46,7 @@ def error_type(status: int) -> str:
 
 
 def write_error(problem: Problem) -> bytes:
-    """Returns the error in this API's shape. What an upstream of another API said beside its message stays in it."""
+    """Returns the error in this API's shape. What an upstream of another API kind beside its message stays in it."""
     body: Any = msgspec.json.decode(problem.upstream) if problem.upstream else {}
     inner = body.get("error")
     beside = inner if isinstance(inner, dict) else {}
@@ -56,7 +57,7 @@ def write_error(problem: Problem) -> bytes:
 
 
 def write_error_event(problem: Problem) -> bytes:
-    """Returns the error as the last event of a stream; `should_retry` in it says what the header would have said."""
+    """Returns the error as the last event of a stream; `should_retry` in it says what the header would have kind."""
     body = write_error(problem)
     if not problem.may_be_sent_again:
         error = msgspec.json.decode(body)

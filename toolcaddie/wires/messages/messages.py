@@ -1,8 +1,8 @@
 """A conversation as Anthropic's Messages API takes it, both ways.
 
-The API wants turns that alternate and begin with the user's, every call answered at the very start of the next turn, ids of
-one alphabet that never repeat, and no empty text. Others are laxer, and a conversation may have been begun by any of them:
-what can be said this way is said this way, and what cannot is refused by name. Nothing is lost on the way.
+The API wants turns that alternate and begin with the user's, every call answered at the very start of the next turn,
+ids of one alphabet that never repeat, and no empty text. Others are laxer, and a conversation may have been begun by
+any of them: what can be said this way is said this way, and what cannot is refused by name. Nothing is lost on the way.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation in the API's words."""
+    """A conversation in the API's form."""
 
     system: list[Block]
     messages: list[Block]
@@ -64,11 +64,11 @@ class Conversation:
 def conversation(
     messages: Sequence[Message], *, author: str, mid_system: bool = False, deferred: Collection[str] = ()
 ) -> Conversation:
-    """The conversation for `author`, as `Message.author` says it: what it wrote goes back as it wrote it.
+    """Returns the conversation for `author`, as `Message.author` says it: what it wrote goes back as it wrote it.
 
-    `mid_system`: the model takes system messages within the conversation; otherwise they become notes in the user's turn.
-    `deferred` are the tools that are held back until a message makes them known. Raises `RequestError` for what this API has
-    no word for, naming the message.
+    `mid_system`: the model takes system messages within the conversation; otherwise they become notes in the user's
+    turn. `deferred` are the tools that are held back until a message makes them known. Raises `RequestError` for what
+    this API has no word for, naming the message.
     """
     head = 0
     while head < len(messages) and messages[head].role in ("system", "developer"):
@@ -84,7 +84,8 @@ def conversation(
 
 
 class _Turns:
-    """The messages so far, and the user's turn that is being written: results first, whatever order things were said in."""
+    """The messages so far, and the user's turn that is being written: results first, whatever order things were said
+    in."""
 
     def __init__(self, *, author: str, mid_system: bool, deferred: frozenset[str]) -> None:
         self.shown: set[str] = set()
@@ -110,7 +111,7 @@ class _Turns:
             self._system(write_blocks(message, where), message.revealed)
         elif message.role == "user":
             self._notes_within()
-            self._said += write_blocks(message, where, seen=True) or [text_block(_NOTHING_SAID)]
+            self._said += write_blocks(message, where, media=True) or [text_block(_NOTHING_SAID)]
         elif message.role == "tool":
             self._notes_within()
             self._result(message, where)
@@ -157,7 +158,7 @@ class _Turns:
             self.shown.update(revealed)
 
     def _notes_within(self) -> None:
-        """The user's turn goes on: a system message may only stand at the end of it."""
+        """Moves system messages into the user's turn, because it goes on: they may only stand at the end of one."""
         self._said += map(_note, self._notes)
         self._notes = []
 
@@ -167,7 +168,7 @@ class _Turns:
             raise refused(
                 f"{where}: the result for {message.tool_call_id!r} answers no call of the assistant's message before it"
             )
-        answer = write_blocks(message, where, seen=True)
+        answer = write_blocks(message, where, media=True)
         beside = message.extra if message.author == MESSAGES and message.extra else {}
         result: Block = {**beside, "type": "tool_result", "tool_use_id": sent}
         revealed = [name for name in dict.fromkeys(message.revealed) if name in self._deferred]
@@ -180,9 +181,9 @@ class _Turns:
             result["content"] = answer
         self._results.append(result)
 
-    def _answered(self, given: str | None) -> str | None:
-        for place, (known, sent) in enumerate(self._open):
-            if known == given:
+    def _answered(self, call_id: str | None) -> str | None:
+        for place, (own_id, sent) in enumerate(self._open):
+            if own_id == call_id:
                 del self._open[place]
                 return sent
         return None
@@ -204,7 +205,7 @@ class _Turns:
             self._messages.append({"role": "assistant", "content": blocks})
 
     def _own(self, message: Message) -> list[Block]:
-        """The author's own blocks; none, if it is not the one who is asked, or they do not fit the calls any more.
+        """Returns the author's own blocks; none, if it is not the one asked, or if they do not fit the calls any more.
 
         Texts without a word are left out: the API writes them at times, and never takes them back.
         """
@@ -213,9 +214,9 @@ class _Turns:
         blocks = [dict(block) for block in message.native if block.get("type") != TEXT or speaks(block.get("text"))]
         return blocks if sum(block["type"] == _CALL for block in blocks) == len(message.tool_calls) else []
 
-    def _fresh(self, given: str) -> str:
-        """An id of the API's alphabet that no call of this conversation has yet: the same in every request."""
-        base = given if _ID.match(given) else f"call_{hashlib.sha256(given.encode()).hexdigest()[:32]}"
+    def _fresh(self, call_id: str) -> str:
+        """Returns an id of the API's alphabet that no call of this conversation has yet: the same in every request."""
+        base = call_id if _ID.match(call_id) else f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
         sent, again = base, 1
         while sent in self._used:
             again += 1
@@ -234,7 +235,8 @@ def write_call(call: ToolCall) -> Block:
 
 
 def _input(call: ToolCall) -> Any:
-    """Arguments as an object: as they were written, or, if they are none, their text under a key that says so."""
+    """Returns arguments as an object: as they were written, or, if they are none, their text under a key that says
+    so."""
     if call.extra and "type" in call.extra:  # a custom call of chat completions: its input is a text, not arguments
         return {"input": call.arguments}
     try:
@@ -245,7 +247,7 @@ def _input(call: ToolCall) -> Any:
 
 
 def _note(block: Block) -> Block:
-    """A system message in the middle, where only the user's turn has room for it."""
+    """Returns a system message from the middle of a conversation as part of the user's turn."""
     return {**block, "text": f"<system_note>\n{block['text']}\n</system_note>"}
 
 
@@ -253,8 +255,9 @@ def _note(block: Block) -> Block:
 
 
 def read_conversation(system: Any, messages: Sequence[Any]) -> tuple[Message, ...]:
-    """Returns a client's conversation. Results stand in messages of their own, as everywhere else; an assistant's blocks come
-    along as they are (`Message.native`), so that thoughts keep their signatures. Raises `RequestError` naming the field."""
+    """Returns a client's conversation. Results stand in messages of their own, as everywhere else; an assistant's
+    blocks come along as they are (`Message.native`), so that thoughts keep their signatures. Raises `RequestError`
+    naming the field."""
     read = [Message(role="system", content=_content(system, "system"))] if system else []
     for place, item in enumerate(messages):
         read.extend(_read_message(item, f"messages.{place}"))
@@ -289,7 +292,7 @@ def _content(content: Any, where: str) -> Content:
 
 
 def _read_turn(blocks: Sequence[Mapping[str, Any]], where: str) -> Iterator[Message]:
-    """A user's turn: each result a message, and what stands between them another."""
+    """Yields a user's turn: each result as a message, and what stands between them as another."""
     words: list[Mapping[str, Any]] = []
     for place, block in enumerate(blocks):
         if block.get("type") != _RESULT:
@@ -324,15 +327,15 @@ def _read_result(block: Mapping[str, Any], where: str) -> Message:
 
 
 def _read_answer(blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
-    """An answer that comes back. Thoughts without a signature, which only other models have, are left out: the API refuses
-    them."""
+    """Returns an answer that comes back. Thoughts without a signature, which only other models have, are omitted: the
+    API refuses them."""
     blocks = [block for block in blocks if block.get("type") != "thinking" or block.get("signature")]
     words = [block for block in blocks if block.get("type") not in (_CALL, *THINKING)]
     calls = [_read_call(block, f"{where}.{place}") for place, block in enumerate(blocks) if block.get("type") == _CALL]
-    shown = [block for block in words if block.get("type") == TEXT]
+    texts = [block for block in words if block.get("type") == TEXT]
     return Message(
         role="assistant",
-        content=read_blocks(shown) if shown else None if calls else "",
+        content=read_blocks(texts) if texts else None if calls else "",
         tool_calls=tuple(calls),
         native=tuple(blocks),
         author=MESSAGES,
@@ -340,15 +343,16 @@ def _read_answer(blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
 
 
 def _read_call(block: Mapping[str, Any], where: str) -> ToolCall:
-    call_id, name, given = block.get("id"), block.get("name"), block.get("input", {})
-    if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(given, Mapping):
+    call_id, name, arguments = block.get("id"), block.get("name"), block.get("input", {})
+    if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(arguments, Mapping):
         raise RequestError(f"{where}: a tool_use must have an id, a name and an object as its input", param=where)
-    raw = given.get(NOT_JSON) if len(given) == 1 else None
-    return ToolCall(id=call_id, name=name, arguments=raw if isinstance(raw, str) else ENCODER.encode(given).decode())
+    raw = arguments.get(NOT_JSON) if len(arguments) == 1 else None
+    text = raw if isinstance(raw, str) else ENCODER.encode(arguments).decode()
+    return ToolCall(id=call_id, name=name, arguments=text)
 
 
 def _read_note(blocks: Sequence[Mapping[str, Any]]) -> Message:
-    """A system message within the conversation, and the tools it adds."""
+    """Returns a system message within the conversation, with the tools it adds."""
     added = [block.get("tool") for block in blocks if block.get("type") == _ADDITION]
     names = [tool.get("name") for tool in added if isinstance(tool, Mapping)]
     words = [block for block in blocks if block.get("type") != _ADDITION]

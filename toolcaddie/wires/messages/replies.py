@@ -25,7 +25,7 @@ _FINISH = {
     "model_context_window_exceeded": "length",
     "refusal": "content_filter",
 }
-"""Why an answer ended, in the words everybody uses; other reasons keep the API's."""
+"""Reasons to stop in OpenAI's words; others keep the API's."""
 
 
 class _Details(msgspec.Struct):
@@ -53,7 +53,8 @@ _ANSWER = msgspec.json.Decoder(WireAnswer)
 
 
 def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """A whole answer of `author`. Raises `ProviderProtocolError`, and what an error in place of an answer means."""
+    """Returns a whole answer of `author`. Raises `ProviderProtocolError`, and what an error in place of an answer
+    means."""
     answer = shaped(body, _ANSWER, who)
     if answer.error:
         raise failure(answer.error, body, who)
@@ -93,7 +94,7 @@ def _whole_call(block: dict[str, Any], who: str) -> ToolCall:
 
 
 def call_identity(block: dict[str, Any], who: str) -> tuple[str, str]:
-    """Id and name of a call. A result must say which call it answers, so one without an id is given one."""
+    """Returns id and name of a call. A result must say which call it answers, so one without an id is given one."""
     call_id, name = block.get("id") or f"call_{uuid.uuid4().hex[:24]}", block.get("name")
     if not isinstance(call_id, str) or not isinstance(name, str) or not name:
         raise ProviderProtocolError(
@@ -103,7 +104,7 @@ def call_identity(block: dict[str, Any], who: str) -> tuple[str, str]:
 
 
 def call_input(block: dict[str, Any], who: str) -> dict[str, Any]:
-    """The arguments of a call."""
+    """Returns the arguments of a call."""
     arguments = block.get("input")
     if arguments is None:
         return {}
@@ -131,7 +132,7 @@ def _text_of(block: dict[str, Any], who: str) -> str:
 
 
 def read_usage(wire: WireUsage | None) -> Usage:
-    """The API counts what its cache read and wrote apart from the rest of the input."""
+    """Returns the usage. The API counts what its cache read and wrote apart from the rest of the input."""
     if wire is None:
         return Usage()
     read, written = count(wire.cache_read_input_tokens), count(wire.cache_creation_input_tokens)
@@ -178,8 +179,8 @@ def answer_head(head: AnswerHead, *, model: str = "") -> dict[str, Any]:
 
 
 def reply_blocks(message: Message) -> list[Block]:
-    """Returns an answer's blocks: the author's own, if they are of this API, under the ids of the calls; else made from what
-    the message says."""
+    """Returns an answer's blocks: the author's own, if they are of this API, under the ids of the calls; else made from
+    what the message says."""
     calls = iter(message.tool_calls)
     if message.native and all(map(_is_own, message.native)):
         own = [dict(block) for block in message.native]
@@ -211,7 +212,7 @@ _STOP = {
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """The API counts what was read from its cache, and written to it, apart from the rest of the input."""
+    """Returns the usage as the API counts it: what its cache read and wrote apart from the rest of the input."""
     return {
         "input_tokens": usage.input_tokens - usage.cached_tokens - usage.written_tokens,
         "cache_creation_input_tokens": usage.written_tokens,

@@ -32,8 +32,8 @@ _MEANINGLESS = frozenset(
         "parallel_tool_calls",  # part of the choice
     }
 )
-"""Parameters of chat completions that are left away. What is in neither list goes out as it is: it may be the API's own, and
-if not, the API says so by name."""
+"""Parameters of chat completions that are omitted. What is in neither list goes out as it is: it may be the API's own,
+and if not, the API says so by name."""
 
 
 def write_request(
@@ -46,21 +46,21 @@ def write_request(
     max_tokens: int,
     mid_system: bool = False,
 ) -> tuple[bytes, tuple[str, ...]]:
-    """The body of a request, and the beta features of the API that it needs.
+    """Returns the body of a request, and the beta features of the API that it needs.
 
-    `author`: who is asked, as `Message.author` says it. `max_tokens`: where the request has none. Of tools that may not be
-    called none is sent: the API has no mask.
+    `author`: who is asked, as `Message.author` says it. `max_tokens`: where the request has none. Of tools that may not
+    be called none is sent: the API has no mask.
 
     Raises `RequestError`, naming the field, for what the API has no word for.
     """
-    wanted = Choice.of(request)
-    sent = [tool for tool in map(tools.of, request.tools) if wanted.only is None or tool.name in wanted.only]
+    choice = Choice.of(request)
+    sent = [tool for tool in map(tools.of, request.tools) if choice.only is None or tool.name in choice.only]
     held_back = {tool.name for tool in sent if tool.name in request.deferred}
-    said = conversation(request.messages, author=author, mid_system=mid_system, deferred=held_back)
-    deferred = held_back - said.shown
-    body: dict[str, Any] = {"model": model, "messages": said.messages}
-    if said.system:
-        body["system"] = said.system
+    written = conversation(request.messages, author=author, mid_system=mid_system, deferred=held_back)
+    deferred = held_back - written.shown
+    body: dict[str, Any] = {"model": model, "messages": written.messages}
+    if written.system:
+        body["system"] = written.system
     _take_params(body, request.params or {})
     body.setdefault("max_tokens", max_tokens)
     if request.output_schema is not None:
@@ -70,14 +70,14 @@ def write_request(
         if len(deferred) == len(sent):
             raise RequestError("every tool is deferred; this provider wants at least one that is not", param="deferred")
         body["tools"] = write_array(sent, deferred, marks=marks)
-        if wanted.wire is not None:
-            body["tool_choice"] = wanted.wire
+        if choice.wire is not None:
+            body["tool_choice"] = choice.wire
     if marks:
-        _mark_prefix(said)
+        _mark_prefix(written)
     _thinkable(body)
     if stream:
         body["stream"] = True
-    return ENCODER.encode(body), (_ADDITIONS,) if said.adds else ()
+    return ENCODER.encode(body), (_ADDITIONS,) if written.adds else ()
 
 
 # ---------------------------------------------------------------- parameters
@@ -168,8 +168,9 @@ def _output(body: Block, **more: Any) -> None:
 
 
 def _thinkable(body: Block) -> None:
-    """With a thinking budget the API wants the calls that were just answered to begin with their thought. Another model's have
-    none it would take, so the rest of that turn is done without."""
+    """Switches thinking off where the API would refuse it. With a thinking budget the API wants the calls that were
+    just answered to begin with their thought. Another model's have none it would take, so the rest of that turn is done
+    without."""
     thinking = body.get("thinking")
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return
@@ -184,7 +185,7 @@ def _thinkable(body: Block) -> None:
 
 
 def _is_marked(body: Block, tools: Sequence[WireTool]) -> bool:
-    """Whether the caller set marks itself: four are all there may be, and it knows why it set them."""
+    """Returns whether the caller set marks itself: four are all there may be, and it knows why it set them."""
     if "cache_control" in body or any("cache_control" in tool.keys for tool in tools):
         return True
     blocks = [*body.get("system", ()), *(block for message in body["messages"] for block in message["content"])]
@@ -196,15 +197,15 @@ def _has_mark(block: Block) -> bool:
     return "cache_control" in block or (isinstance(inside, list) and any("cache_control" in part for part in inside))
 
 
-def _mark_prefix(said: Conversation) -> None:
+def _mark_prefix(written: Conversation) -> None:
     """Marks behind system and behind the last two of the user's turns, beside that of the tools: four at most.
 
-    What is marked is written, and read again from at most 20 blocks further on. The mark of the turn before stands where the
-    last request's end was, so that is read however many calls were made since.
+    What is marked is written, and read again from at most 20 blocks further on. The mark of the turn before stands
+    where the last request's end was, so that is read however many calls were made since.
     """
-    if said.system:
-        said.system[-1] = {**said.system[-1], "cache_control": _EPHEMERAL}
-    turns = [message for message in said.messages if message["role"] == "user"]
+    if written.system:
+        written.system[-1] = {**written.system[-1], "cache_control": _EPHEMERAL}
+    turns = [message for message in written.messages if message["role"] == "user"]
     for turn in turns[-2:]:
         turn["content"][-1] = {**turn["content"][-1], "cache_control": _EPHEMERAL}
 
@@ -228,8 +229,8 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
     if not isinstance(messages, list) or not messages:
         raise RequestError("messages: must be a list of at least one message", param="messages")
     if len(messages) > bounds.messages:
-        told = beyond(f"'messages' holds {len(messages):,}", bounds.messages, "messages")
-        raise RequestError(told, param="messages", code="too_many_messages")
+        message = beyond(f"'messages' holds {len(messages):,}", bounds.messages, "messages")
+        raise RequestError(message, param="messages", code="too_many_messages")
     if not isinstance(fields.get("stream", False), bool):
         raise RequestError("stream: must be true or false", param="stream")
     read = read_conversation(fields.get("system"), messages)

@@ -1,5 +1,6 @@
-"""The JSON Schemas that Anthropic's API takes: of a tool's parameters one plain object, of an answer closed objects without
-bounds it does not know. One schema it refuses fails the whole request, so what it would refuse is said otherwise."""
+"""The JSON Schemas that Anthropic's API takes: of a tool's parameters one plain object, of an answer closed objects
+without bounds it does not know. One schema it refuses fails the whole request, so what it would refuse is said
+otherwise."""
 
 from __future__ import annotations
 
@@ -26,18 +27,19 @@ _NOT_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required"})
 
 
 def input_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The parameters of a tool. Where they are a choice of several objects, one object that has room for each, with the choice
-    in its description; optional parameters under names that the API refuses are left out, for nobody could give them.
+    """Returns the parameters of a tool. Where they are a choice of several objects, one object that has room for each,
+    with the choice in its description; optional parameters under names that the API refuses are left out, for nobody
+    could give them.
 
     Looser than what was said, never tighter: calls are checked against the tool's own schema.
     """
     made = {"type": "object", **schema}
     if any(keyword in schema for keyword in _COMBINED):
         made = _one_object(made)
-    given = made.get("properties")
-    if isinstance(given, Mapping) and not all(map(_KEY.match, given)):
+    properties = made.get("properties")
+    if isinstance(properties, Mapping) and not all(map(_KEY.match, properties)):
         needed = _required(made)
-        made["properties"] = {name: each for name, each in given.items() if _KEY.match(name) or name in needed}
+        made["properties"] = {name: each for name, each in properties.items() if _KEY.match(name) or name in needed}
     return made
 
 
@@ -77,7 +79,7 @@ def _required(schema: Mapping[str, Any]) -> list[str]:
 
 
 def _parts(schema: Mapping[str, Any], keyword: str) -> Iterator[Mapping[str, Any]]:
-    """The schemas that a keyword combines, references within the whole followed."""
+    """Yields the schemas that a keyword combines, references within the whole followed."""
     parts = schema.get(keyword)
     for part in parts if isinstance(parts, list | tuple) else ():
         for _ in range(_MAX_STEPS):
@@ -119,6 +121,6 @@ def _object(schema: Mapping[str, Any]) -> dict[str, Any]:
     if made.get("type") == "object" or "properties" in made:
         made["additionalProperties"] = False
     if bounds:
-        told = msgspec.json.encode(bounds).decode()
-        made["description"] = f"{made['description']} {told}" if made.get("description") else told
+        text = msgspec.json.encode(bounds).decode()
+        made["description"] = f"{made['description']} {text}" if made.get("description") else text
     return made

@@ -115,12 +115,12 @@ class MessagesReader:
         return take(self, event) if take is not None and event is not None else None
 
     def end(self) -> None:
-        """The body has ended, which is well only after `message_stop`. Raises `ProviderProtocolError`."""
+        """Notes the end of the body. Raises `ProviderProtocolError` when it came before `message_stop`."""
         if not self.done:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
 
     def reply(self) -> ModelReply:
-        """The whole answer. Raises `ProviderProtocolError` if none came, or a part of it never ended."""
+        """Returns the whole answer. Raises `ProviderProtocolError` if none came, or a part of it never ended."""
         if self._open:
             raise ProviderProtocolError(f"{self._who} ended its stream in the middle of a block")
         if not self._native and self._reason is None:
@@ -195,14 +195,14 @@ class MessagesReader:
         return None if block.call is None else self._call(block, block.call)
 
     def _call(self, block: _Block, place: int) -> ModelDelta | None:
-        """A call is whole. Some servers send the arguments with its start: they are shown now."""
-        arguments, shown = block.joined, None
+        """Closes a call. Some servers send the arguments with its start: they are passed on now."""
+        arguments, delta = block.joined, None
         if not arguments:
-            given = call_input(block.start, self._who)
-            arguments = ENCODER.encode(given).decode()
-            shown = ModelDelta(calls=(CallDelta(index=place, arguments=arguments),)) if given else None
+            fields = call_input(block.start, self._who)
+            arguments = ENCODER.encode(fields).decode()
+            delta = ModelDelta(calls=(CallDelta(index=place, arguments=arguments),)) if fields else None
         self._calls[place] = ToolCall(id=block.start["id"], name=block.start["name"], arguments=arguments)
-        return shown
+        return delta
 
     def _message_delta(self, event: _Event) -> None:
         if event.delta is not None and event.delta.stop_reason is not None:
@@ -217,9 +217,9 @@ class MessagesReader:
         if usage is None:
             return
         for name in WireUsage.__struct_fields__:
-            said = getattr(usage, name)
-            if said is not None:
-                setattr(self._usage, name, said)
+            count = getattr(usage, name)
+            if count is not None:
+                setattr(self._usage, name, count)
 
     def _broken(self, how: str) -> ProviderProtocolError:
         return ProviderProtocolError(f"{self._who} {how}")
@@ -237,7 +237,7 @@ _EVENTS: Mapping[str, Callable[[MessagesReader, _Event], ModelDelta | None]] = {
 
 
 def _read_event(data: bytes, who: str) -> _Event | None:
-    """One event; None: of a kind we do not know, whatever it holds. Raises what an error event means."""
+    """Returns an event; None: of a kind we do not know, whatever it holds. Raises what an error event means."""
     try:
         event = _EVENT.decode(data)
     except UNREADABLE:
@@ -266,8 +266,8 @@ def _input(arguments: str) -> dict[str, Any]:
 class MessagesWriter:
     """A streamed answer as events. Implements `ports.wires.StreamWriter`.
 
-    Text and thoughts are closed when something else begins. Calls stay open to the end, because some providers send pieces of
-    several in turn.
+    Text and thoughts are closed when something else begins. Calls stay open to the end, because some providers send
+    pieces of several in turn.
     """
 
     def __init__(self, head: AnswerHead) -> None:

@@ -1,4 +1,4 @@
-"""What Anthropic's Messages API refuses, in its own words: the checks of a request that tool users run into."""
+"""Strictness of Anthropic's Messages API, in its own words: the checks of a request that tool users run into."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a server goes by beside the request."""
+    """Facts a server goes by beside the request."""
 
     signed: Mapping[str, str] | None = None
     """Thoughts by the signature they went out with; None: not known, so any signature will do."""
     mid_system: bool
-    """Whether the model takes system messages within the conversation."""
+    """The model takes system messages within the conversation."""
 
 
 def complaint_about(body: Any, terms: Terms) -> str | None:
-    """The message a strict provider answers with status 400; None: the request is fine."""
+    """Returns the message a strict provider answers with status 400; None: the request is fine."""
     if not isinstance(body, dict):
         return "The request body is not valid JSON."
     for check in _CHECKS:

@@ -29,7 +29,7 @@ class WireTool:
 
     def __init__(self, definition: Any, wire: Mapping[str, Any]) -> None:
         self.definition = definition
-        """What it was made from: held, so that no other object gets its identity."""
+        """The original, kept so that no other object gets its identity."""
         self.name: str = wire["name"]
         self.keys = wire.keys()
         self.plain = msgspec.Raw(ENCODER.encode(wire))
@@ -51,13 +51,15 @@ class WireTool:
 
 
 class WireTools:
-    """Definitions in the API's form, kept by the identity of what they were made from; a definition is never changed."""
+    """Definitions in the API's form, kept by the identity of what they were made from; a definition is never
+    changed."""
 
     def __init__(self) -> None:
         self._made: dict[int, WireTool] = {}
 
     def of(self, definition: Any) -> WireTool:
-        """Of a definition in OpenAI's function format, encoded already or not, or of one of the API's own."""
+        """Returns the form of a definition in OpenAI's function format, encoded already or not, or of one of the API's
+        own."""
         found = self._made.get(id(definition))
         if found is None:
             if len(self._made) >= _KEPT_TOOLS:
@@ -89,7 +91,8 @@ def _function(function: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_array(tools: Sequence[WireTool], deferred: set[str], *, marks: bool) -> list[msgspec.Raw]:
-    """The tool array. The mark goes on the last one that stands in the prefix: deferred ones do not, and take none."""
+    """Returns the tool array. The mark goes on the last one that stands in the prefix: deferred ones do not, and take
+    none."""
     last = max(place for place, tool in enumerate(tools) if tool.name not in deferred) if marks else -1
     return [
         tool.deferred if tool.name in deferred else tool.marked if place == last else tool.plain
@@ -133,7 +136,8 @@ class Choice:
 
     @classmethod
     def _of_some(cls, allowed: Mapping[str, Any]) -> Choice:
-        """The API has no mask: of an array that says the same, only the tools that may be called are sent."""
+        """Returns a choice among some. The API has no mask: of an array that says the same, only the tools that may be
+        called are sent."""
         mode, listed = allowed.get("mode", "auto"), allowed.get("tools")
         names = [_function_name(each) for each in listed] if isinstance(listed, list | tuple) else []
         if mode not in ("auto", "required") or not names or None in names:
@@ -163,9 +167,9 @@ def shown(value: Any) -> str:
 
 
 def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
-    """Returns a client's tools, their definitions in OpenAI's function format, which all providers take. Marks for the prompt
-    cache are left out: which tools are sent is for the planner to say, and it marks the last of those. A tool that the provider
-    runs itself goes out as it came. Raises `RequestError` naming the field at fault."""
+    """Returns a client's tools, their definitions in OpenAI's function format, which all providers take. Marks for the
+    prompt cache are omitted: which tools are sent is for the planner to say, and it marks the last of those. A tool
+    that the provider runs itself goes out as it came. Raises `RequestError` naming the field at fault."""
     if not isinstance(items, list):
         raise RequestError("tools: must be a list", param="tools")
     if len(items) > bounds.tools:
