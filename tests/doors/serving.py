@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from prometheus_client import CollectorRegistry
 
 from toolcaddie.app.settings import Idempotency
 from toolcaddie.audit.trail import Trail
-from toolcaddie.doors.gateway.app import create_app
+from toolcaddie.doors.gateway.app import MODEL_DOORS, create_app
 from toolcaddie.ports import Provider
+from toolcaddie.ports.wires import DoorWire
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.runtime import Runtime
 from toolcaddie.storage.database import BUSY_SECONDS, Database
@@ -72,6 +73,7 @@ async def gateway(
     busy: float = BUSY_SECONDS,
     idempotency: Idempotency | None = None,
     http: Any = "auto",
+    doors: Mapping[str, DoorWire] = MODEL_DOORS,
     **runtime: Any,
 ) -> AsyncIterator[Gateway]:
     """`upstream` is a base address or a provider. `http`: what reads the connections, as uvicorn takes it.
@@ -94,7 +96,7 @@ async def gateway(
             registry=CollectorRegistry(),
             own_upstream_key=own_upstream_key,
         )
-        app = create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency())
+        app = create_app(parts, forwards=forwards, idempotency=idempotency or Idempotency(), doors=doors)
         async with served(app, http) as address:
             client = openai.AsyncOpenAI(base_url=f"{address}/v1", api_key="unused", max_retries=0, timeout=20)
             try:

@@ -34,8 +34,9 @@ from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.welcome import welcome
 from toolcaddie.doors.gateway.access import is_loopback
-from toolcaddie.doors.gateway.app import App, Receive, Scope, Send, create_app
+from toolcaddie.doors.gateway.app import create_app
 from toolcaddie.doors.gateway.protocol import bounded_protocol, more_files
+from toolcaddie.doors.gateway.router import App, Receive, Scope, Send
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)

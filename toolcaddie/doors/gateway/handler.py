@@ -6,15 +6,15 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass
 from functools import partial
 
 import aiohttp
 from prometheus_client import Counter
 
-from toolcaddie.app.settings import Idempotency
 from toolcaddie.core.bounds import DEFAULT, LARGE, Bounds
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import MarksActed, ShutdownError, ToolcaddieError, mark_acted
+from toolcaddie.core.errors import MarksActed, ShutdownError, mark_acted
 from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
@@ -25,10 +25,10 @@ from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
 from toolcaddie.doors.gateway.idempotency import HEADER, Once, intended, new_run_id, wrong_key
 from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
-from toolcaddie.doors.gateway.problems import problem_of
+from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
 from toolcaddie.guards.aside import aside
-from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse, Store
+from toolcaddie.ports import EventLog, Forwarder, Provider, RawResponse
 from toolcaddie.ports.wires import DoorWire
 from toolcaddie.providers.wrapping import wire_of
 from toolcaddie.runtime import Runtime
@@ -37,43 +37,43 @@ from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
-_KEPT_AS_DEFAULT = Idempotency()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What the handlers of all doors share.
+
+    `forwards`: what has no tools goes to the upstream byte for byte, if that speaks the wire of the door. False: it is read and
+    asked like everything else, so that others may answer where the upstream fails.
+    """
+
+    runtime: Runtime
+    event_log: EventLog
+    once: Once
+    hidden: HiddenParts
+    bodies: Bodies
+    onward: Onward
+    ways: Counter
+    forwards: bool = True
+    bounds: Bounds = DEFAULT
 
 
 class ModelHandler:
-    """Answers requests to models over `wire`. Holds what is worth keeping between them: tool lists it has read, and hidden parts.
+    """Answers requests to models over `wire`. Holds the tool lists it has read."""
 
-    `forwards`: what has no tools goes to the upstream byte for byte, if that speaks the same wire. False: it is read and asked
-    like everything else, so that others may answer where the upstream fails.
-    """
-
-    def __init__(
-        self,
-        wire: DoorWire,
-        runtime: Runtime,
-        documents: Store,
-        event_log: EventLog,
-        *,
-        onward: Onward,
-        ways: Counter,
-        forwards: bool = True,
-        bounds: Bounds = DEFAULT,
-        idempotency: Idempotency = _KEPT_AS_DEFAULT,
-    ) -> None:
+    def __init__(self, wire: DoorWire, serving: Serving) -> None:
         self._wire = wire
-        self._runtime = runtime
-        self._event_log = event_log
-        self._once = Once(documents, event_log, idempotency, partial(problem_of, own_upstream_key=onward.own_key))
-        self._hidden = HiddenParts(documents)
-        self._bounds = bounds
-        self._bodies = Bodies(bounds.bodies)
-        self._lists = ToolLists(wire.read_tools, bounds=bounds)
-        self._onward = onward
-        self._forwarder = _splicing(runtime.provider, wire) if forwards else None
-        self._forwarded, self._ran = ways.labels("forwarded"), ways.labels("run")
+        self._runtime = serving.runtime
+        self._event_log = serving.event_log
+        self._once = serving.once
+        self._hidden = serving.hidden
+        self._bounds = serving.bounds
+        self._bodies = serving.bodies
+        self._lists = ToolLists(wire.read_tools, bounds=serving.bounds)
+        self._onward = serving.onward
+        self._forwarder = _splicing(serving.runtime.provider, wire) if serving.forwards else None
+        self._forwarded, self._ran = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
-    async def handle(self, exchange: Exchange, principal: Principal, *, keyed: bool) -> None:
-        """Answer one request. `keyed`: the client's Authorization is a key of ours and stays here."""
+    async def handle(self, exchange: Exchange, caller: Caller) -> None:
         if HEADER in exchange.headers and (wrong := wrong_key(exchange.headers[HEADER])):
             await exchange.refuse(wrong)
             return
@@ -84,15 +84,10 @@ class ModelHandler:
             if isinstance(body, Problem):
                 await exchange.refuse(body)
                 return
-            try:
-                await self._handle(exchange, body, share, principal, keyed=keyed)
-            except ToolcaddieError as error:
-                await exchange.fail(problem_of(error, own_upstream_key=self._onward.own_key))
+            await self._handle(exchange, body, share, caller)
 
-    async def _handle(
-        self, exchange: Exchange, body: bytes, share: Share, principal: Principal, *, keyed: bool
-    ) -> None:
-        principal = self._runtime.identified(principal)
+    async def _handle(self, exchange: Exchange, body: bytes, share: Share, caller: Caller) -> None:
+        principal, keyed = self._runtime.identified(caller.principal), caller.keyed
         large = len(body) >= LARGE
         opened = partial(self._wire.open, body, self._bounds)
         envelope = await aside(opened) if large else opened()

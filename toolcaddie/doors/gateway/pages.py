@@ -1,0 +1,94 @@
+"""The plain pages around the models: which there are, health, and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.errors import ProviderProtocolError, ToolcaddieError
+from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
+from toolcaddie.doors.gateway.router import Caller, Route
+from toolcaddie.doors.gateway.writable import Writable
+from toolcaddie.ports import Forwarder
+from toolcaddie.providers.wrapping import wire_of
+from toolcaddie.runtime import Runtime
+from toolcaddie.wires import chat
+
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Pages:
+    """Answers everything that is no request to a model."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        writable: Writable,
+        registry: CollectorRegistry,
+        *,
+        onward: Onward,
+        bounds: Bounds,
+    ) -> None:
+        self._runtime = runtime
+        self._writable = writable
+        self._registry = registry
+        self._onward = onward
+        self._bounds = bounds
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        return (
+            Route(method="GET", path="/v1/models", handle=self._models),
+            Route(method="GET", path="/metrics", handle=self._metrics),
+            Route(method="GET", path="/healthz", handle=self._healthz, public=True),
+            Route(method="GET", path="/readyz", handle=self._readyz, public=True),
+        )
+
+    async def _models(self, exchange: Exchange, caller: Caller) -> None:
+        """Lists the models as OpenAI does: the upstream's own list for a client that brings its own key."""
+        headers = self._onward.headers(exchange.headers, keyed=caller.keyed, once=True)
+        provider = self._runtime.provider
+        same_list = wire_of(provider) == chat.WIRE.name
+        if "authorization" in headers and same_list and isinstance(provider, Forwarder):
+            await self._forwarded_models(provider, exchange, headers)
+            return
+        await _answer_json(exchange, {"object": "list", "data": list(await provider.models())})
+
+    async def _forwarded_models(self, provider: Forwarder, exchange: Exchange, headers: Mapping[str, str]) -> None:
+        response = await provider.forward("GET", chat.WIRE.models_path, None, headers)
+        try:
+            body = b""
+            while len(body) <= self._bounds.answer and (piece := await response.content.readany()):
+                body += piece
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error
+        finally:
+            response.close()
+        kind = dict(answered_headers(response)).get(b"content-type", b"application/json").decode("latin-1")
+        await exchange.answer(answered_status(response), body, {"content-type": kind})
+
+    async def _metrics(self, exchange: Exchange, caller: Caller) -> None:
+        await exchange.answer(200, generate_latest(self._registry), {"content-type": _METRICS_TYPE})
+
+    async def _healthz(self, exchange: Exchange, caller: Caller) -> None:
+        await _answer_json(exchange, {"status": "ok"})
+
+    async def _readyz(self, exchange: Exchange, caller: Caller) -> None:
+        try:
+            await self._writable.check()
+            tools = len(self._runtime.source.snapshot())
+        except ToolcaddieError as error:
+            await _answer_json(exchange, {"status": "not ready", "reason": str(error)}, status=503)
+            return
+        ready = {"status": "ready", "tools": tools, "provider": self._runtime.provider.name}
+        await _answer_json(exchange, ready)
+
+
+async def _answer_json(exchange: Exchange, value: Any, *, status: int = 200) -> None:
+    await exchange.answer(status, msgspec.json.encode(value), {})

@@ -1,0 +1,124 @@
+"""The table of routes, and what every request passes on its way to one: duplicate headers, who asks, and the outermost frame.
+
+No framework stands between: requests to models are the hot path, and the few pages need none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from toolcaddie.core.bounds import Bounds
+from toolcaddie.core.control import Principal
+from toolcaddie.core.errors import ToolcaddieError
+from toolcaddie.core.wire import Problem
+from toolcaddie.doors.gateway.access import Access, doubled
+from toolcaddie.doors.gateway.elsewhere import advice
+from toolcaddie.doors.gateway.exchange import Exchange
+from toolcaddie.doors.gateway.problems import problem, problem_of
+from toolcaddie.ports.wires import DoorWire
+from toolcaddie.util.log import Logger
+from toolcaddie.wires import chat
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = Logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who sent a request. `keyed`: its Authorization is a key of ours and stays here."""
+
+    principal: Principal
+    keyed: bool
+
+
+_ANYONE = Caller(principal=Principal(), keyed=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """One address. A GET is answered for HEAD as well."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    handle: Callable[[Exchange, Caller], Awaitable[None]]
+    wire: DoorWire = chat.WIRE
+    """Writes the errors."""
+    public: bool = False
+    """Answers anyone, key or not."""
+
+
+class Router:
+    """An ASGI application over a table of routes."""
+
+    def __init__(self, routes: Iterable[Route], access: Access, *, own_upstream_key: bool, bounds: Bounds) -> None:
+        self._routes: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            methods = self._routes.setdefault(route.path, {})
+            for method in (route.method, *(("HEAD",) if route.method == "GET" else ())):
+                methods[method] = route
+        self._access = access
+        self._own_upstream_key = own_upstream_key
+        self._bounds = bounds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await _decline(scope["type"], receive, send)
+            return
+        methods = self._routes.get(scope["path"], {})
+        route = methods.get(scope["method"])
+        wire = next((each.wire for each in methods.values()), chat.WIRE) if route is None else route.wire
+        exchange = Exchange(scope, receive, send, wire=wire, bounds=self._bounds)
+        if route is None:
+            await self._miss(exchange, scope, known=bool(methods))
+            return
+        try:
+            caller = _ANYONE if route.public else await self._caller(exchange, scope, route)
+            if isinstance(caller, Problem):
+                await exchange.refuse(caller)
+            else:
+                await route.handle(exchange, caller)
+        except (
+            Exception
+        ) as error:  # the outermost frame: what nobody foresaw is ours to log and the client's to hear of
+            if not isinstance(error, ToolcaddieError):
+                log.exception("request_failed", path=route.path)
+            await exchange.fail(problem_of(error, own_upstream_key=self._own_upstream_key))
+
+    async def _caller(self, exchange: Exchange, scope: Scope, route: Route) -> Caller | Problem:
+        if twice := doubled(scope["headers"], exchange.headers):
+            return twice
+        has_body = route.method == "POST"
+        principal = await self._access.check(exchange.headers, client=exchange.client, has_body=has_body)
+        if isinstance(principal, Problem):
+            return principal
+        return Caller(principal=principal, keyed=await self._access.has_keys())
+
+    async def _miss(self, exchange: Exchange, scope: Scope, *, known: bool) -> None:
+        path: str = scope["path"]
+        if known:
+            message = f"{scope['method']} is not allowed here"
+            await exchange.refuse(problem(405, message, kind="invalid_request_error"))
+        elif path.endswith("/") and "GET" in self._routes.get(path.rstrip("/"), {}):
+            query = f"?{exchange.query.decode('latin-1')}" if exchange.query else ""
+            await exchange.answer(307, b"", {"location": f"{path.rstrip('/')}{query}"})
+        else:
+            message = f"there is nothing at {path[:200]}; {advice(path)}"
+            await exchange.refuse(problem(404, message, kind="invalid_request_error", code="unknown_url"))
+
+
+async def _decline(kind: str, receive: Receive, send: Send) -> None:
+    """Answers what is no request: a server's questions at its start and end, and web sockets, of which there are none."""
+    if kind == "websocket":
+        await send({"type": "websocket.close", "code": 1000, "reason": ""})
+        return
+    while kind == "lifespan":
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
