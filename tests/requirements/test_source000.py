@@ -97,10 +97,10 @@ async def test_twice_the_budget_does_not_mend_a_wrong_choice_and_one_expansion_d
 @pytest.mark.proves("R000-44", "A-18")
 def test_the_page_of_presets_says_why_the_budget_is_eight() -> None:
     page = (ROOT / "docs" / "presets.md").read_text()
-    reasons = page.partition("## What was left out on purpose")[2]
+    reasons = page.partition("## Deliberately not built")[2]
     assert "A budget of 16" in reasons
     assert "8 billion parameters" in reasons
-    assert "does not mend a wrong first stage" in reasons
+    assert "does not repair a wrong classification" in reasons
 
 
 # ---------------------------------------------------------------- the five tests that the source asks for
