@@ -1,0 +1,358 @@
+"""The contract of every socket: our own parts keep it, and spoiled ones are caught."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from prometheus_client import CollectorRegistry
+
+from toolcaddie.control.policy.allow import AllowAll
+from toolcaddie.control.results.retry import Retry
+from toolcaddie.control.results.timeout import Timeout
+from toolcaddie.control.results.truncate import Truncate
+from toolcaddie.core.control import Decision
+from toolcaddie.core.storage import CacheLevel
+from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.meta.registry import OURS
+from toolcaddie.parts import Parts
+from toolcaddie.registry import Registry
+from toolcaddie.sources.definitions import DefinitionSource
+from toolcaddie.sources.functions import FunctionSource
+from toolcaddie.storage.cache import MemoryCache, StoreCache
+from toolcaddie.storage.memory import MemoryStore
+from toolcaddie.telemetry import OpenTelemetrySink, StructlogSink
+from toolcaddie.testing import part_contracts
+from toolcaddie.testing.part_contracts import (
+    APPROVER,
+    CACHE,
+    EMBEDDER,
+    META_TOOL,
+    MIDDLEWARE,
+    POLICY,
+    SINK,
+    SOURCE,
+    BrokenPromises,
+    Check,
+    Subject,
+    check_all,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+class Spelling:
+    """An embedder by letters."""
+
+    name, dimensions = "spelling", 26
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        counts = np.array([[text.lower().count(chr(97 + at)) for at in range(26)] for text in texts], dtype=np.float32)
+        return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
+
+
+class Quiet:
+    """An approver that is never there."""
+
+    async def approve(self, approval: Any) -> bool | None:
+        return None
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+OWN: list[tuple[Sequence[Check[Any]], str, Callable[[], Any]]] = [
+    (SOURCE, "functions", lambda: FunctionSource("sums", [add])),
+    (SOURCE, "definitions", lambda: DefinitionSource("known", [Tool(name="a", source="known")], origin="x")),
+    (SOURCE, "gym", lambda: Registry().make("source", "gym")),
+    (EMBEDDER, "spelling", Spelling),
+    (MIDDLEWARE, "truncate", lambda: Truncate(100_000)),
+    (MIDDLEWARE, "retry", lambda: Retry(1)),
+    (MIDDLEWARE, "timeout", Timeout),
+    (POLICY, "allow", AllowAll),
+    (APPROVER, "quiet", Quiet),
+    (SINK, "log", StructlogSink),
+    (SINK, "traces", OpenTelemetrySink),
+    (SINK, "metrics", lambda: Registry().make("sink", "metrics", {}, Parts(metrics=CollectorRegistry()))),
+    (CACHE, "memory", MemoryCache),
+    (CACHE, "store", lambda: StoreCache(MemoryStore())),
+    *((META_TOOL, name, lambda tool=tool: tool) for name, tool in OURS.items()),
+]
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "make"),
+    [
+        pytest.param(check, name, make, id=f"{name}: {check}")
+        for checks, name, make in OWN
+        for check in checks
+        if check.applies_to(Subject(name=name, make=make))
+    ],
+)
+async def test_our_own_parts_keep_the_contract(check: Check[Any], name: str, make: Callable[[], Any]) -> None:
+    await check(Subject(name=name, make=make))
+
+
+# --- spoiled parts ---------------------------------------------------------------------------------------------------
+
+
+class Stranger(DefinitionSource):
+    """Its tools say that another source runs them."""
+
+    def __init__(self) -> None:
+        super().__init__("here", [Tool(name="a", source="there")], origin="x")
+
+
+class Raising(DefinitionSource):
+    def __init__(self) -> None:
+        super().__init__("raising", [Tool(name="a", source="raising")], origin="x")
+
+    async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: Any) -> ToolResult:
+        raise KeyError(tool.name)
+
+
+class Restless(DefinitionSource):
+    """Other tools each time, under one revision."""
+
+    def __init__(self) -> None:
+        super().__init__("restless", [], origin="x")
+        self._numbers = itertools.count()
+
+    def tools(self) -> Sequence[Tool]:
+        return [Tool(name=f"tool_{next(self._numbers)}", source="restless")]
+
+
+class Once(DefinitionSource):
+    """Opens a single time."""
+
+    def __init__(self) -> None:
+        super().__init__("once", [Tool(name="a", source="once")], origin="x")
+        self._opened = False
+
+    async def open(self) -> None:
+        if self._opened:
+            raise RuntimeError("opened already")
+        self._opened = True
+
+    async def close(self) -> None:
+        if not self._opened:
+            raise RuntimeError("never opened")
+
+
+class Doubles(Spelling):
+    def embed(self, texts: Sequence[str]) -> Any:
+        return super().embed(texts).astype(np.float64)
+
+
+class Unscaled(Spelling):
+    def embed(self, texts: Sequence[str]) -> Any:
+        return super().embed(texts) * np.float32(3)
+
+
+class Relative(Spelling):
+    """A vector that depends on its neighbours."""
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        moved = super().embed(texts) - super().embed(texts).mean(axis=0)
+        return (moved / np.maximum(np.linalg.norm(moved, axis=1, keepdims=True), 1e-9)).astype(np.float32)
+
+
+async def _text(invocation: Any, call_next: Any) -> Any:
+    return (await call_next(invocation)).text
+
+
+async def _hides_errors(invocation: Any, call_next: Any) -> ToolResult:
+    return ToolResult(content=(await call_next(invocation)).text)
+
+
+async def _swallows(invocation: Any, call_next: Any) -> ToolResult:
+    try:
+        result: ToolResult = await call_next(invocation)
+    except asyncio.CancelledError:
+        return ToolResult(content="never mind")
+    return result
+
+
+class Shared:
+    """Holds the invocation in itself, so that calls side by side meet."""
+
+    async def __call__(self, invocation: Any, call_next: Any) -> ToolResult:
+        self.invocation = invocation
+        await asyncio.sleep(0)
+        result: ToolResult = await call_next(self.invocation)
+        return result
+
+
+class HalfMask(AllowAll):
+    def visible(self, catalog: Any, principal: Any) -> Any:
+        return np.ones(1, dtype=bool)
+
+
+class Silent(AllowAll):
+    async def decide(self, request: Any) -> Decision:
+        return Decision(verdict="deny", reason="", rule="", policy_version=self.version)
+
+
+class OldVersion(AllowAll):
+    async def decide(self, request: Any) -> Decision:
+        return Decision(verdict="allow", policy_version="yesterday")
+
+
+class Bare(AllowAll):
+    async def decide(self, request: Any) -> Any:
+        return True
+
+
+class Wordy(Quiet):
+    async def approve(self, approval: Any) -> Any:
+        return "yes"
+
+
+class Failing(Quiet):
+    async def approve(self, approval: Any) -> bool | None:
+        raise ConnectionError("no desk")
+
+
+class OneAtATime(Quiet):
+    def __init__(self) -> None:
+        self._busy = False
+
+    async def approve(self, approval: Any) -> bool | None:
+        if self._busy:
+            raise RuntimeError("busy")
+        self._busy = True
+        await asyncio.sleep(0)
+        self._busy = False
+        return True
+
+
+class FromTheStart:
+    """Knows only runs whose beginning it saw."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, int] = {}
+
+    async def emit(self, event: Any) -> None:
+        if type(event).__name__ == "RunStarted":
+            self.runs[event.run_id] = 0
+        self.runs[event.run_id] += 1
+
+
+class KnownKinds:
+    async def emit(self, event: Any) -> None:
+        if "Version" in type(event).__name__:
+            raise TypeError(f"what is a {type(event).__name__}?")
+
+
+class OneRun:
+    run_id = ""
+
+    async def emit(self, event: Any) -> None:
+        if self.run_id not in ("", event.run_id):
+            raise ValueError(f"another run: {event.run_id}")
+        self.run_id = event.run_id
+
+
+class Forever(MemoryCache):
+    async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
+        return await super().put(key, value, ttl=1_000)
+
+
+class First(MemoryCache):
+    async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
+        return True if await self.get(key) else await super().put(key, value, ttl=ttl)
+
+
+class Blurred(MemoryCache):
+    async def get(self, key: str) -> bytes | None:
+        return await super().get(key[:3])
+
+
+class Negative(MemoryCache):
+    @property
+    def level(self) -> CacheLevel:
+        return CacheLevel(entries=-1)
+
+
+class Meta:
+    name = "ask_a_person"
+
+    def definition(self, offer: Any) -> Tool:
+        return Tool(name=self.name, description="Ask a person.")
+
+    async def answer(self, arguments: Any, scene: Any) -> ToolResult:
+        return ToolResult(content="asked")
+
+
+class OtherName(Meta):
+    def definition(self, offer: Any) -> Tool:
+        return Tool(name="ask", description="Ask a person.")
+
+
+class Nameless(Meta):
+    def definition(self, offer: Any) -> Tool:
+        return Tool(name=self.name)
+
+
+class Dated(Meta):
+    numbers = itertools.count()
+
+    def definition(self, offer: Any) -> Tool:
+        return Tool(name=self.name, description=f"Ask a person, for the {next(self.numbers)}th time.")
+
+
+SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
+    (SOURCE, Stranger, "its tools are good and make a catalog"),
+    (SOURCE, Raising, "a tool that it does not hold is a result and no exception"),
+    (SOURCE, Restless, "the same revision gives the same tools"),
+    (SOURCE, Once, "it may be opened again after it was closed"),
+    (EMBEDDER, Doubles, "a text is a row of float32 of the size it says"),
+    (EMBEDDER, Unscaled, "every row has length one or is zero"),
+    (EMBEDDER, Relative, "a text has the same vector whatever stands beside it"),
+    (MIDDLEWARE, lambda: _text, "a result passes through"),
+    (MIDDLEWARE, lambda: _hides_errors, "an error stays an error"),
+    (MIDDLEWARE, lambda: _swallows, "a cancelled call is cancelled"),
+    (MIDDLEWARE, Shared, "calls side by side keep their own results"),
+    (POLICY, HalfMask, "what is visible is a mask over the catalog or nothing"),
+    (POLICY, Silent, "a refusal or a question says why"),
+    (POLICY, OldVersion, "every call gets a decision under its version"),
+    (POLICY, Bare, "every call gets a decision under its version"),
+    (APPROVER, Wordy, "its answer is yes no or not yet"),
+    (APPROVER, Failing, "its answer is yes no or not yet"),
+    (APPROVER, OneAtATime, "questions side by side are all answered"),
+    (SINK, FromTheStart, "it takes the end of a run whose beginning it never saw"),
+    (SINK, KnownKinds, "it takes events of a kind it does not know"),
+    (SINK, OneRun, "it takes runs side by side"),
+    (CACHE, Forever, "an expired value is never returned"),
+    (CACHE, First, "the last of two values counts"),
+    (CACHE, Blurred, "a key that was never put is none"),
+    (CACHE, Negative, "its level never falls below nothing"),
+    (META_TOOL, OtherName, "its definition is a good tool of its own name"),
+    (META_TOOL, Nameless, "its definition is a good tool of its own name"),
+    (META_TOOL, Dated, "the same offer gives the same definition"),
+]
+
+
+@pytest.mark.parametrize(("checks", "make", "promise"), SPOILED, ids=[str(at) for at in range(len(SPOILED))])
+async def test_a_spoiled_part_is_caught_by_the_promise_it_breaks(
+    checks: Sequence[Check[Any]], make: Callable[[], Any], promise: str
+) -> None:
+    with pytest.raises(BrokenPromises) as raised:
+        await check_all(Subject(name="spoiled", make=make), checks)
+    assert promise in raised.value.failures
+
+
+async def test_a_meta_tool_of_another_package_keeps_the_contract() -> None:
+    await check_all(Subject(name="meta", make=Meta), META_TOOL)
+
+
+def test_every_suite_catches_at_least_three_spoiled_parts() -> None:
+    suites = {name: getattr(part_contracts, name) for name in part_contracts.__all__ if name.isupper()}
+    for name, suite in suites.items():
+        assert sum(checks is suite for checks, _, _ in SPOILED) >= 3, name

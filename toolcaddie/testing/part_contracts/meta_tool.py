@@ -1,0 +1,41 @@
+"""What a meta tool promises of its definition; its behaviour is seen in a run."""
+
+from __future__ import annotations
+
+from toolcaddie.core.catalog import check_tool
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaTool
+from toolcaddie.testing.contract import Checks, expect, expect_equal
+from toolcaddie.testing.part_contracts.subject import Subject
+
+AnyMetaTool = MetaTool | CallWrapper
+
+CHECKS: Checks[Subject[AnyMetaTool]] = Checks()
+
+_OFFERS = (MetaOffer(), MetaOffer(categories=("clients", "invoices")))
+
+
+@CHECKS.add()
+async def its_definition_is_a_good_tool_of_its_own_name(subject: Subject[AnyMetaTool]) -> None:
+    tool = subject.make()
+    for offer in _OFFERS:
+        definition = tool.definition(offer)
+        check_tool(definition)
+        expect_equal(definition.name, tool.name, "the name in the definition")
+        expect(
+            bool(definition.description.strip()),
+            "the definition has no description, so a model cannot know when to call it",
+        )
+
+
+@CHECKS.add()
+async def the_same_offer_gives_the_same_definition(subject: Subject[AnyMetaTool]) -> None:
+    for offer in _OFFERS:
+        first, second = subject.make().definition(offer), subject.make().definition(offer)
+        expect_equal(wire_definition(second), wire_definition(first), "the definition, which the prompt cache holds")
+
+
+@CHECKS.add()
+async def it_answers_or_stands_for_a_call(subject: Subject[AnyMetaTool]) -> None:
+    tool = subject.make()
+    expect(hasattr(tool, "answer") != hasattr(tool, "unwrapped"), "it must have either answer() or unwrapped()")
