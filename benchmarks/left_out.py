@@ -21,7 +21,7 @@ import structlog
 from toolcaddie import PRESETS, Message, Preset, RunRequest, Runtime
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.schema import canonical_json, estimate_tokens
-from toolcaddie.engine.loop import CAPABILITY_NOTE
+from toolcaddie.engine.requests import CAPABILITY_NOTE
 from toolcaddie.meta.request_more_tools import request_more_tools_schema
 from toolcaddie.samples import gym
 from toolcaddie.testing import ScriptedProvider, call, say

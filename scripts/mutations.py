@@ -76,7 +76,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     _presets("window_user: Positive = 4\n", "window_user: Positive = 3\n", WINDOW, "fourth_message"),
     _presets("limits=Limits(rounds=10,", "limits=Limits(rounds=9,", DIFFERENCES, "limit_of_rounds and keyword"),
     Mutation(
-        file="toolcaddie/engine/loop.py",
+        file="toolcaddie/engine/requests.py",
         text="No more tools can be called. Answer now with what you have found out so far.",
         other="No more tools can be called.",
         tests=DIFFERENCES,
@@ -182,21 +182,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     _presets('force=True,\n            cache="everything",\n', "force=True,\n", NUMBERS, "whose_results"),
     # Texts that a model reads.
     Mutation(
-        file="toolcaddie/engine/loop.py",
+        file="toolcaddie/engine/requests.py",
         text="You see only the tools that seem to fit this request. More exist",
         other="More tools exist",
         tests=NUMBERS,
         chosen="capability_note",
     ),
     Mutation(
-        file="toolcaddie/engine/loop.py",
+        file="toolcaddie/engine/rounds.py",
         text="I could not finish this within the allowed number of steps.",
         other="I could not finish this.",
         tests=NUMBERS,
         chosen="nothing_was_said",
     ),
     Mutation(
-        file="toolcaddie/engine/loop.py",
+        file="toolcaddie/engine/calls.py",
         text="times in a row. Change something, or answer.)",
         other="times in a row.)",
         tests=NUMBERS,

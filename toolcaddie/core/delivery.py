@@ -89,6 +89,24 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     bill: ExpectedBill | None = None
 
 
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """What the first delivery of a run settled for all its rounds, also for those after a pause."""
+
+    strategy: Strategy
+    later_by: AddedBy
+    tokens_all: int
+    note: str = ""
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> Settled:
+        return cls(
+            strategy=delivery.strategy,
+            later_by=delivery.later_by,
+            tokens_all=delivery.tokens_all,
+            note=delivery.note,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPlan:
     """What a planner is given."""
@@ -110,8 +128,8 @@ class DeliveryPlan:
     """What could be called before, where the provider masks."""
     called: Sequence[str] = ()
     """Tools called lately in the conversation."""
-    settled: Delivery | None = None
-    """What an earlier round of the run chose: strategy and way stay, and only the state's own tools are sent."""
+    settled: Settled | None = None
+    """What the first round of the run chose: strategy and way stay, and only the state's own tools are sent."""
     under_way: bool = False
     """A round of a run that goes on, also where what an earlier one chose was not kept (the run was put away)."""
     history: int = 0

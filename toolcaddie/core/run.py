@@ -11,7 +11,7 @@ import msgspec
 
 from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.core.delivery import AddedBy, DeliveredTool
+from toolcaddie.core.delivery import AddedBy, DeliveredTool, Settled
 from toolcaddie.core.message import Message, Usage
 from toolcaddie.core.numbers import Count, OneToTen, Positive, Seconds, TwoOrMore, UpToTen
 from toolcaddie.core.selection import Selection
@@ -202,8 +202,14 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """The way in which tools that join are made known."""
     categories: tuple[str, ...] = ()
     """Those a first stage named, for the turn that follows."""
+    settled: Settled | None = None
+    """How the tools reach the model, in every round of the run."""
+    prefix_digest: str = ""
+    """Of the tool array that was sent last: it is on record when it differs."""
+    revealed: tuple[str, ...] = ()
+    """The tools that a meta call found last."""
     pending: tuple[PendingCall, ...] = ()
-    """The turn under way; empty between turns."""
+    """The calls under way; empty between rounds."""
     rounds: int = 0
     idle_rounds: int = 0
     """Of these, the ones whose calls ran no tool."""
@@ -226,6 +232,8 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     provider: str = ""
     """The provider that answered last, if it differs from the one asked; otherwise empty."""
     catalog_version: str = ""
+    without_model: bool = False
+    """One call made directly: the run ends with its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

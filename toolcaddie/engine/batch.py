@@ -1,58 +1,38 @@
-"""The admitted calls of one turn on their way, and what is known of each when the turn breaks off."""
+"""The admitted calls of one answer on their way, and what is known of each when the batch breaks off."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from toolcaddie.control.admission import Admitted
 from toolcaddie.core.errors import AuditError
-from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown, Emit, RunEvent
-from toolcaddie.core.run import Limits, PendingCall, RunContext
+from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown
+from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.tool import ToolResult, failed
-from toolcaddie.engine.executor import Executor
+from toolcaddie.engine.engine import Run
 from toolcaddie.util.replacing import replace
-
-BeforeActing = Callable[[Sequence[PendingCall]], Awaitable[None]]
-
-
-async def unkept(outcomes: Sequence[PendingCall]) -> None:
-    """`before_acting` where nobody carries a run on that broke off."""
 
 
 class Batch:
-    """Runs the calls, together or in order; turns are numbered in call order either way.
+    """Runs admitted calls, together or in order; their places in the run are numbered in call order either way.
 
-    `admitted` maps a call's place in the turn to the call, `taken` is how many turns the run has had. `before_acting` is
-    awaited with the outcomes of the turn as they are known before each call that must not be made a second time: that call
-    counts as unknown in them, so that a process that dies from here on leaves nothing to be repeated.
+    `admitted` maps a call's place in the answer to the call, and `outcomes` has every call of the answer as far as it is known.
     """
 
     def __init__(
-        self,
-        executor: Executor,
-        context: RunContext,
-        limits: Limits,
-        emit: Emit,
-        *,
-        admitted: Mapping[int, Admitted],
-        taken: int,
-        outcomes: Sequence[PendingCall],
-        before_acting: BeforeActing,
+        self, run: Run, state: RunState, *, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]
     ) -> None:
-        self._executor = executor
-        self._context = context
-        self._limits = limits
-        self._emit = emit
+        self._run = run
+        self._state = state
         self._admitted = admitted
-        self._turns = {index: taken + number for number, index in enumerate(admitted, start=1)}
+        self._places = {index: state.turns + number for number, index in enumerate(admitted, start=1)}
         self._outcomes = outcomes
-        self._before_acting = before_acting
-        self._noting_down = asyncio.Lock()
+        self._storing = asyncio.Lock()
         self._intended: set[int] = set()
         self._begun: set[int] = set()
-        self._refused: set[int] = set()
+        self._not_run: set[int] = set()
         """Calls that broke off before they could act."""
         self._results: dict[int, ToolResult] = {}
         self._broken: BaseException | None = None
@@ -65,7 +45,7 @@ class Batch:
         except BaseException:
             for event in self._loose_ends():
                 with contextlib.suppress(AuditError):  # the first error is the one to raise
-                    await self._emit(event)
+                    await self._run.emit(event)
             raise
 
     async def _all(self, *, together: bool) -> None:
@@ -80,13 +60,13 @@ class Batch:
             raise failures[0]
 
     def entered(self) -> list[PendingCall]:
-        """The calls of the turn with what came of them; who began and did not end has an unknown outcome."""
-        found = list(self._outcomes)
+        """The calls of the answer with their outcomes; that of a call which began and did not end is unknown."""
+        outcomes = list(self._outcomes)
         for index in self._begun:
-            found[index] = replace(found[index], result=_unknown(self._admitted[index]), waiting="")
+            outcomes[index] = replace(outcomes[index], result=_unknown(self._admitted[index]), waiting="")
         for index, result in self._results.items():
-            found[index] = replace(found[index], result=result, waiting="")
-        return found
+            outcomes[index] = replace(outcomes[index], result=result, waiting="")
+        return outcomes
 
     def ran(self) -> list[Admitted]:
         """The calls that ended, or may have acted."""
@@ -96,8 +76,8 @@ class Batch:
         return [self._loose_end(index) for index in self._admitted if index in self._intended - self._results.keys()]
 
     def _loose_end(self, index: int) -> CallUnknown | CallFinished:
-        admitted, run_id = self._admitted[index], self._context.run_id
-        if index not in self._refused:
+        admitted, run_id = self._admitted[index], self._run.context.run_id
+        if index not in self._not_run:
             return CallUnknown(run_id=run_id, call=admitted.call, reason="the run broke off before it answered")
         return CallFinished(
             run_id=run_id,
@@ -105,44 +85,50 @@ class Batch:
             result=failed("Not run: the run broke off before it.", "not_run"),
             source=admitted.tool.source,
             seconds=0.0,
-            turn=self._turns[index],
+            turn=self._places[index],
         )
 
     async def _one(self, index: int) -> None:
+        run, call = self._run, self._admitted[index]
         try:
             self._go_on()
-            self._results[index] = await self._executor.carry_out(
-                self._admitted[index], self._context, self._limits, self._turns[index], self._noting(index)
+            if _needs_intent(call):
+                await self._intend(index)
+            self._results[index] = await run.engine.executor.carry_out(
+                call, run.context, run.limits, self._places[index], run.emit
             )
         except BaseException as error:
             self._broken = self._broken or error
             raise
 
-    def _noting(self, index: int) -> Emit:
-        """An intent on record means that the call is about to act: from here on it must not be made a second time."""
+    async def _intend(self, index: int) -> None:
+        """Put on record that a call is about to act: from here on it must not be made a second time.
 
-        async def emit(event: RunEvent) -> None:
-            if not isinstance(event, CallIntended):
-                await self._emit(event)
-                return
-            try:
-                if not _carries_its_key(self._admitted[index]):
-                    self._begun.add(index)
-                    async with self._noting_down:  # what is written last must hold all that have begun
-                        await self._before_acting(self.entered())
-                self._intended.add(index)
-                await self._emit(event)
-                self._go_on()
-            except BaseException:  # it has not acted
-                self._begun.discard(index)
-                self._refused.add(index)
-                raise
-
-        return emit
+        A call that must not be repeated counts as unknown in the stored state, so that a process that dies from here on
+        leaves nothing to be repeated.
+        """
+        call = self._admitted[index]
+        try:
+            if not _carries_its_key(call):
+                self._begun.add(index)
+                async with self._storing:  # what is written last must hold all that have begun
+                    await self._run.record.store_outcomes(replace(self._state, pending=tuple(self.entered())))
+            self._intended.add(index)
+            await self._run.emit(CallIntended(run_id=self._run.context.run_id, call=call.call))
+            self._go_on()
+        except BaseException:  # it has not acted
+            self._begun.discard(index)
+            self._not_run.add(index)
+            raise
 
     def _go_on(self) -> None:
         if self._broken is not None:
             raise self._broken
+
+
+def _needs_intent(call: Admitted) -> bool:
+    annotations = call.tool.annotations
+    return not annotations.read_only and not annotations.idempotent
 
 
 def _carries_its_key(call: Admitted) -> bool:

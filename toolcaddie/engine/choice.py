@@ -26,8 +26,8 @@ def sendable_choice(tool_choice: Any, sent: Collection[str], view: View) -> Any:
     cut = {name for name in forced_names(tool_choice) if name not in sent and view.get(name) is not None}
     if not cut or not isinstance(tool_choice.get("allowed_tools"), Mapping):
         return tool_choice
-    kept = [item for item in _allowed(tool_choice) if _name(item) not in cut]
-    return {**tool_choice, "allowed_tools": {**tool_choice["allowed_tools"], "tools": kept}}
+    sendable = [item for item in _allowed(tool_choice) if _name(item) not in cut]
+    return {**tool_choice, "allowed_tools": {**tool_choice["allowed_tools"], "tools": sendable}}
 
 
 def sendable_params(params: Mapping[str, Any], *, tools: bool, closing: bool) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
-"""From an admitted call to its result: write the intent -> result middleware around the source -> record the outcome.
+"""From an admitted call to its result: result middleware around the source -> record the outcome.
 
-What comes before, `control.admission` holds. The two are apart so that the places of a batch under the limits are taken in
-call order before anything starts, and the outcome never depends on timing.
+The gates before it are in `control.admission`, the intent is written by the batch. They are apart so that the places of a batch
+under the limits are taken in call order before anything starts, and the outcome never depends on timing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from toolcaddie.control.admission import Admitted
-from toolcaddie.core.events import CallFinished, CallIntended, CallProgressed, Emit
+from toolcaddie.core.events import CallFinished, CallProgressed, Emit
 from toolcaddie.core.run import Limits, RunContext
 from toolcaddie.core.tool import ToolCall, ToolResult, failed
 from toolcaddie.ports import CallNext, Invocation, Middleware, ToolSource
@@ -33,8 +33,6 @@ class Executor:
     ) -> ToolResult:
         """Run an admitted call. Whatever the tool does, a result comes back; only cancellation passes through."""
         call, tool = admitted.call, admitted.tool
-        if not tool.annotations.read_only and not tool.annotations.idempotent:
-            await emit(CallIntended(run_id=context.run_id, call=call))
         started = time.perf_counter()
         progress = _Progress(call, context.run_id, emit)
         try:

@@ -10,7 +10,8 @@ from toolcaddie.core.errors import RequestError, StorageError
 from toolcaddie.core.events import Emit, RequestClassified, RunStarted, ToolsSelected
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunContext, RunRequest, RunResult
-from toolcaddie.engine.broken import end_recorded
+from toolcaddie.engine.failures import end_recorded
+from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Classifier, Store
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.choosing import Choice, choose
@@ -68,7 +69,9 @@ class Answering:
             delivery = plan(choice, prompted, view, before, now=self.clock())
             state = first_state(context, prompted, delivery, choice.classification)
             engine = choice.engine if output is None else with_output(choice.engine, output)
-            result = await engine.run(state, context, choice.selection, emit, live=live is not None, delivery=delivery)
+            result = await drive(
+                engine, state, context, choice.selection, emit, live=live is not None, delivery=delivery
+            )
             result = with_value(result, output)
             put_away = partial(self.runs.put_away, owner=owner)
             return await self.ending.end(request, result, view, setup, emit, output=output, put_away=put_away)

@@ -261,7 +261,15 @@ def assembled(
             output=output_type,
             stopping=shutdown.is_set,
         ),
-        calling=Calling(setups=setups, views=views, bus=bus, dependencies=known_dependencies),
+        calling=Calling(
+            setups=setups,
+            bus=bus,
+            dependencies=known_dependencies,
+            runs=runs,
+            documents=stored,
+            ending=ending,
+            stopping=shutdown.is_set,
+        ),
         shutdown=shutdown,
     )
 

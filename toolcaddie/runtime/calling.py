@@ -1,28 +1,31 @@
-"""One tool called without a model, through every gate."""
+"""One tool called without a model: a run of one call, with the gates, limits, trail and checkpoints of every run."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from toolcaddie.control.admission import Admitted, admit
-from toolcaddie.core.content import shown_text
+from toolcaddie.core.catalog import View
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.events import Emit, RunFinished
-from toolcaddie.core.run import PendingCall, RunContext, RunRequest, RunResult, RunState
-from toolcaddie.core.tool import ToolCall, ToolResult
-from toolcaddie.engine.batch import Batch, unkept
-from toolcaddie.engine.broken import end_recorded
+from toolcaddie.core.run import PendingCall, RunRequest, RunResult, RunState
+from toolcaddie.core.selection import Selection
+from toolcaddie.core.tool import ToolCall, ToolResult, failed
+from toolcaddie.engine.failures import end_recorded
+from toolcaddie.engine.loop import drive
+from toolcaddie.ports import Store
 from toolcaddie.runtime.answering import started
 from toolcaddie.runtime.bus import EventBus
 from toolcaddie.runtime.dependencies import Dependencies
+from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.requests import context_of
-from toolcaddie.runtime.setups import Setup, Setups
-from toolcaddie.runtime.views import Views
+from toolcaddie.runtime.setups import Setups
+from toolcaddie.storage.runs import StoredRuns
+from toolcaddie.util.replacing import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,51 +33,42 @@ class Calling:
     """Calls tools directly."""
 
     setups: Setups
-    views: Views
     bus: EventBus
     dependencies: Dependencies
+    runs: StoredRuns
+    documents: Store
+    ending: Ending
+    stopping: Callable[[], bool]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest) -> ToolResult:
-        """Calls a tool for the principal of `request`, on record as a run of its own."""
+    async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult:
+        """Calls a tool of the view for the principal of `request`. A call that a person must approve waits as a run does, and
+        `Runtime.resume` carries it on."""
         if not isinstance(arguments, Mapping):
             raise RequestError(f"arguments must be a dict by name, not {arguments!r:.80}", param="arguments")
+        if request.run_id:
+            await self.runs.check_free(request.run_id)
         setup = self.setups.of(request)
-        context = context_of(request, self.views.of(request), self.setups.model_of(request), self.dependencies)
-        emit = self.bus.emitter()
-        call = ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=msgspec.json.encode(arguments).decode())
-        async with end_recorded(context.run_id, emit):
-            await emit(started(request, context, setup.preset))
-            gated = await admit(
-                PendingCall(call=call),
-                gates=setup.engine.gates,
-                context=context,
-                state=RunState(run_id=context.run_id),
-                emit=emit,
-            )
-            if isinstance(gated, Admitted):
-                result = await _carried_out(gated, context, setup, emit)
-            else:
-                waits = ToolResult(content="The call waits for a person.", is_error=True, error="denied")
-                result = gated.result or waits
-            state = RunState(run_id=context.run_id, status="completed", turns=1, text=shown_text(result.content))
-            finished = RunResult(run_id=context.run_id, status="completed", text=state.text, state=state)
-            await emit(RunFinished(run_id=context.run_id, result=finished))
-        return result
+        context = context_of(request, view, self.setups.model_of(request), self.dependencies)
+        # As JSON text, like a model's: what reaches the tool is then the same whoever calls it.
+        text = msgspec.json.encode(arguments).decode()
+        pending = PendingCall(call=ToolCall(id=f"call_{uuid.uuid4().hex}", name=name, arguments=text))
+        state = RunState(run_id=context.run_id, pending=(pending,), without_model=True)
+        owner = await self.documents.lease()
+        async with end_recorded(context.run_id, self.bus.emitter(), stopping=self.stopping) as emit:
+            await emit(replace(started(request, context, setup.preset), message=f"{name}, called directly"))
+            result = await drive(setup.engine, state, context, Selection(), emit, live=False)
+            put_away = partial(self.runs.put_away, owner=owner)
+            return _of(await self.ending.end(request, result, view, setup, emit, put_away=put_away))
 
 
-async def _carried_out(call: Admitted, context: RunContext, setup: Setup, emit: Emit) -> ToolResult:
-    """Carries out one call as the turn of a run that has no other."""
-    batch = Batch(
-        setup.engine.executor,
-        context,
-        setup.preset.limits,
-        emit,
-        admitted={0: call},
-        taken=0,
-        outcomes=[PendingCall(call=call.call)],
-        before_acting=unkept,
+def _of(result: RunResult) -> ToolResult:
+    """The result of the one call of a run."""
+    (outcome,) = result.state.pending
+    if outcome.result is not None:
+        return outcome.result
+    if outcome.waiting == "client":
+        return failed(f"{outcome.call.name} is the caller's own tool; run it there.", "denied")
+    return failed(
+        f"The call waits for a person: approval {outcome.approval}. Resume run {result.run_id} once it is answered.",
+        "denied",
     )
-    await batch.run(together=False)
-    result = batch.entered()[0].result
-    assert result is not None, "a batch that ends has a result of every call"
-    return result

@@ -13,8 +13,8 @@ from toolcaddie.core.run import RunRequest
 from toolcaddie.core.schema import definition_tokens
 from toolcaddie.core.selection import Classification, DroppedTool, Selection, SelectionQuery
 from toolcaddie.engine.choice import forced_names
+from toolcaddie.engine.engine import Engine
 from toolcaddie.engine.first_stage import classified
-from toolcaddie.engine.loop import Engine
 from toolcaddie.ports import Classifier
 from toolcaddie.runtime.conversations import Conversation
 from toolcaddie.runtime.coverage import classification_decides, has_room_for_meta, sends_everything

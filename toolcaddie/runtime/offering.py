@@ -9,7 +9,7 @@ from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Principal
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.schema import definition_tokens
-from toolcaddie.engine.loop import Engine
+from toolcaddie.engine.engine import Engine
 from toolcaddie.meta.registry import offered_definitions
 from toolcaddie.ports import MetaOffer
 from toolcaddie.util.replacing import replace

@@ -17,7 +17,7 @@ from toolcaddie.core.errors import CatalogError, ConfigError, OutputError, Reque
 from toolcaddie.core.run import RunResult
 from toolcaddie.core.schema import argument_errors, canonical_json, check_schema
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.engine.loop import Engine
+from toolcaddie.engine.engine import Engine
 from toolcaddie.providers.checked import Checked
 from toolcaddie.util.replacing import replace
 

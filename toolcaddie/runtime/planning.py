@@ -13,7 +13,7 @@ from toolcaddie.core.run import RunContext, RunRequest, RunState
 from toolcaddie.core.selection import Classification
 from toolcaddie.core.tool import Tool
 from toolcaddie.engine.choice import forced_names
-from toolcaddie.engine.loop import READER, Engine
+from toolcaddie.engine.engine import READER, Engine
 from toolcaddie.engine.reveal import known_from, referenced_in, telling
 from toolcaddie.runtime.choosing import Choice
 from toolcaddie.runtime.conversations import Conversation

@@ -15,7 +15,8 @@ from toolcaddie.core.events import RunResumed
 from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState, RunStatus
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
-from toolcaddie.engine.broken import end_recorded
+from toolcaddie.engine.failures import end_recorded
+from toolcaddie.engine.loop import drive
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
@@ -87,8 +88,8 @@ class Resuming:
                 run_id, self.bus.emitter(live), acted=bool(state.called), stopping=self.stopping
             ) as emit:
                 await emit(RunResumed(run_id=run_id, principal=context.principal, answered=answered))
-                result = await engine.run(
-                    state, context, Selection(), emit, live=live is not None, checkpoint=claim.checkpoint
+                result = await drive(
+                    engine, state, context, Selection(), emit, live=live is not None, checkpoint=claim.checkpoint
                 )
                 result = with_value(result, output)
                 return await self.ending.end(

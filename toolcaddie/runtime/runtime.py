@@ -29,6 +29,7 @@ from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.selection import Selection, SelectionQuery
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.desk import ToolDesk
 from toolcaddie.embedders.prepared import PATIENCE
 from toolcaddie.engine.live import Live
 from toolcaddie.inputs.parts import Sources
@@ -244,8 +245,21 @@ class Runtime:
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
         await self.open()
-        request = self._read(f"{name}, called directly", options)
-        return await self._parts.calling.call(name, arguments, request)
+        return await self.desk(**options).call(name, arguments)
+
+    def desk(self, **options: Any) -> ToolDesk:
+        """The tools of one caller: list, search, schema, call. `options` are fields of `RunRequest` (`principal=...`). Its tools
+        are those of now: sources that must be opened (`open`, or `async with`) come before it."""
+        request = self._read(RunRequest(messages=()), options)
+        setup = self._parts.setups.of(request)
+        return ToolDesk(
+            request=request,
+            view=self._parts.views.of(request),
+            selector=setup.selector,
+            prepare=setup.engine.prepare,
+            caller=self._parts.calling,
+            page_size=setup.preset.page_size,
+        )
 
     def executor(
         self, *, chat_id: str, bot_id: str, **options: Any

@@ -15,7 +15,7 @@ from toolcaddie.core.presets import Preset, preset
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.delivery.planner import DeliveryPlanner
-from toolcaddie.engine.loop import Engine
+from toolcaddie.engine.engine import Engine
 from toolcaddie.meta.registry import MetaTools
 from toolcaddie.ports import HeldPages, RankerFactory
 from toolcaddie.providers.wrapping import Entry, known_of

@@ -1,4 +1,4 @@
-"""How a run that breaks off is put on record, and what its error says of it."""
+"""Failed runs: put on record, whatever ended them, and their errors say whether calls had acted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def end_recorded(
     try:
         yield watched
     except asyncio.CancelledError:
-        await _recorded(_shut_down(run_id) if stopping() else _left(run_id), emit)
+        await _record(_shut_down(run_id) if stopping() else _left(run_id), emit)
         raise
     except Exception as error:
         mark_acted(error, watched.acted)
@@ -63,7 +63,7 @@ async def end_recorded(
             attempts=_attempts(error),
             state=error.state if isinstance(error, LimitExceededError) else None,
         )
-        await _recorded(failed, emit)
+        await _record(failed, emit)
         raise
 
 
@@ -78,11 +78,12 @@ def _shut_down(run_id: str) -> RunFailed:
 
 
 def _attempts(error: Exception) -> tuple[Attempt, ...]:
-    """Of our own errors: a stranger's may call anything so."""
-    told = error.attempts if isinstance(error, OutputError | ProviderError | RequestError | ToolNotCalledError) else ()
-    return tuple(told)
+    """The attempts of our own errors; an attribute of that name on another error may be anything."""
+    if isinstance(error, OutputError | ProviderError | RequestError | ToolNotCalledError):
+        return tuple(error.attempts)
+    return ()
 
 
-async def _recorded(event: RunFailed, emit: Emit) -> None:
+async def _record(event: RunFailed, emit: Emit) -> None:
     with contextlib.suppress(Exception):  # the run has failed already; the first error is the one to tell
         await emit(event)

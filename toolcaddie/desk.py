@@ -1,0 +1,65 @@
+"""The tools of one caller, without a model: list, search, schema, call.
+
+Under everything that shows or runs tools outside a conversation. It shows what the caller may see and nothing beyond, and its
+calls pass the gates that every call passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.meta_names import PAGE_SIZE
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.tool import Tool, ToolResult
+from toolcaddie.meta.lookup import ToolPage, first_hits, function_definition, search_hits, tool_page
+from toolcaddie.ports import Prepare, Selector
+from toolcaddie.util.suggest import close_names
+
+
+class Caller(Protocol):
+    """Runs one tool for a request, through every gate."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolDesk:
+    """The tools that the principal of a request may see, at one moment. Make one for each request: it does not age."""
+
+    request: RunRequest
+    """Whose desk it is, and what its calls are given (`injected`, `run_id`)."""
+    view: View
+    selector: Selector
+    prepare: Prepare
+    caller: Caller
+    page_size: int = PAGE_SIZE
+
+    def list(self, *, category: str | None = None, offset: int = 0, limit: int | None = None) -> ToolPage:
+        """One page of the tools in catalog order."""
+        return tool_page(self.view, category=category, offset=offset, limit=limit or self.page_size)
+
+    async def search(self, query: str, *, limit: int | None = None) -> Sequence[Tool]:
+        """The tools that match some words, the best first."""
+        return await search_hits(self.view, self.selector, self.prepare, query, limit or first_hits(self.page_size))
+
+    def tool(self, name: str) -> Tool:
+        """The tool of a name. Raises `RequestError` with close names if the caller sees none."""
+        tool = self.view.get(name)
+        if tool is None:
+            close = close_names(name, [shown.name for shown in self.view])
+            hint = f"did you mean {', '.join(close)}?" if close else "list or search the tools there are"
+            raise RequestError(f"there is no tool {name[:64]!r}; {hint}", param="name", code="unknown_tool")
+        return tool
+
+    def schema(self, name: str) -> Mapping[str, Any]:
+        """Name, description and parameters of a tool, as a model reads them. Raises `RequestError` as `tool` does."""
+        definition: Mapping[str, Any] = function_definition(self.tool(name))
+        return definition
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Run a tool through every gate. What goes wrong is a result too, also for a name that is not there."""
+        return await self.caller.call(name, arguments, self.request, self.view)

@@ -1,0 +1,46 @@
+"""How a run changes: by the results of its calls, and by the answer that ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from toolcaddie.core.content import shown_text
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import PendingCall, RunState
+from toolcaddie.core.tool import Finish
+from toolcaddie.engine.reveal import result_message
+from toolcaddie.util.replacing import replace
+
+
+def completed(state: RunState, message: Message) -> RunState:
+    return replace(
+        state, status="completed", text=message.text, messages=(*state.messages, message), pending=(), repeats=()
+    )
+
+
+def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
+    """The one function in which the results of a batch of calls enter a run.
+
+    All results there: they become messages in call order and the next round follows. Some call waits for a person: the
+    run is put away. Some call is the caller's own: the run ends with it, and what is done already stays in `pending`.
+    """
+    if any(item.waiting == "approval" for item in outcomes):
+        return replace(state, status="pending", pending=tuple(outcomes))
+    if any(item.waiting == "client" for item in outcomes):
+        text = state.messages[-1].text if state.messages else ""
+        return replace(state, status="client_calls", pending=tuple(outcomes), text=text)
+    if state.without_model:
+        return _ended_by_call(state, outcomes)
+    results = tuple(result_message(item.call, item.result, state) for item in outcomes if item.result is not None)
+    state = replace(state, messages=(*state.messages, *results), pending=())
+    finish = next(
+        (item.result.effect for item in outcomes if item.result and isinstance(item.result.effect, Finish)), None
+    )
+    return state if finish is None else completed(state, Message(role="assistant", content=finish.text))
+
+
+def _ended_by_call(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
+    """The end of a run without a model. Its call stays, with the result."""
+    (outcome,) = outcomes
+    text = "" if outcome.result is None else shown_text(outcome.result.content)
+    return replace(state, status="completed", text=text, pending=(outcome,), repeats=())

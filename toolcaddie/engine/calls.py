@@ -1,0 +1,136 @@
+"""The calls of one answer: meta calls first, one after another; then the real ones; results in call order whatever
+finishes first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from toolcaddie.control.admission import Admitted, admit
+from toolcaddie.core.content import with_text
+from toolcaddie.core.events import TextDelta
+from toolcaddie.core.meta_names import READ_RESULT
+from toolcaddie.core.run import PendingCall, RunState
+from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.tool import Finish, failed
+from toolcaddie.engine.applying import apply
+from toolcaddie.engine.batch import Batch
+from toolcaddie.engine.engine import Run, Step
+from toolcaddie.engine.limits import calls_are_over
+from toolcaddie.engine.meta_calls import answer_meta_calls
+from toolcaddie.util.replacing import replace
+
+
+async def run_calls(run: Run, step: Step) -> Step:
+    """The state behind the calls that were pending."""
+    answers = await answer_meta_calls(run, step.state, step.planned)
+    state, outcomes = answers.state, answers.outcomes
+    admitted = await _admitted(run, state, outcomes)
+    refused = _refuse_over_limit(run, state, admitted, outcomes)
+    outcomes = await _carried_out(run, state, admitted, outcomes)
+    called = tuple(call.tool.name for call in admitted.values())
+    state = replace(state, turns=state.turns + len(admitted), called=(*state.called, *called))
+    state = _with_idle(run, state, admitted, outcomes)
+    if refused:
+        await run.record.store(replace(state, pending=tuple(outcomes)))
+        raise await calls_are_over(run)
+    if _reads_on(run) and any(item.result and item.result.held for item in outcomes):
+        state = replace(state, meta=tuple(dict.fromkeys((*state.meta, READ_RESULT))))
+    state, outcomes = _with_repeats(run, state, admitted, outcomes)
+    state = apply(state, outcomes)
+    await run.record.store(state)
+    if state.status == "completed" and run.live:  # a meta tool gave the answer, so no provider has streamed it
+        await run.emit(TextDelta(run_id=state.run_id, text=state.text))
+    return replace(step, state=state, planned=answers.planned)
+
+
+async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> dict[int, Admitted]:
+    """The calls past the gates, by their place in the answer; what became of the others is entered into `outcomes`."""
+    admitted: dict[int, Admitted] = {}
+    for index, pending in enumerate(outcomes):
+        if pending.result is None and pending.waiting != "client":
+            gated = await admit(pending, gates=run.engine.gates, context=run.context, state=state, emit=run.emit)
+            if isinstance(gated, Admitted):
+                admitted[index] = gated
+            else:
+                outcomes[index] = gated
+    return admitted
+
+
+def _refuse_over_limit(run: Run, state: RunState, admitted: dict[int, Admitted], outcomes: list[PendingCall]) -> bool:
+    """Whether calls were refused because the request has made as many as it may."""
+    most = run.limits.turns
+    refused = [] if most is None else list(admitted)[max(0, most - state.turns) :]
+    for index in refused:
+        detail = f"the limit of {most} tool calls in one request is reached"
+        outcomes[index] = replace(outcomes[index], result=failed(f"Not run: {detail}.", "limit"))
+        del admitted[index]
+    return bool(refused)
+
+
+async def _carried_out(
+    run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: list[PendingCall]
+) -> list[PendingCall]:
+    """The outcomes with those of the admitted calls. Nothing that has run may run again after a failure."""
+    if not admitted:
+        return outcomes
+    batch = Batch(run, state, admitted=admitted, outcomes=outcomes)
+    try:
+        await batch.run(together=_together(run, admitted))
+    except BaseException:
+        await _break_off(run, state, batch)
+        raise
+    return batch.entered()
+
+
+async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
+    """Store what is known of a batch that did not come to its end, for whoever resumes the run."""
+    ran = tuple(call.tool.name for call in batch.ran())
+    await run.record.store(
+        replace(state, pending=tuple(batch.entered()), turns=state.turns + len(ran), called=(*state.called, *ran))
+    )
+
+
+def _together(run: Run, admitted: Mapping[int, Admitted]) -> bool:
+    if run.preset.batch == "auto":
+        return all(call.tool.runs_concurrently for call in admitted.values())
+    return run.preset.batch == "concurrent"
+
+
+def _with_idle(
+    run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]
+) -> RunState:
+    """Count the rounds whose calls ran no tool. What waits for a person or the caller is still to be run; an answer ends
+    it all."""
+    for item in outcomes:
+        answers = item.result is not None and isinstance(item.result.effect, Finish)
+        if admitted or item.waiting or answers or run.belongs_to_caller(item.call.name):
+            return replace(state, idle_in_row=0) if state.idle_in_row else state
+    return replace(state, idle_rounds=state.idle_rounds + 1, idle_in_row=state.idle_in_row + 1)
+
+
+def _reads_on(run: Run) -> bool:
+    """Whether the model may be given `read_result`: a tool of the catalog or the caller with that name comes first."""
+    return run.engine.held is not None and run.context.view.get(READ_RESULT) is None
+
+
+def _with_repeats(
+    run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: list[PendingCall]
+) -> tuple[RunState, list[PendingCall]]:
+    """Count the same call with the same result over consecutive rounds; warn the model, then take the tools away."""
+    limits = run.limits
+    if limits.repeats_warn is None:
+        return state, outcomes
+    earlier, counts = dict(state.repeats), {}
+    for index, call in admitted.items():
+        result = outcomes[index].result
+        if result is None or call.tool.polling:
+            continue
+        key = hashlib.sha256(canonical_json([call.tool.name, call.arguments, result.content])).hexdigest()
+        count = counts[key] = earlier.get(key, 0) + 1
+        if count >= limits.repeats_warn:
+            note = f"\n\n(The same call gave the same result {count} times in a row. Change something, or answer.)"
+            outcomes[index] = replace(outcomes[index], result=replace(result, content=with_text(result.content, note)))
+    closing = limits.repeats_stop is not None and any(count >= limits.repeats_stop for count in counts.values())
+    return replace(state, repeats=tuple(counts.items()), closing=state.closing or closing), outcomes

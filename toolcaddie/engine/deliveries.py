@@ -1,0 +1,35 @@
+"""The tool array of a round: it follows from the state, in the way that was settled at the beginning of the run."""
+
+from __future__ import annotations
+
+from toolcaddie.core.delivery import DeliveryPlan
+from toolcaddie.core.run import RunState
+from toolcaddie.core.selection import Selection
+from toolcaddie.engine.engine import Planned, Run, Sent
+
+
+def sent_of(state: RunState) -> Sent:
+    return (state.delivered, state.meta, state.known, state.allowed)
+
+
+def planned_for(run: Run, state: RunState, last: Planned | None) -> Planned:
+    """The last delivery if it still fits the state, otherwise a new one."""
+    sent = sent_of(state)
+    if last is not None and last.sent == sent:
+        return last
+    delivery = run.engine.planner.plan(
+        DeliveryPlan(
+            view=run.context.view,
+            selection=Selection(tokens_all=run.selection.tokens_all),
+            delivered=state.delivered,
+            meta=[run.engine.meta_definition(name) for name in state.meta],
+            budget=run.preset.budget,
+            capabilities=run.engine.capabilities,
+            known=state.known,
+            referenced=state.referenced,
+            allowed=state.allowed,
+            settled=state.settled,
+            under_way=True,
+        )
+    )
+    return Planned(sent=sent, delivery=delivery)

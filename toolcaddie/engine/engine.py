@@ -1,0 +1,133 @@
+"""What the loop works with, and what it passes on from step to step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from toolcaddie.control.admission import Gates
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.catalog import View
+from toolcaddie.core.delivery import DeliveredTool, Delivery
+from toolcaddie.core.events import Emit
+from toolcaddie.core.meta_names import READ_RESULT
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.run import Limits, RunContext, RunState
+from toolcaddie.core.selection import Selection, SelectionQuery
+from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool
+from toolcaddie.engine.executor import Executor
+from toolcaddie.meta.registry import OURS, MetaTools
+from toolcaddie.ports import HeldPages, MetaOffer, Planner, Prepare, Provider, Selector
+
+READER = OURS[READ_RESULT].definition(MetaOffer())
+"""`read_result` as it joins the array."""
+
+Checkpoint = Callable[[RunState], Awaitable[None]]
+"""Stores how a run stands after each batch of calls, and what is known of a batch that broke off."""
+
+
+async def nothing_to_prepare(view: View, query: SelectionQuery) -> None:
+    """For selectors that need nothing fetched."""
+
+
+async def not_stored(state: RunState) -> None:
+    """The checkpoint of a run that no one resumes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What the loop works with; the same for every run of a preset."""
+
+    provider: Provider
+    selector: Selector
+    planner: Planner
+    gates: Gates
+    executor: Executor
+    preset: Preset
+    capabilities: Capabilities
+    meta: dict[str, Tool] = field(default_factory=dict)
+    """The definitions of the meta tools offered, by name, in the order sent."""
+    meta_tools: MetaTools = field(default_factory=lambda: OURS)
+    """Every meta tool there is, by name."""
+    prepare: Prepare = nothing_to_prepare
+    expandable: frozenset[str] | None = None
+    """The categories that a model may ask for; None: all that the caller may see."""
+    held: HeldPages | None = None
+    """Where cut results are read on; None: nowhere."""
+    bounds: Bounds = DEFAULT
+
+    def meta_definition(self, name: str) -> Tool:
+        return READER if name == READ_RESULT else self.meta[name]
+
+
+class Record:
+    """The last known state of a run. A step that is cancelled returns nothing, so this one thing is not passed on."""
+
+    def __init__(self, state: RunState, checkpoint: Checkpoint) -> None:
+        self.state = state
+        self._checkpoint = checkpoint
+
+    async def store(self, state: RunState) -> None:
+        self.state = state
+        await self._checkpoint(state)
+
+    async def store_outcomes(self, state: RunState) -> None:
+        """Stores the state for whoever resumes the run, if this process dies now; while it lives, the batch knows better."""
+        await self._checkpoint(state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What stays the same during one run."""
+
+    engine: Engine
+    context: RunContext
+    selection: Selection
+    emit: Emit
+    live: bool
+    """Streams from the provider."""
+    record: Record
+    seconds_before: float
+    """What the run had taken before it was put away."""
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def preset(self) -> Preset:
+        return self.engine.preset
+
+    @property
+    def limits(self) -> Limits:
+        return self.engine.preset.limits
+
+    def seconds(self) -> float:
+        return self.seconds_before + time.monotonic() - self.started
+
+    def belongs_to_caller(self, name: str) -> bool:
+        """Whether the caller runs the tool of this name itself."""
+        tool = self.context.view.get(name)
+        return tool is not None and tool.source == CLIENT_SOURCE
+
+
+Sent = tuple[tuple[DeliveredTool, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
+"""What of a state the tool array follows from."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A delivery, and what it was planned for."""
+
+    sent: Sent
+    delivery: Delivery
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one step of a run hands to the next."""
+
+    state: RunState
+    planned: Planned | None = None
+    """The last delivery; it follows from the state, and is kept because planning costs more than looking."""
+    raw: JsonObject | None = None
+    """The provider's last body, for doors that pass unknown fields on."""

@@ -1,0 +1,52 @@
+"""The limits that end a run. Each is on record before the run fails by it."""
+
+from __future__ import annotations
+
+from toolcaddie.core.errors import LimitExceededError
+from toolcaddie.core.events import LimitReached
+from toolcaddie.core.run import RunState
+from toolcaddie.engine.engine import Run
+
+
+async def check_time(run: Run, state: RunState) -> None:
+    """Checked before each step: the clock strikes only while something waits, and a provider need not wait at all."""
+    if run.limits.seconds is not None and state.seconds >= run.limits.seconds:
+        raise await time_is_over(run)
+
+
+async def time_is_over(run: Run) -> LimitExceededError:
+    seconds = run.limits.seconds
+    await run.emit(LimitReached(run_id=run.context.run_id, limit="seconds", detail=f"{seconds} s"))
+    return LimitExceededError(f"the run took longer than {seconds} s", limit="seconds")
+
+
+async def check_tokens(run: Run, state: RunState) -> None:
+    """Checked before a model call: an answer that was paid for is never thrown away."""
+    used, limit = state.usage.input_tokens + state.usage.output_tokens, run.limits.tokens
+    if limit is not None and used >= limit:
+        await run.emit(LimitReached(run_id=state.run_id, limit="tokens", detail=f"{used} of {limit} tokens"))
+        raise LimitExceededError(f"the request has used {used} of its {limit} tokens", limit="tokens")
+
+
+async def check_idle(run: Run, state: RunState) -> None:
+    """A model that only looks for tools, or calls unknown ones, makes no calls that count; it ends all the same."""
+    limits = run.limits
+    counted = (
+        ("idle_rounds_in_row", state.idle_in_row, limits.idle_rounds_in_row, " in a row"),
+        ("idle_rounds", state.idle_rounds, limits.idle_rounds, ""),
+    )
+    for name, count, limit, how in counted:
+        if limit is not None and count >= limit:
+            detail = f"{count} rounds{how} ran no tool, the limit is {limit}"
+            await run.emit(LimitReached(run_id=state.run_id, limit=name, detail=detail))
+            raise LimitExceededError(
+                f"the model called nothing but meta tools, unknown names or what was refused in {count} rounds{how}; "
+                f"limits.{name} is {limit}",
+                limit=name,
+            )
+
+
+async def calls_are_over(run: Run) -> LimitExceededError:
+    most = run.limits.turns
+    await run.emit(LimitReached(run_id=run.context.run_id, limit="turns", detail=f"{most} turns"))
+    return LimitExceededError(f"the request asked for more than {most} tool calls", limit="turns")

@@ -1,0 +1,101 @@
+"""What the model is sent in a round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from toolcaddie.core.capabilities import ASSUMED_CACHE
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.message import Force, Message, ModelRequest
+from toolcaddie.core.run import RunState
+from toolcaddie.core.schema import wire_definition
+from toolcaddie.engine.choice import forced_names, sendable_choice, sendable_params
+from toolcaddie.engine.engine import Run
+from toolcaddie.util.replacing import replace
+
+CAPABILITY_NOTE = (
+    "You see only the tools that seem to fit this request. More exist: if none of yours fits, call "
+    "request_more_tools and the set is expanded for your next step."
+)
+_LAST_ROUND_NOTE = "No more tools can be called. Answer now with what you have found out so far."
+_LAST_CALLS_NOTE = "Only these tools can still be called: {names}. Finish now with what you have found out so far."
+
+
+def model_request(run: Run, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
+    """What the model is asked. A choice of tools holds until the first call."""
+    context, had_tools = run.context, bool(delivery.definitions)
+    last = () if offer else last_tools(run, delivery)
+    if last:
+        return _last_request(run, state, last)
+    sent = offer or (had_tools and _keeps_array(run))
+    choice = context.tool_choice if offer and not state.called else None
+    if isinstance(choice, Mapping):
+        choice = sendable_choice(choice, {tool.name for tool in delivery.tools}, context.view)
+    return ModelRequest(
+        model=context.model,
+        messages=_prompt(run, state, offer=offer, had_tools=had_tools),
+        tools=delivery.definitions if sent else (),
+        tool_choice="none" if sent and not offer else choice,
+        params=sendable_params(context.params, tools=sent, closing=had_tools and not sent),
+        headers=context.headers,
+        deferred=delivery.deferred if sent else frozenset(),
+        allowed=delivery.allowed if offer else None,
+        cache=had_tools,
+        cache_key=_cache_key(run),
+        force=force,
+    )
+
+
+def last_tools(run: Run, delivery: Delivery) -> tuple[str, ...]:
+    """What can still be called in a round without tools: those of the caller's own tools that it cannot do without, as a
+    client whose answer is the call of an output tool. Such a call ends the run, so it is no further step."""
+    sent = {tool.name for tool in delivery.tools}
+    return tuple(name for name in run.context.essential if name in sent and run.belongs_to_caller(name))
+
+
+def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelRequest:
+    """The last question of a run, with these tools alone. The caller's choice holds as far as it can be met with them."""
+    context, choice = run.context, run.context.tool_choice
+    tools = [tool for name in names if (tool := context.view.get(name)) is not None]
+    keeps = choice == "required" or bool(set(forced_names(choice)) & set(names))
+    note = _LAST_CALLS_NOTE.format(names=", ".join(names))
+    return ModelRequest(
+        model=context.model,
+        messages=(*state.messages, Message(role="system", content=note)),
+        tools=tuple(wire_definition(tool) for tool in tools),
+        tool_choice=sendable_choice(choice, names, context.view) if keeps else None,
+        params=context.params,
+        headers=context.headers,
+        cache=True,
+        cache_key=_cache_key(run),
+    )
+
+
+def _cache_key(run: Run) -> str:
+    return run.context.cache_key if run.engine.capabilities.cache_key else ""
+
+
+def _keeps_array(run: Run) -> bool:
+    """Whether a round without tools sends them all the same, none of them to be called: the conversation stands behind
+    them in the provider's cache. Not where a choice is ignored, or nothing is known of the server, nor for presets that
+    send to the letter."""
+    capabilities = run.engine.capabilities
+    cached = capabilities.cache.kind != "none" and capabilities.cache != ASSUMED_CACHE
+    return run.preset.delivery != "direct" and cached and capabilities.required != "ignored"
+
+
+def _prompt(run: Run, state: RunState, *, offer: bool, had_tools: bool) -> Sequence[Message]:
+    """The messages as sent: the state's own, plus notes that are never stored."""
+    messages: tuple[Message, ...] = state.messages
+    if run.preset.capability_note and state.meta:
+        messages = with_system_note(messages, CAPABILITY_NOTE)
+    if had_tools and not offer:
+        messages = (*messages, Message(role="system", content=_LAST_ROUND_NOTE))
+    return messages
+
+
+def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
+    """The note at the end of the system prompt, or as one if there is none."""
+    if messages and messages[0].role in ("system", "developer") and isinstance(messages[0].content, str):
+        return (replace(messages[0], content=f"{messages[0].content}\n\n{note}"), *messages[1:])
+    return (Message(role="system", content=note), *messages)

@@ -1,0 +1,167 @@
+"""A round: one model call. The next state is finished, or holds the calls of the answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import aclosing
+
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.events import ClientCallDelta, LimitReached, ModelAnswered, ModelAsked, TextDelta, ToolsDelivered
+from toolcaddie.core.message import Force, Message, ModelReply, ModelRequest
+from toolcaddie.core.run import PendingCall, RunState
+from toolcaddie.core.tool import failed
+from toolcaddie.engine.applying import completed
+from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
+from toolcaddie.engine.deliveries import planned_for
+from toolcaddie.engine.engine import Run, Step
+from toolcaddie.engine.forcing import force_for
+from toolcaddie.engine.limits import check_idle, check_tokens
+from toolcaddie.engine.outsized import check_deltas, check_reply
+from toolcaddie.engine.requests import last_tools, model_request
+from toolcaddie.util.replacing import replace
+
+FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
+
+
+async def ask_round(run: Run, step: Step) -> Step:
+    """Ask the model once."""
+    state = step.state
+    await check_tokens(run, state)
+    await check_idle(run, state)
+    planned = planned_for(run, state, step.planned)
+    delivery = planned.delivery
+    over = run.limits.rounds is not None and state.rounds >= run.limits.rounds
+    offer = bool(delivery.definitions) and not over and not state.closing
+    if offer and delivery.prefix_digest != state.prefix_digest:
+        state = replace(state, prefix_digest=delivery.prefix_digest)
+        await run.emit(ToolsDelivered(run_id=state.run_id, round=state.rounds + 1, delivery=delivery))
+    elif delivery.definitions and over:
+        await run.emit(LimitReached(run_id=state.run_id, limit="rounds", detail=f"{state.rounds} rounds"))
+    force = force_for(run, state, delivery) if offer else None
+    reply = await _reply(run, state, delivery, offer=offer, force=force)
+    state = await _after(run, state, delivery, reply, offer=offer, force=force)
+    return Step(state=state, planned=planned, raw=reply.raw)
+
+
+async def _after(
+    run: Run, state: RunState, delivery: Delivery, reply: ModelReply, *, offer: bool, force: Force | None
+) -> RunState:
+    """The state behind an answer."""
+    state = replace(
+        state,
+        usage=state.usage + reply.usage,
+        last_usage=reply.usage,
+        model=reply.model or state.model,
+        provider=reply.provider,
+        finish_reason=reply.finish_reason,
+    )
+    if not offer:
+        return await _last_answer(run, state, reply, delivery)
+    if force is not None:
+        state = await _with_attempts(run, state, reply, force)
+    state = replace(state, rounds=state.rounds + 1)
+    if not reply.message.tool_calls:
+        return completed(state, reply.message)
+    message = with_unique_ids(reply.message, state.messages)
+    return replace(
+        state,
+        delivered=delivery.tools,
+        messages=(*state.messages, message),
+        pending=tuple(_pending_calls(run, message)),
+    )
+
+
+def _pending_calls(run: Run, message: Message) -> Iterator[PendingCall]:
+    most = run.engine.bounds.calls_run
+    refusal = f"Not run: an answer may hold {most} calls; make the others in the next one."
+    for number, call in enumerate(message.tool_calls):
+        over = number >= most and not run.belongs_to_caller(call.name)
+        yield PendingCall(call=call, result=failed(refusal, "limit") if over else None)
+
+
+async def _reply(run: Run, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelReply:
+    request = model_request(run, state, delivery, offer=offer, force=force)
+    provider = run.engine.provider
+    await run.emit(
+        ModelAsked(
+            run_id=state.run_id,
+            round=state.rounds + 1,
+            provider=provider.name,
+            model=request.model,
+            tools=len(request.tools),
+        )
+    )
+    started = time.perf_counter()
+    reply = await (_streamed(run, request, state, offer=offer) if run.live else provider.complete(request))
+    check_reply(reply, run.engine.bounds, who=reply.provider or provider.name)
+    await run.emit(
+        ModelAnswered(
+            run_id=state.run_id,
+            round=state.rounds + 1,
+            text=reply.message.text,
+            calls=reply.message.tool_calls,
+            finish_reason=reply.finish_reason,
+            usage=reply.usage,
+            model=reply.model,
+            seconds=time.perf_counter() - started,
+            provider=reply.provider,
+            attempts=reply.attempts,
+        )
+    )
+    return reply
+
+
+async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: bool) -> ModelReply:
+    """Stream an answer. Text goes out as it comes, and so do calls of the caller's tools; ours stay inside."""
+    provider, run_id = run.engine.provider, run.context.run_id
+    calls = StreamedCalls(run.context.view, state.meta, request.messages)
+    reply: ModelReply | None = None
+    async with aclosing(provider.stream(request)) as items:  # type: ignore[type-var]
+        async for item in items:
+            if isinstance(item, ModelReply):
+                reply = item
+                continue
+            if item.text or item.raw is not None:
+                await run.emit(TextDelta(run_id=run_id, text=item.text, raw=item.raw))
+            check_deltas(item.calls, run.engine.bounds, who=provider.name)
+            for delta in calls.of_the_caller(item.calls):
+                if offer:
+                    await run.emit(ClientCallDelta(run_id=run_id, delta=delta))
+    assert reply is not None, f"provider {provider.name} ended its stream without a reply"
+    return replace(reply, message=calls.with_ids(reply.message))
+
+
+async def _with_attempts(run: Run, state: RunState, reply: ModelReply, force: Force) -> RunState:
+    """Count the forced attempts in which nothing was called; an answer that only looks for tools is one. When they are used
+    up and no tool was called, that is an event; each attempt is in the model's answer."""
+    missed = sum(attempt.outcome == "not_called" for attempt in reply.attempts)
+    counted = bool(reply.attempts) and reply.attempts[-1].outcome == "not_called"
+    calls = reply.message.tool_calls
+    looked = not counted and bool(calls) and all(call.name in force.ignored for call in calls)
+    forced = state.forced + missed + looked
+    if not calls:
+        tried = f"no tool was called in {forced} attempt{'s' if forced != 1 else ''}"
+        await run.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
+    return replace(state, forced=forced)
+
+
+async def _last_answer(run: Run, state: RunState, reply: ModelReply, delivery: Delivery) -> RunState:
+    """The end of the last round: in words, or with calls that the caller is waiting for."""
+    last = last_tools(run, delivery)
+    calls = tuple(call for call in reply.message.tool_calls if call.name in last)
+    if not calls:
+        return await _finished(run, state, reply, had_tools=bool(delivery.definitions))
+    message = with_unique_ids(replace(reply.message, tool_calls=calls), state.messages)
+    return replace(state, messages=(*state.messages, message), pending=tuple(_pending_calls(run, message)))
+
+
+async def _finished(run: Run, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
+    """The end of a round without tools: whatever it calls is ignored."""
+    message = replace(reply.message, tool_calls=())
+    if not message.text and (had_tools or reply.message.tool_calls):
+        message = replace(message, content=FALLBACK_TEXT)
+        if run.live:
+            await run.emit(TextDelta(run_id=state.run_id, text=FALLBACK_TEXT))
+    finish = "stop" if reply.finish_reason == "tool_calls" else reply.finish_reason
+    return completed(replace(state, finish_reason=finish), message)
