@@ -1,1 +1,1 @@
-"""How well selection finds the right tools: labelled requests in, figures with their uncertainty out."""
+"""Evaluation of selection: labelled requests in, figures with their uncertainty out."""

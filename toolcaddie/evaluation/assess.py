@@ -29,14 +29,14 @@ SENT = {
 
 
 class Finder(Protocol):
-    """What is measured: a selector with its preset over one catalog."""
+    """The configuration under test: a selector with its preset over one catalog."""
 
     @property
     def name(self) -> str: ...
     @property
     def catalog(self) -> Catalog: ...
     def select(self, messages: Sequence[Message]) -> Selection:
-        """What a request carries."""
+        """The tools that a request carries."""
         ...
 
     def ranked(self, messages: Sequence[Message], limit: int) -> Ranked:
@@ -46,12 +46,12 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one request was given."""
+    """The selection for one request."""
 
     names: tuple[str, ...]
     """At most `DEPTH`, the best first."""
     fit: float
-    """How well the best one serves the request; the higher, the surer."""
+    """Fit of the best tool; the higher, the surer."""
     nothing: bool
     """The floor said that no tool fits."""
     sent: tuple[str, ...]
@@ -63,10 +63,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoFit:
-    """Whether it is seen that no tool fits. Each None where there is nothing to measure it on."""
+    """Figures for noticing that no tool fits. Each is None if there is nothing to measure it on."""
 
     auroc: Estimate | None
-    """How often a request that some tool fits scores higher than one that none fits."""
+    """Probability that a request that some tool fits scores higher than one that none fits."""
     false_nothing: Estimate | None
     """The share of requests that some tool fits of which the floor says that none does."""
     caught: Estimate | None
@@ -123,7 +123,7 @@ class Assessed:
 
     @cached_property
     def tokens_all(self) -> int:
-        """What every definition of the catalog takes."""
+        """Tokens of all definitions of the catalog together."""
         return definition_tokens(self.catalog)
 
     @property
@@ -147,7 +147,7 @@ class Assessed:
         ]
 
     def tokens_curve(self) -> list[float]:
-        """What the definitions of the first 1, 2, ... `DEPTH` tools take, the mean over the requests."""
+        """Tokens of the definitions of the first 1, 2, ... `DEPTH` tools, the mean over the requests."""
         cost = {tool.name: definition_tokens((tool,)) for tool in self.catalog}
         rows = np.zeros((len(self.outcomes), DEPTH))
         for row, outcome in zip(rows, self.outcomes, strict=True):
@@ -248,7 +248,7 @@ COMPARED = ("recall@5", "complete@10", "ndcg@10", "recall@sent")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """How far one configuration is above another in one metric, request by request."""
+    """The lead of one configuration over another in one metric, request by request."""
 
     metric: str
     name: str

@@ -27,7 +27,7 @@ class PresetFinder:
     selector: Selector
     preset: Preset
     query: Callable[[RunRequest], SelectionQuery]
-    """What makes a request the selector's query: with the places that meta tools take."""
+    """Returns a function that makes a request the selector's query, with the places that meta tools take."""
 
     @property
     def catalog(self) -> Catalog:
@@ -47,7 +47,7 @@ class PresetFinder:
     def cases(
         self, requests: Sequence[LabelledRequest], *, done: Callable[[int, int], None] = lambda asked, of: None
     ) -> tuple[list[Case], dict[str, float]]:
-        """What `fit.fitted` looks for weights in: the requests that some tool fits, and the weights there are.
+        """Returns the material of `fit.fitted`: the requests that some tool fits, and the present weights.
 
         Raises `ConfigError` where there is nothing to weigh.
         """

@@ -1,4 +1,4 @@
-"""What each ranker should count, from one's own requests: a few numbers, moved only as far as they earn it.
+"""Weights of rankers, fitted to one's own requests: a few numbers, moved only as far as they earn it.
 
 Weights are sought one after the other on a small grid (coordinate search) around those that ship. Of all weights looked at, the
 ones nearest to those that ship are taken that are not clearly worse than the best: one standard error of the paired difference
@@ -22,18 +22,18 @@ Floats = npt.NDArray[np.float32]
 Weights = Mapping[str, float]
 
 FACTORS = (0.0, 0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
-"""What a weight may be multiplied with, beside 1."""
+"""Factors that a weight may be multiplied with, beside 1."""
 
 FOLDS = 5
 PASSES = 2
 DEPTHS = (1, 3, 5, 10)
-"""What is made as good as can be is the mean of recall at these depths: one depth alone would be blind to most changes."""
+"""The mean of recall at these depths is maximised: one depth alone would be blind to most changes."""
 
 KEPT = 64
 """Of each ranker's tools the best of a request; what none of them puts that high never comes to the top."""
 
 _FAR = 4.0
-"""How far away it is to leave a ranker out, in doublings."""
+"""Distance of omitting a ranker, in doublings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -43,7 +43,7 @@ class Case:
     signals: Mapping[str, Floats]
     """By ranker, one number a tool."""
     own: Mapping[str, float] = field(default_factory=dict)
-    """What rankers that weigh themselves asked for in this request."""
+    """Weights that rankers which weigh themselves chose in this request."""
     gold: frozenset[int]
     """Places of the right tools in the arrays."""
     missing: int = 0
@@ -75,7 +75,7 @@ class Fitted:
 
     @property
     def recommended(self) -> bool:
-        """Whether the weights differ from those that ship and gain on requests they were not found on, beyond chance."""
+        """True if the weights differ from those that ship and gain, beyond chance, on requests they were not fitted to."""
         return dict(self.weights) != dict(self.start) and self.gain.low > 0
 
 
@@ -162,7 +162,7 @@ class _Search:
         return [{**weights, name: self._start[name] * factor} for factor in (*FACTORS, 1.0)]
 
     def _near(self, behind: npt.NDArray[np.float64], seen: npt.NDArray[np.bool_]) -> bool:
-        """Whether a mean is within a standard error of 0, groups being drawn whole."""
+        """True if a mean is within a standard error of 0, groups being drawn whole."""
         mean = float(behind[seen].mean())
         apart = np.bincount(self._group[seen], weights=behind[seen] - mean)
         error = math.sqrt(float((apart**2).sum())) / int(seen.sum())

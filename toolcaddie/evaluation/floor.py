@@ -1,4 +1,4 @@
-"""How well the best tool must fit before anything is sent, from one's own requests."""
+"""The least fit of the best tool below which nothing is sent, fitted to one's own requests."""
 
 from __future__ import annotations
 

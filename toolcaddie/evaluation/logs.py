@@ -20,7 +20,7 @@ def entries_of(
     settings: SelectionSettings | None = None,
     principal: Principal | None = None,
 ) -> Iterator[LogEntry]:
-    """What each request that some tool fits teaches. Tools the catalog does not have are known by their names alone."""
+    """Returns a log entry for each request that some tool fits. Tools the catalog lacks are known by their names alone."""
     chosen = settings or SelectionSettings()
     for request in requests:
         if not request.gold:

@@ -70,7 +70,7 @@ def ranking_of(selector: Selector, view: View) -> Rank:
 
 
 def selection_of(selector: Selector, view: View, budget: Budget) -> Rank:
-    """What a request carries under a budget, for timing: the names in the order they are sent."""
+    """Selects the tools a request carries under a budget, for timing: the names in the order they are sent."""
 
     def rank(request: LabelledRequest) -> Answer:
         selection = selector.select(view, SelectionQuery(messages=request.messages, expandable=True), budget)

@@ -40,7 +40,7 @@ def ndcg(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
 
 
 def auroc(positive: Floats, negative: Floats) -> float:
-    """How often a positive value is above a negative one, equals counting half (Mann and Whitney's U over all pairs)."""
+    """Share of pairs in which a positive value is above a negative one, equals counting half (Mann and Whitney's U)."""
     below = np.searchsorted(np.sort(negative), positive, side="left")
     up_to = np.searchsorted(np.sort(negative), positive, side="right")
     return float((below + up_to).sum() / 2 / (len(positive) * len(negative)))
@@ -55,7 +55,7 @@ def mean_of(values: Sequence[float], groups: Sequence[str]) -> Estimate:
 
 
 def auroc_of(values: Sequence[float], fits: Sequence[bool]) -> Estimate:
-    """How well a value tells requests that some tool fits from those that none fits."""
+    """Separation by a value of requests that some tool fits from those that none fits."""
     scores, truth = np.asarray(values, dtype=np.float64), np.asarray(fits, dtype=np.bool_)
 
     def drawn_auroc(drawn: npt.NDArray[np.int64]) -> float:
@@ -74,7 +74,7 @@ def quantile_of(values: Sequence[float], share: float) -> Estimate:
 
 
 def difference_of(values: Sequence[float], others: Sequence[float], groups: Sequence[str]) -> Estimate:
-    """How far the mean of `values` is above that of `others`, which are of the same requests, one by one."""
+    """Difference of the means of `values` and `others`, which are of the same requests, one by one."""
     return mean_of((np.asarray(values) - np.asarray(others)).tolist(), groups)
 
 

@@ -1,4 +1,4 @@
-"""What selection left out and was wanted all the same, by tool, with the words that would have found it.
+"""Misses: tools that selection omitted and runs needed all the same, with the words that would have found them.
 
 A tool was missed where it was called although it had not been selected: the model looked for it (`request_more_tools`,
 `search_tools`), ran it by name, or remembered it. What was looked for and led to no call is told apart: no tool may be blamed.
@@ -41,7 +41,7 @@ class Missed:
     run_id: str
     message: str
     asked: str = ""
-    """What the model looked for, in its words."""
+    """The model's query, in its words."""
     by: str
     """The meta tool that found it, or `called`: nobody looked for it."""
 
@@ -76,7 +76,7 @@ class ToolMisses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misses:
-    """What a log of runs missed."""
+    """Misses of a log of runs."""
 
     runs: int
     with_calls: int

@@ -64,7 +64,7 @@ class Called:
 
     name: str
     error: str = ""
-    """What went wrong; empty: nothing."""
+    """The error; empty if there was none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class RecordedRun:
     preset: str = ""
     status: str = "running"
     messages: tuple[Message, ...]
-    """What selection looked at; the last is what was answered."""
+    """The messages that selection read; the last is the one answered."""
     cut: bool = False
     """A message is longer than what is kept of it."""
     catalog_version: str = ""
@@ -98,11 +98,11 @@ class RecordedRun:
     category_of: Mapping[str, str | None] = field(default_factory=dict)
     """Of the selected tools."""
     categories: tuple[str, ...] = ()
-    """Those that gave tools: matched, then related, or the defaults."""
+    """The categories that gave tools: matched, then related, or the defaults."""
     matched: tuple[str, ...] = ()
     no_match: bool = False
     classified: tuple[str, ...] | None = None
-    """What a first stage said; None: it was not asked."""
+    """Answer of a first stage; None if it was not asked."""
     tokens_all: int = 0
     tokens_selected: int = 0
     sent: tuple[Sent, ...] = ()
@@ -134,7 +134,7 @@ class RecordedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """What the trail holds, oldest first."""
+    """Runs of the trail, the oldest first."""
 
     runs: tuple[RecordedRun, ...]
     unread: int = 0

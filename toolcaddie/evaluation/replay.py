@@ -28,7 +28,7 @@ class Replay:
     run_id: str
     message: str
     preset: str
-    """That of the run."""
+    """The selection of the run."""
     added: tuple[str, ...]
     removed: tuple[str, ...]
     kept: int
@@ -38,11 +38,11 @@ class Replay:
     no_match_before: bool
     no_match_after: bool
     notes: tuple[str, ...]
-    """What makes the comparison less than exact, a sentence each."""
+    """Reasons why the comparison is less than exact, a sentence each."""
 
     @property
     def verdict(self) -> str:
-        """What the change would have meant for this run, in words."""
+        """The effect that the change would have had on this run, in words."""
         gained = sum(each.after and not each.before for each in self.called)
         lost = sum(each.before and not each.after for each in self.called)
         if not self.called:

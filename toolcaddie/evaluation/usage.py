@@ -1,5 +1,5 @@
-"""What the trail says of how a catalog is used: which categories and tools serve, which are only sent, and what the catalog's
-own defaults and relations should perhaps be (source 001, "what next": analytics of category usage).
+"""Use of a catalog by the trail: the categories and tools that serve, those that are only sent, and defaults and relations
+that the catalog might be given.
 
 Proposals are counted, not guessed: each names the runs it rests on, and none rests on fewer than `support`.
 """
@@ -25,7 +25,7 @@ COVERED = 0.8
 """The share of runs whose categories the defaults should hold."""
 
 LIFT = 1.5
-"""How much more often than by chance two categories must be used together."""
+"""Least factor above chance at which two categories count as used together."""
 
 CONFIDENCE = 0.2
 """The share of a category's runs in which a related one is used too."""
@@ -50,7 +50,7 @@ class CategoryUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """How a tool was used."""
+    """Use of a tool."""
 
     name: str
     category: str | None = None
@@ -81,7 +81,7 @@ class DefaultProposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedProposal:
-    """Where `category` is used, `related` is used too."""
+    """A relation: runs that use `category` use `related` too."""
 
     category: str
     related: str
@@ -89,7 +89,7 @@ class RelatedProposal:
     confidence: float
     """The share of the category's runs in which the other is used too."""
     lift: float
-    """How many times as often as over all runs."""
+    """Factor over its share of all runs."""
     low: float
     """The lower end of the lift's 95 % interval."""
     known: bool
@@ -101,7 +101,7 @@ class Tokens:
     """Of all model calls together."""
 
     all: int = 0
-    """What sending every definition would have taken."""
+    """Tokens that sending every definition would have taken."""
     sent: int = 0
     unused: int = 0
     """Of what was sent: definitions of tools that the run did not call."""
@@ -111,7 +111,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a log of runs comes to."""
+    """Totals of a log of runs."""
 
     runs: int
     with_calls: int
@@ -157,7 +157,7 @@ def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, sup
 
 
 def whole(run: RecordedRun) -> bool:
-    """Whether a run's preset selects nothing, so that what was called says nothing of the selection."""
+    """True if a run's preset selects nothing, so that its calls say nothing of the selection."""
     known = PRESETS.get(run.preset)
     return known is not None and known.exposure == "compact"
 
@@ -321,8 +321,8 @@ def _related(
 
 
 def _lift(together: int, one: int, other: int, runs: int) -> tuple[float, float]:
-    """How many times as often the second is used where the first is, than over all runs; and the lower end of its interval, by
-    the delta method on the logarithm of the ratio of the two shares."""
+    """Factor by which the second is used more often where the first is than over all runs, and the lower end of its interval,
+    by the delta method on the logarithm of the ratio of the two shares."""
     lift = together * runs / (one * other)
     spread = math.sqrt(max(0.0, 1 / together - 1 / one + 1 / other - 1 / runs))
     return lift, lift * math.exp(-_Z * spread)

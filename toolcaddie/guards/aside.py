@@ -22,6 +22,6 @@ _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolcaddie-aside
 
 
 async def aside(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """What the job returns or raises, once those before it are done. A job that has begun is not cancelled."""
+    """Returns or raises what the job does, once those before it are done. A job that has begun is not cancelled."""
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_worker, partial(context.run, job, *args, **kwargs))

@@ -35,7 +35,7 @@ PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization",
 """Headers that prove who somebody is, in lower case: they go to whom they were given for, and are not kept."""
 
 _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
-"""What a request may end with. ValueError: a name that cannot even be asked for; RuntimeError: one without any address."""
+"""Errors a request may end with. ValueError: a name that cannot even be looked up; RuntimeError: one without any address."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
@@ -300,7 +300,7 @@ def _why_not_host(host: str) -> str | None:
 
 
 def _redirect_target(response: aiohttp.ClientResponse) -> URL | None:
-    """Where a redirect points; None: it is none."""
+    """Target of a redirect; None if it is none."""
     location = response.headers.get("Location")
     if response.status not in _REDIRECTS or location is None:
         return None
@@ -328,7 +328,7 @@ def _shown(url: URL) -> str:
 
 
 def why_not_public(address: str) -> str | None:
-    """Why an address is not of the public Internet; None: it is. Takes IPv4 and IPv6 as sockets write them.
+    """Reason why an address is not of the public Internet; None if it is. Takes IPv4 and IPv6 as sockets write them.
 
     Our own table: `ipaddress.is_global` lets through what a tunnel or a cloud turns into something internal.
     """

@@ -97,7 +97,7 @@ def commands_ended() -> Iterator[None]:
 
 
 class _Commands:
-    """Those of one call. Threads come and go here."""
+    """The processes of one call. Threads come and go here."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -25,7 +25,7 @@ _PATIENCE = 5.0
 """Seconds for what was killed to be gone; a process that waits for a dead disk takes longer, and nobody can help it."""
 
 _KEPT_OFF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-"""What a command may well send to everybody it finds."""
+"""Signals that a command may well send to every process it can see."""
 
 _PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)
 """Ignored by the interpreter, and a command would inherit that."""

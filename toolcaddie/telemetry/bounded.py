@@ -1,4 +1,4 @@
-"""What sinks keep of runs under way, and of names from outside: both bounded."""
+"""Memory of sinks: runs under way, and names from outside, both bounded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REMEMBERED_RUNS = 10_000
 
 
 class Remembered(Generic[M]):
-    """What is known of the runs under way; the oldest is forgotten when there are too many."""
+    """State of the runs under way; the oldest is forgotten when there are too many."""
 
     def __init__(self, forget: Callable[[M], None] = lambda _: None) -> None:
         self._runs: OrderedDict[str, M] = OrderedDict()

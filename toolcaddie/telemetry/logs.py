@@ -94,7 +94,7 @@ def _rendering(json: bool) -> list[Any]:
 
 
 def _in_words(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
-    """What `ConsoleRenderer` shows without colours and columns, at a tenth of its cost: a server writes two a request."""
+    """Renders what `ConsoleRenderer` does without colours and columns, at a tenth of its cost: a server writes two a request."""
     below = [visible(str(event.pop(name))) for name in _BELOW if event.get(name)]
     when, level, what = event.pop("timestamp", ""), event.pop("level", ""), event.pop("event", "")
     words = [f"{name}={_word(value)}" for name, value in event.items()]

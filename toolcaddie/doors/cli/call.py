@@ -73,8 +73,8 @@ def command(
 
 
 async def _call(settings: Settings, name: str, given: Mapping[str, Any], pairs: Sequence[str]) -> ToolResult:
-    """What came of the call. Raises `RequestError` where the caller got the name or the arguments wrong: said for a person,
-    because the words of the result are for a model, with the whole schema in them."""
+    """Returns the result of the call. Raises `RequestError` if the caller got the name or the arguments wrong, worded for a
+    person, because the result's words are for a model, with the whole schema in them."""
     async with assembled(settings, needs_catalog=True) as parts:
         catalog = parts.runtime.source.snapshot()
         tool = catalog.get(name)

@@ -98,7 +98,7 @@ class _Chat:
     def _start_over(self) -> None:
         self._messages: tuple[Message, ...] = ()
         self._asked: tuple[Message, ...] = ()
-        """What the last selection was made for."""
+        """The messages of the last selection."""
         self._conversation = uuid.uuid4().hex
         self._selection: Selection | None = None
         self._sent: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ class _Chat:
 
 
 def _lines() -> Iterator[str]:
-    """What is typed or piped in, until its end."""
+    """Yields the lines typed or piped in, until the end."""
     if not sys.stdin.isatty():
         for line in sys.stdin:
             yield line.rstrip("\n")

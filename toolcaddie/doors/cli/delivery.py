@@ -22,7 +22,7 @@ from toolcaddie.doors.cli.output import print_json, print_table, tell_degraded
 from toolcaddie.doors.cli.trail import events_of
 
 Told = Mapping[str, Any]
-"""What `--json` prints; of a message and of a recorded run alike, as far as the trail goes."""
+"""The JSON of a delivery; of a message and of a recorded run alike, as far as the trail goes."""
 
 _LATER = {
     "array": "tools that join later go into the array; what stands behind them is billed again",
@@ -37,7 +37,7 @@ _ONCE = "as `run` sends it: nobody remembers a lone request, so that its selecti
 
 
 def of_message(settings: Settings, messages: Sequence[Message], *, once: bool, as_json: bool) -> None:
-    """What the first request of a conversation with `messages` would carry, and why so; `once`: where it is the only one."""
+    """Plans the first request of a conversation with `messages`, with reasons; `once`: it is the only one."""
     runtime = offline(settings)
     # A name, because a conversation that goes on is what is worth planning for.
     request = RunRequest(messages=messages, conversation=None if once else "preview")
@@ -123,7 +123,7 @@ def _first(rows: Mapping[str, Sequence[Told]], kind: str) -> Told:
 
 
 def _billed(answered: Told) -> dict[str, int] | None:
-    """What the provider counted for the first answer; None: there is none, or it took several requests."""
+    """Tokens the provider counted for the first answer; None if there is none, or it took several requests."""
     usage = answered.get("usage")
     if usage is None or answered.get("attempts"):
         return None

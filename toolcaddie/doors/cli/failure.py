@@ -1,4 +1,4 @@
-"""How a failure is told: one line on stderr that says what to do, or with `--json` one JSON object, and an exit code.
+"""Reports of failures: one line on stderr that says what to do, or with `--json` one JSON object, and an exit code.
 
 0 fine    1 failed: the provider, the run, the database    2 wrong use: flags, settings, a catalog, a request
 """

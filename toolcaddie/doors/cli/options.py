@@ -76,7 +76,7 @@ max_tools_option = click.option(
 
 
 def upstream_options(command: F) -> F:
-    """Which model's API is asked."""
+    """The options that choose a model's API."""
     return _upstream(_upstream_key_env(command))
 
 

@@ -1,4 +1,4 @@
-"""What commands print: results on stdout as text or JSON, everything beside them on stderr."""
+"""Output of commands: results on stdout as text or JSON, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _UNBOUNDED = 10_000
 """Columns where nobody looks: a table that goes into a file or a pipe is never cut."""
 
 _WISHED_LAST, _LEAST_LAST = 36, 20
-"""What the last column gets, if it has that much to say: before columns in front of it are left out, and in any case."""
+"""Least width of the last column, if its text is that long: before columns in front of it are omitted, and in any case."""
 
 _GAP = 3
 """Blanks between two columns."""

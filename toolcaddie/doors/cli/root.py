@@ -33,7 +33,7 @@ _COMMANDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """What stands before a command's name, kept as the context's `obj`."""
+    """Options before a command's name, kept as the context's `obj`."""
 
     config: Path | None = None
     """The settings file that was named; None: toolcaddie.toml of this folder, if there is one."""

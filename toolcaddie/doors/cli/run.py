@@ -67,7 +67,7 @@ async def _answer(settings: Settings, request: RunRequest, steps: Steps) -> tupl
 
 
 def tell_warnings(settings: Settings) -> None:
-    """What the settings allow and probably do not mean; the log says so where a level was set for it."""
+    """Warns of what the settings allow and probably do not mean; the log does so if a level was set for it."""
     if settings.log.level != Log().level:
         return
     if is_never_asked(settings):
@@ -104,7 +104,7 @@ async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResu
 
 
 def run_json(result: RunResult, seen: Seen) -> dict[str, Any]:
-    """What `run --json` prints."""
+    """The JSON of `run --json`."""
     selection, delivery = seen.selection, seen.delivery
     usage = result.usage
     return {

@@ -44,7 +44,7 @@ _RESULT_SHOWN = 100
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """What a run has shown so far; grows with its events."""
+    """The run as shown so far; grows with its events."""
 
     run_id: str = ""
     selection: Selection | None = None
@@ -158,7 +158,7 @@ class Steps:
 
 
 def classified_line(said: Classification) -> str:
-    """What the first stage said, in a line."""
+    """The first stage's answer, in a line."""
     if said.how == "failed":
         return f"the classifier could not say: {shortened(said.detail, _RESULT_SHOWN)}"
     named = ", ".join(said.categories) or "none"
@@ -166,7 +166,7 @@ def classified_line(said: Classification) -> str:
 
 
 def answered_line(event: ModelAnswered) -> str:
-    """Who answered where that was not the one who was asked, and what was tried before."""
+    """The provider that answered, if it differs from the one asked, and those tried before."""
     tried = [attempt_text(one.provider, one.model, one.how, one.outcome, one.detail) for one in event.attempts]
     return "; ".join(tried) or f"{event.provider}:{event.model} answered"
 

@@ -122,6 +122,6 @@ def _nothing(wanted: str | None, catalog: Catalog) -> str:
 
 
 def meant(name: str, names: Sequence[str]) -> str:
-    """What to do about a name that is not there: the close ones, or where to look."""
+    """Advice on a name that does not exist: the close ones, or where to look."""
     close = close_names(name, names)
     return f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists what there is"

@@ -63,7 +63,7 @@ def _who(parts: Assembled, *, needs_key: bool) -> str:
 
 
 def _key(parts: Assembled, *, needs_key: bool) -> str:
-    """What a client puts into its Authorization; empty: nothing."""
+    """The value of a client's Authorization header; empty if it needs none."""
     if needs_key:
         return "tc_..."
     return "" if parts.own_upstream_key else f"${key_variable(parts.settings)}"
@@ -101,7 +101,7 @@ def _database(url: str) -> str:
 
 
 def _program() -> str:
-    """How this program is called from here: by its name where the shell finds it, else by its path."""
+    """The command that starts this program: its name if the shell finds it, else its path."""
     if shutil.which("toolcaddie"):
         return "toolcaddie"
     script = shutil.which("toolcaddie", path=str(Path(sys.executable).parent))

@@ -120,7 +120,7 @@ def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Expl
 
 
 def print_explanation(found: Explanation) -> None:
-    """What `why` prints of a tool: in or out, where it stands, and what was said for it."""
+    """Output of `why` for a tool: in or out, its place, and the reasons."""
     place = f", place {found.rank} of {found.candidates} candidates" if found.rank else ""
     verdict = "in" if found.chosen else "out"
     echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
@@ -166,7 +166,7 @@ def _refuse_unknown(name: str, settings: Settings, selected: Mapping[str, Any]) 
 
 
 def _tool_of_run(name: str, selected: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
-    """Where the tool ended: `stage` is 'selected', 'added' (asked for in the run), a stage that drops, or 'not listed'."""
+    """The tool's end: `stage` is 'selected', 'added' (asked for in the run), a stage that drops, or 'not listed'."""
     for chosen in selected["tools"]:
         if chosen["name"] == name:
             return {"chosen": True, "stage": "selected", "score": chosen["score"], "reasons": chosen["reasons"]}

@@ -1,4 +1,4 @@
-"""How the page looks, in light and in dark."""
+"""Style of the page, in light and in dark."""
 
 from __future__ import annotations
 

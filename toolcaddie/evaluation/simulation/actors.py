@@ -60,7 +60,7 @@ class Sent:
 
 @dataclass(slots=True, kw_only=True)
 class _Progress:
-    """How far a turn's needs are."""
+    """Progress of a turn's needs."""
 
     turn: Turn
     number: int
@@ -71,7 +71,7 @@ class _Progress:
     revealed: bool = False
 
     def step(self) -> list[Need]:
-        """What is needed next."""
+        """The next need."""
         done = self.served | self.given_up
         return next((left for step in self.turn.steps if (left := [n for n in step if n.tool not in done])), [])
 
@@ -211,13 +211,13 @@ class ScriptedModel:
 
 
 def _mentions(name: str, messages: Sequence[Message]) -> Iterator[str]:
-    """What was told to the model and holds the name, as a word."""
+    """Texts told to the model that hold the name, as a word."""
     told = (message.text for message in messages if message.role != "assistant")
     return (text for text in told if name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
 
 
 def _words(need: Need, tried: dict[str, int]) -> str:
-    """What a model looks for this time; empty when it has tried often enough."""
+    """The model's next query; empty once it has tried often enough."""
     number = tried[need.tool] = tried.get(need.tool, 0) + 1
     return (need.words, need.guess)[number - 1] if number <= _ASKS else ""
 
@@ -233,7 +233,7 @@ class _Names:
         self._last: tuple[Sequence[JsonObject], frozenset[str]] = ((), frozenset())
 
     def shown(self, request: ModelRequest) -> frozenset[str]:
-        """What may be called: not held back, or revealed since, and within what is allowed."""
+        """Names that may be called: not held back, or revealed since, and within what is allowed."""
         if request.tool_choice == "none":
             return frozenset()
         if self._last[0] is not request.tools:

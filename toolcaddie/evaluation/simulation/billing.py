@@ -1,4 +1,4 @@
-"""What a request costs under a provider's price rule: the prompt as it is rendered, and the cache that may hold its beginning.
+"""Bills of requests under a provider's price rule: the prompt as rendered, and the cache that may hold its beginning.
 
 It knows nothing of how tools are chosen or delivered, and bills what stands in a `ModelRequest` and nothing else. Tokens are
 `schema.estimate_tokens`; every figure is by that estimate.
@@ -24,15 +24,15 @@ Mark = Literal["tools", "system", "before", "last"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRule:
-    """What one model of a provider costs."""
+    """Prices and cache rules of one model of a provider."""
 
     model: str
     """`provider:model`."""
     prices: Prices
     cache: CacheRule
     marks: tuple[Mark, ...] = ("tools", "system", "before", "last")
-    """Where a cache with breakpoints is told to keep what stands before, as our adapter for such a provider does: behind the
-    last tool, the system prompt, what the last answer was given to, and the last block."""
+    """Places of the marks of a cache with breakpoints, as our adapter for such a provider sets them: behind the last tool, the
+    system prompt, the message that the last answer was to, and the last block."""
     lookback: int = 20
     """Blocks before a breakpoint, itself among them, at which a prefix kept earlier is found."""
     deferral: bool = False
@@ -159,7 +159,7 @@ def render(request: ModelRequest) -> Prompt:
 
 
 def _leading_system(messages: Sequence[Message]) -> int:
-    """How many messages of the operator stand before the conversation."""
+    """Number of the operator's messages before the conversation."""
     return next((at for at, each in enumerate(messages) if each.role not in ("system", "developer")), len(messages))
 
 
@@ -197,7 +197,7 @@ def definition_name(definition: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What one or several requests cost. The first three are the prompt's tokens, each counted once."""
+    """The cost of one or several requests. The first three are the prompt's tokens, each counted once."""
 
     read: int = 0
     written: int = 0
@@ -230,8 +230,8 @@ class PromptCache:
         """Of one with breakpoints: the digest of each prefix kept, and when it was used last."""
 
     def bill(self, prompt: Prompt, at: float, output_tokens: int = 0, *, marked: bool = True) -> Bill:
-        """What the request costs at `at` seconds, and what it leaves in the cache. `marked`: its prefix is marked as worth
-        keeping, without which a cache with breakpoints neither reads nor writes."""
+        """Bills the request at `at` seconds and puts its prompt into the cache. `marked`: its prefix is marked as worth
+        caching, without which a cache with breakpoints neither reads nor writes."""
         prompt = as_cached(prompt, self.rule)
         kind = self.rule.cache.kind
         if kind == "automatic":
@@ -283,7 +283,7 @@ def prefix_kept(previous: Prompt, current: Prompt) -> tuple[int, int]:
 
 
 def _common(one: Prompt, other: Prompt) -> int:
-    """How many segments both begin with. Once the chains differ they differ for good, so halving finds the place."""
+    """Number of segments that both begin with. Once the chains differ they differ for good, so halving finds the place."""
     most = min(len(one.chain), len(other.chain))
     return bisect_left(range(most), True, key=lambda at: one.chain[at] != other.chain[at])
 

@@ -1,4 +1,4 @@
-"""What conversations cost under each way of sending tools and each provider's prices: `toolcaddie eval costs`.
+"""Costs of conversations under each strategy of sending tools and each provider's prices: `toolcaddie eval costs`.
 
 A script is played through a real runtime against a scripted model, each request is billed as its provider bills it, and the
 strategies are compared script by script. Who makes the runtimes hands them in: this floor knows only that they answer.
@@ -57,7 +57,7 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """What a runtime is made with, so that its model follows scripts."""
+    """Parts a runtime is made of, so that its model follows scripts."""
 
     strategy: str
     model: ScriptedModel
@@ -106,7 +106,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """What a script sent, before anybody says what it costs."""
+    """Requests of a script, before they are billed."""
 
     script: Script
     sent: Sequence[Sent]
@@ -147,7 +147,7 @@ async def _talk(
 
 
 def charge(played: Played, rule: PriceRule) -> Conversation:
-    """What a conversation costs under a rule."""
+    """Bills a conversation under a rule."""
     cache, bill = PromptCache(rule), Bill()
     for sent in played.sent:
         bill += cache.bill(sent.prompt, sent.at, sent.output, marked=sent.marked or played.marked)
@@ -205,7 +205,7 @@ class Comparison:
     median: float
     p95: float
     cheapest: Mapping[str, int]
-    """How often each of the others was the cheapest."""
+    """Number of conversations in which each of the others was the cheapest."""
     beaten: Mapping[str, float]
     """For each of the others: the planner's dollars over theirs, over all scripts."""
 

@@ -38,9 +38,9 @@ class Need:
 
     tool: str
     words: str
-    """How the request says it: what a model that lacks the tool looks for first."""
+    """The request's own words: the first query of a model that lacks the tool."""
     guess: str
-    """What it looks for next: words nearer to how such a tool would be called."""
+    """Its next query: words nearer to the name such a tool would have."""
     arguments: str
     """JSON that fits the tool's schema."""
     result: str
@@ -48,7 +48,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What the user says, and what serves it."""
+    """The user's message, and the tools that serve it."""
 
     text: str
     gap: float
@@ -76,7 +76,7 @@ class Script:
 
 @lru_cache(maxsize=8)
 def generated_catalog(size: int, seed: int) -> Catalog:
-    """So many tools of a business, 100 to 280 tokens each, in categories. Raises `ConfigError` beyond `MOST_GENERATED`."""
+    """Generates the tools of a business, 100 to 280 tokens each, in categories. Raises `ConfigError` beyond `MOST_GENERATED`."""
     if not 0 < size <= MOST_GENERATED:
         raise ConfigError(f"catalogs of 1 to {MOST_GENERATED:,} tools can be generated, not of {size:,}")
     words, dice = _vocabulary(), Random(f"catalog/{size}/{seed}")
@@ -139,7 +139,7 @@ _WRITTEN = 14_000
 
 
 def generated_scripts(catalog: Catalog, count: int, seed: int) -> list[Script]:
-    """So many conversations over a catalog's tools. Raises `ConfigError` for a catalog without tools."""
+    """Generates conversations over a catalog's tools. Raises `ConfigError` for a catalog without tools."""
     if not catalog.tools:
         raise ConfigError("there are no tools to have conversations about; name a catalog that has some")
     topics = _topics(catalog)
@@ -226,7 +226,7 @@ def _request(phrases: Sequence[str], dice: Random) -> str:
 
 
 def _phrase(tool: Tool, dice: Random, words: _Vocabulary) -> str:
-    """What the tool does as a person says it."""
+    """The tool's action, in a person's words."""
     doing, *rest = _parts(tool.name)
     thing = "_".join(rest)
     draw = dice.random()
@@ -249,7 +249,7 @@ def _result(dice: Random) -> str:
 
 
 def _records(dice: Random, tokens: int) -> str:
-    """So many tokens of records: a stretch of a page of them, because inventing each anew is slow."""
+    """Returns records of that many tokens: a stretch of one page of them, because inventing each again is slow."""
     page, size = _page(), round(tokens * BYTES_PER_TOKEN)
     start = dice.randrange(len(page) - size)
     return f"{dice.randrange(10**6)}: {page[start : start + size]}"

@@ -36,12 +36,12 @@ _CHUNK = 50
 
 
 _ALONE = 40
-"""So many conversations are over before other processes have begun."""
+"""Number of conversations that are over before other processes have started."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What is to be played."""
+    """Catalogs, models and strategies to play, and the scripts."""
 
     catalogs: tuple[Catalog | int, ...]
     """Catalogs, or sizes of generated ones."""
@@ -118,7 +118,7 @@ def _pieces(what: Simulation) -> Iterator[_Work]:
 
 
 def _models(strategy: str, models: Sequence[str]) -> list[str]:
-    """Those a strategy exists for."""
+    """Returns the models that a strategy exists for."""
     return [model for model in models if strategy != "native" or PriceRule.of(model).deferral]
 
 
@@ -161,7 +161,7 @@ async def _played(piece: _Work) -> _Found:
 # --- runtimes ---------------------------------------------------------------------------------------------------------
 
 _FEW = 8
-"""Where nothing is cached, or little is kept, few tools are cheap; a planner has to hold out against that too."""
+"""Few tools are cheap if little or nothing is cached; a planner has to beat that too."""
 _UNLIMITED = Budget(max_tools=None, provider_cap=None, policy="ranked", reserve_tools=0, reserve_tokens=0.0)
 _UNCAPPED = (Capabilities(pattern="*", tool_cap=None),)
 """Of the strategies that no provider's limit shall hold back: some would refuse so many tools."""

@@ -122,7 +122,7 @@ class Database:
 
 
 def matches(text: str, search: str) -> bool:
-    """Whether every word of `search` begins a word of `text`, whatever case and accents: "smith jo" finds John Smith."""
+    """True if every word of `search` begins a word of `text`, whatever case and accents: "smith jo" finds John Smith."""
     words = _WORD.findall(_folded(text))
     return all(any(word.startswith(wanted) for word in words) for wanted in _WORD.findall(_folded(search)))
 

@@ -1,4 +1,4 @@
-"""What a tool of the gym is made of: parameters, and SQL that checks, writes and shows.
+"""Operations behind the gym's tools: parameters, and SQL that checks, writes and shows.
 
 An `Operation` is data. It runs in this order, in one transaction: every id must exist, every refusal must find nothing,
 the writes, then what is shown. The functions below build the usual kinds (list, details, figures, create, update, act,
@@ -88,7 +88,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """When `query` finds a row the call is refused with `message`, filled with the arguments and the row's columns."""
+    """Refuses the call with `message`, filled with the arguments and the row's columns, if `query` finds a row."""
 
     query: str
     message: str

@@ -21,7 +21,7 @@ def signed(text: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """Whether a text is one of our own that asks for something."""
+    """True if a text is one of our own that asks for something."""
     return text.startswith(SIGNATURE) and text.endswith((_WHICH, _WHAT))
 
 
@@ -68,7 +68,7 @@ def failure(tool: str, content: str) -> str:
 
 
 def outcome(tool: str, content: str) -> str:
-    """What a tool gave: how many rows and the first ones, or the first fields."""
+    """Sums up a result: the number of rows and the first ones, or the first fields."""
     value = decoded(content)
     if not isinstance(value, Mapping | list):
         return f"I called {tool}; it says: {_short(str(value), _SHOWN_TEXT)}"

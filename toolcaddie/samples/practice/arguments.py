@@ -52,7 +52,7 @@ _KINDS: Mapping[str, Mapping[str, tuple[Kind, ...]]] = {
 
 @dataclass(kw_only=True)
 class Facts:
-    """What a message gives; `used` grows while arguments are filled, so that no piece is used for two of them."""
+    """The message as material for arguments; `used` grows while they are filled, so that no piece is used for two of them."""
 
     text: str
     mentions: tuple[Mention, ...]
@@ -61,7 +61,7 @@ class Facts:
     """Identifiers found elsewhere, by argument."""
     used: list[tuple[int, int]] = field(default_factory=list)
     chosen: set[int] = field(default_factory=set)
-    """Where the text says a choice that was taken; the words there may still be part of a value."""
+    """Places of choices that were taken; the words there may still be part of a value."""
 
     def free(self, *kinds: Kind) -> list[Mention]:
         """Mentions of these kinds that nothing has used, in the order of the text."""
@@ -90,12 +90,12 @@ class Facts:
         return stems(self.text[position : position + 60])[:count]
 
     def is_beside(self, mention: Mention, thing: Sequence[str] | frozenset[str]) -> bool:
-        """Whether one of these stems stands right before or behind a mention, as in "the Rivers project"."""
+        """True if one of these stems stands right before or behind a mention, as in "the Rivers project"."""
         return not {*self.before(mention.start, 2), *self.after(mention.end, 1)}.isdisjoint(thing)
 
 
 def allotted(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
-    """Which name of the message belongs to which slot, by slot name: the best pair first, until names or slots run out."""
+    """Names of the message by the slot they belong to: the best pair first, until names or slots run out."""
     pairs = [(slot.name, name, _belonging(name, slot, facts)) for slot in slots for name in facts.free(*NAME_KINDS)]
     names: dict[str, Mention] = {}
     for slot_name, name, _ in sorted(pairs, key=lambda pair: -pair[2]):
@@ -105,7 +105,7 @@ def allotted(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
 
 
 def _belonging(name: Mention, slot: Slot, facts: Facts) -> float:
-    """How much speaks for it: the slot's word beside the name, "called" before a title, "for" or an 's at a person."""
+    """Score of a pair: the slot's word beside the name, "called" before a title, "for" or an 's at a person."""
     cue = {*facts.before(name.start, 1), *stems(facts.text[name.start : name.start + 6])}
     is_title = not cue.isdisjoint(stems("called named titled name title"))
     is_person = not cue.isdisjoint(("for", "to", "of", "from", "with", "by")) or facts.text[name.end :][1:2] == "s"
@@ -157,7 +157,7 @@ def given_id(slot: Slot, facts: Facts) -> Any:
 
 
 def _labelled(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    """What stands behind the argument's own name in the message."""
+    """The piece of the message behind the argument's own name."""
     if slot.type not in ("string", *_NUMBERS) or slot.choices:
         return NOTHING
     label = r"[ _-]".join(map(re.escape, slot.parts[:-1] if slot.is_id and slot.parts[1:] else slot.parts))
@@ -215,7 +215,7 @@ def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 
 
 def _places(facts: Facts, choice: Any) -> list[int]:
-    """Where the text says a choice as a whole, its words in a row; inside a longer name it is no choice."""
+    """Places of a choice in the text, its words in a row; inside a longer name it is no choice."""
     sought = stems(str(choice))
     if not sought or set(sought) <= STOPS:
         return []

@@ -1,4 +1,4 @@
-"""What the practice model may do next, and how it asks for tools that it was not shown."""
+"""Steps of the practice model: words, calls, and requests for tools that it was not shown."""
 
 from __future__ import annotations
 

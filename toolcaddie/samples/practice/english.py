@@ -124,7 +124,7 @@ _MOODS: tuple[Mood, ...] = ("orders", "asks", "states")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a message wants: a question or a wish to see something; an order; a fact that something shall be done about."""
+    """The intent of a message: a question or a wish to see something; an order; a fact that something shall be done about."""
 
     mood: Mood
     verb: str = ""
@@ -158,7 +158,7 @@ def _sentence_wish(core: str, verbs: Container[str]) -> Wish:
 
 
 def is_wish(text: str) -> bool:
-    """Whether a text asks for something by itself, and is no mere answer: a question, or a verb with more than a name."""
+    """True if a text asks for something by itself, and is no mere answer: a question, or a verb with more than a name."""
     core = _POLITE.sub("", text)
     first, *rest = stems(core) or [""]
     return bool(_QUESTION.match(core)) or (len(rest) > 1 and first in VERBS)

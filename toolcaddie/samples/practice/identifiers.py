@@ -25,7 +25,7 @@ _NAMING_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email", "phone")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
-    """What is known about a tool's identifiers: `facts` with their values, `calls` that find others, or a question."""
+    """A tool's identifiers so far: `facts` with their values, `calls` that find others, or a question."""
 
     facts: Facts
     calls: tuple[Call, ...] = ()
@@ -181,7 +181,7 @@ def _finders(slot: Slot, described: Sequence[str], scene: Scene) -> list[KnownTo
 
 
 def _may_show(tool: KnownTool, scene: Scene) -> bool:
-    """Whether a tool that was not shown can be, and called then."""
+    """True if a tool that was not shown can be, and called then."""
     return {EXECUTE_TOOL, GET_TOOL_SCHEMA} <= set(scene.box.meta) and bool(schema_call(tool, scene))
 
 

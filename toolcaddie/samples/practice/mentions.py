@@ -1,4 +1,4 @@
-"""What a message mentions: names, dates, amounts and the like, each with its place in the text and a plain value."""
+"""Mentions in a message: names, dates, amounts and the like, each with its place in the text and a plain value."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ _NAME = re.compile(
     rf"(?<![\w'’])({_CAPITAL}(?:[ -](?:(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al) )?{_CAPITAL})*)"
 )
 _SUBJECT = re.compile(r"['’]s\b| (?:has|have|had|is|was|will|just|wants?|needs?|\w+ed)\b")
-"""What follows a name that begins a sentence, and no other word with a capital there."""
+"""Text that follows a name at the beginning of a sentence, but no other capitalised word there."""
 _LETTERS = re.compile(r"([^\W\d_]{2,})(['’]s\b)?")
 _CUES = frozenset(words("for of named called about to with from"))
 _NO_NAME = {*words("mr mrs ms dr today tomorrow yesterday week month year everyone everybody someone"), "i'm", "i'd"}

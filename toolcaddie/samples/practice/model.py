@@ -72,7 +72,7 @@ def from_settings(
 
 
 def _is_long(request: ModelRequest) -> bool:
-    """Whether reading it takes long enough for every other request to notice."""
+    """True if reading it takes long enough for every other request to notice."""
     messages = request.messages
     return len(messages) > _MANY or sum(len(message.text) for message in messages) > _MUCH
 

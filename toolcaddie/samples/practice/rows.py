@@ -1,4 +1,4 @@
-"""What a tool gave back: rows in JSON, the row that was meant, the identifier in it."""
+"""Results of tools: rows in JSON, the row that was meant, the identifier in it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def decoded(content: str) -> Any:
 
 
 def is_error(content: str) -> bool:
-    """Whether a result tells of a failure. The wire has no flag for it, so the words decide."""
+    """True if a result tells of a failure. The wire has no flag for it, so the words decide."""
     value = decoded(content)
     if isinstance(value, Mapping):
         return any(value.get(key) for key in ("error", "errors", "detail")) or value.get("success") is False
@@ -84,7 +84,7 @@ def names_of(row: Row) -> list[str]:
 
 
 def label_of(row: Row) -> str:
-    """What to call a row in a sentence."""
+    """The row's name in a sentence."""
     plain = (f"{key}: {value}" for key, value in list(row.items())[:3] if not isinstance(value, Mapping | list))
     return next(iter(names_of(row)), "") or ", ".join(plain)
 

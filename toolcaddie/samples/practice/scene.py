@@ -46,13 +46,13 @@ class Done:
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     text: str
-    """What the user wants; an answer to a question of ours stands behind the wish it belongs to."""
+    """The wish; an answer to a question of ours stands behind the wish it belongs to."""
     before: str
-    """What the same user said earlier."""
+    """The same user's wish before this one."""
     trail: tuple[Done, ...]
-    """What was done about it so far."""
+    """Calls for this wish so far."""
     history: tuple[Done, ...]
-    """What was done for earlier wishes."""
+    """Calls for earlier wishes."""
     box: Toolbox
     today: date
     called_off: bool = False
@@ -85,7 +85,7 @@ class Scene:
 
     @property
     def ordinal(self) -> int | None:
-        """Which one of several is meant, if the message says: 0 is the first, -1 the last."""
+        """Place of the one that is meant, if the message names it: 0 is the first, -1 the last."""
         return next((one.value for one in self.mentions if one.kind == "ordinal"), None)
 
     @property
@@ -98,7 +98,7 @@ class Scene:
         return not self.is_named and (self.ordinal is not None or bool(_POINTING.search(self.text)))
 
     def names(self, slot: Slot) -> bool:
-        """Whether the message has a name right beside the word for what the slot identifies: "the Rivers project"."""
+        """True if the message has a name right beside the word for what the slot identifies: "the Rivers project"."""
         name = allotted((slot,), self.facts()).get(slot.name)
         return name is not None and self.facts().is_beside(name, stems(slot.thing))
 
@@ -107,7 +107,7 @@ class Scene:
 
     @property
     def deeds(self) -> list[Done]:
-        """What was done so far, without looking for tools."""
+        """Calls for this wish so far, without those that look for tools."""
         return [done for done in self.trail if done.name not in META_TOOLS]
 
     def tool_of(self, done: Done) -> KnownTool:

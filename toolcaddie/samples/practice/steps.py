@@ -64,7 +64,7 @@ def forced_step(scene: Scene, name: str | None) -> Step:
 
 
 def only_words(scene: Scene) -> Say:
-    """What there is to say when no tool may be called."""
+    """Words for when no tool may be called."""
     return _small_talk(scene) or _report(scene)
 
 
@@ -88,7 +88,7 @@ def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
 
 
 def _means_factor(tool: KnownTool, scene: Scene) -> float:
-    """Whether its verb does what is wished. How many there are, and which, are two questions, often with a tool for each."""
+    """Weighs a tool's verb. How many there are, and which, are two questions, often with a tool for each."""
     verb = 0.5 if not _verb_fits(tool, scene) else 1.2 if scene.wish.verb in tool.name_stems else 1.0
     figures = bool(FIGURES.search(scene.text)) == (not _FIGURES.isdisjoint(tool.name_stems))
     return verb * (1.0 if figures else 0.75)
@@ -151,7 +151,7 @@ def _accomplished(scene: Scene) -> Say | None:
 
 
 def _report(scene: Scene) -> Say:
-    """What has been done, when no further tool can be called."""
+    """Tells what has been done, when no further tool can be called."""
     if not scene.deeds:
         return Say(text=answer.nothing_fits(scene.text))
     last = scene.deeds[-1]

@@ -106,12 +106,12 @@ class KnownTool:
 
     @cached_property
     def families(self) -> frozenset[str]:
-        """What the verbs of its name do."""
+        """Families of the verbs in its name."""
         return families_of(self.name_stems)
 
     @cached_property
     def nouns(self) -> frozenset[str]:
-        """What its name says that it is about."""
+        """Stems of the name's other words: what the tool is about."""
         return frozenset(word for word in self.name_stems if word not in VERBS and word not in _PLAIN)
 
     @property
@@ -127,7 +127,7 @@ class KnownTool:
         return converts or self.families.isdisjoint(ANSWERING)
 
     def does(self, verb: str) -> bool:
-        """Whether a verb names what the tool does, or one that does the same."""
+        """True if a verb names what the tool does, or is of the same family."""
         own = {*self.name_stems, self.opening}
         return verb in own or not families_of([verb]).isdisjoint(self.families | VERBS.get(self.opening, frozenset()))
 
@@ -251,7 +251,7 @@ def _toolbox(offered: tuple[bytes, ...], shown: tuple[bytes, ...], only: frozens
 
 
 def is_tool(body: Any) -> bool:
-    """Whether a value describes a tool."""
+    """True if a value describes a tool."""
     return isinstance(body, Mapping) and isinstance(body.get("name"), str)
 
 

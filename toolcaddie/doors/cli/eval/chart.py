@@ -1,4 +1,4 @@
-"""What `eval` prints for a person: figures with their intervals, bars, and what the comparison says in words."""
+"""Output of `eval` for a person: figures with their intervals, bars, and the comparison in words."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def print_comparisons(comparisons: Sequence[Compared]) -> None:
 
 
 def print_fitted(fit: Fitted) -> None:
-    """What weights were found and whether they are worth having."""
+    """Prints the fitted weights and whether they are worth having."""
     depths = ", ".join(map(str, DEPTHS))
     echo(f"\nmean recall at {depths} with the weights there are: {between(fit.before)}")
     echo(f"with weights fitted to other requests: {between(fit.after)}, {between(fit.gain, sign=True)}")
@@ -88,7 +88,7 @@ def print_fitted(fit: Fitted) -> None:
 
 
 def print_floor(found: FittedFloor) -> None:
-    """What floor was found and what it does."""
+    """Prints the fitted floor and its effect."""
     echo(
         f'a floor of {found.floor:.4g} would say "nothing" to {between(found.false_nothing)} of what some tool serves and to '
         f"{between(found.caught)} of the rest:\n\n[selection]\nnothing_fits = {found.floor:.4g}"

@@ -1,4 +1,4 @@
-"""`toolcaddie eval goals`: what retries, the cache and the fallback brought, held against the goals of source 003."""
+"""`toolcaddie eval goals`: gains of retries, cache and fallback, held against their goals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of `eval` share: configurations from settings, labelled requests, the log, and progress."""
+"""Parts that the commands of `eval` share: configurations from settings, labelled requests, the log, and progress."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ signals_choice = click.Choice(sorted(SIGNALS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """What is measured, by name."""
+    """The configurations under test, by name."""
 
     name: str
     settings: Settings
@@ -114,7 +114,7 @@ async def finders(
     requests: Sequence[LabelledRequest],
     taught: Sequence[LabelledRequest] = (),
 ) -> AsyncIterator[list[PresetFinder]]:
-    """What measures each configuration, with the vectors it needs, and having learned from what is `taught`."""
+    """Returns a finder per configuration, with the vectors it needs, and having learned from what is `taught`."""
     async with AsyncExitStack() as stack:
         documents: Store | None = None
         if any(each.settings.embedding.embedder for each in chosen):
