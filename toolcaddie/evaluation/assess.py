@@ -96,12 +96,12 @@ class Assessed:
     @cached_property
     def no_fit(self) -> NoFit:
         fits = [bool(request.gold) for request in self.requests]
-        said = [float(outcome.nothing) for outcome in self.outcomes]
+        values = [float(outcome.nothing) for outcome in self.outcomes]
         groups = [request.group for request in self.requests]
 
         def share(of: bool) -> Estimate | None:
             chosen = [i for i, fit in enumerate(fits) if fit is of]
-            return mean_of([said[i] for i in chosen], [groups[i] for i in chosen]) if chosen else None
+            return mean_of([values[i] for i in chosen], [groups[i] for i in chosen]) if chosen else None
 
         mixed = any(fits) and not all(fits)
         return NoFit(
@@ -283,5 +283,5 @@ def compared(one: Assessed, other: Assessed, metrics: Sequence[str] = COMPARED) 
 
 
 def _kind(request: LabelledRequest) -> str:
-    wanted = "one tool" if len(request.gold) == 1 else "several tools"
-    return f"{wanted}, {'in a conversation' if len(request.messages) > 1 else 'first message'}"
+    kind = "one tool" if len(request.gold) == 1 else "several tools"
+    return f"{kind}, {'in a conversation' if len(request.messages) > 1 else 'first message'}"

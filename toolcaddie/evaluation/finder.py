@@ -41,8 +41,8 @@ class PresetFinder:
         if any(name != "categories" for name in self.preset.selection.rankers):
             return self.selector.ranked(self.view, query, limit)
         selection = self.selector.select(self.view, query, self.preset.budget)
-        sent: Sequence[SelectedTool] = () if selection.no_match else selection.tools
-        return Ranked(tools=tuple(tool for tool in sent if not tool.core)[:limit], fit=float(not selection.no_match))
+        tools: Sequence[SelectedTool] = () if selection.no_match else selection.tools
+        return Ranked(tools=tuple(tool for tool in tools if not tool.core)[:limit], fit=float(not selection.no_match))
 
     def cases(
         self, requests: Sequence[LabelledRequest], *, done: Callable[[int, int], None] = lambda asked, of: None
@@ -59,10 +59,10 @@ class PresetFinder:
         start: dict[str, float] = {}
         fitting = [request for request in requests if request.gold]
         for number, request in enumerate(fitting, start=1):
-            said = self.selector.said(self.view, self.query(RunRequest(messages=request.messages)))
-            start = start or weights_of(said, self.preset.selection.weights)
+            signals = self.selector.said(self.view, self.query(RunRequest(messages=request.messages)))
+            start = start or weights_of(signals, self.preset.selection.weights)
             places = [place for name in request.gold if (place := self.catalog.position(name)) is not None]
             missing = len(request.gold) - len(places)
-            cases.append(case_of(said.signals, said.own, places, missing, request.group))
+            cases.append(case_of(signals.signals, signals.own, places, missing, request.group))
             done(number, len(fitting))
         return cases, start

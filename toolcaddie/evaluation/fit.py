@@ -101,9 +101,9 @@ def fitted(
     fold = np.array([fold_of[group] % folds for group in groups])
     unseen, unseen_recall = np.zeros(len(cases)), np.zeros(len(cases))
     for number in range(folds):
-        found = search.best(fold != number)
+        weights_of_fold = search.best(fold != number)
         held = fold == number
-        unseen[held], unseen_recall[held] = search.values(found)[held], search.recalls(found)[held]
+        unseen[held], unseen_recall[held] = search.values(weights_of_fold)[held], search.recalls(weights_of_fold)[held]
     before, recall_before = search.values(start), search.recalls(start)
     return Fitted(
         start=dict(start),
@@ -137,13 +137,13 @@ class _Search:
         """Recall@5."""
         return self._recalls(weights)[:, DEPTHS.index(5)]
 
-    def best(self, seen: npt.NDArray[np.bool_]) -> dict[str, float]:
+    def best(self, rows: npt.NDArray[np.bool_]) -> dict[str, float]:
         """The weights nearest to the start that are not clearly worse than the best on these requests."""
         # First every weight by itself: of two changes that do the same, the smaller one must have been looked at.
         tried = [dict(self._start), *(each for name in self._free for each in self._around(self._start, name))]
 
         def goodness(weights: Weights) -> float:
-            return float(self.values(weights)[seen].mean())
+            return float(self.values(weights)[rows].mean())
 
         best = max(tried, key=goodness)
         for _ in range(PASSES):
@@ -155,17 +155,17 @@ class _Search:
             if best == before:
                 break
         top = self.values(best)
-        near = [each for each in tried if self._near(top - self.values(each), seen)]
+        near = [each for each in tried if self._near(top - self.values(each), rows)]
         return min(near, key=self._distance, default=best)
 
     def _around(self, weights: Weights, name: str) -> list[dict[str, float]]:
         return [{**weights, name: self._start[name] * factor} for factor in (*FACTORS, 1.0)]
 
-    def _near(self, behind: npt.NDArray[np.float64], seen: npt.NDArray[np.bool_]) -> bool:
+    def _near(self, behind: npt.NDArray[np.float64], rows: npt.NDArray[np.bool_]) -> bool:
         """True if a mean is within a standard error of 0, groups being drawn whole."""
-        mean = float(behind[seen].mean())
-        apart = np.bincount(self._group[seen], weights=behind[seen] - mean)
-        error = math.sqrt(float((apart**2).sum())) / int(seen.sum())
+        mean = float(behind[rows].mean())
+        apart = np.bincount(self._group[rows], weights=behind[rows] - mean)
+        error = math.sqrt(float((apart**2).sum())) / int(rows.sum())
         return mean <= error
 
     def _distance(self, weights: Weights) -> float:
@@ -187,8 +187,8 @@ class _Search:
 def _recalls(case: Case, scores: Floats) -> list[float]:
     order = np.argsort(-scores, kind="stable")[: max(DEPTHS)]
     hits = [int(place) in case.gold and scores[place] > 0 for place in order]
-    wanted = len(case.gold) + case.missing
-    return [sum(hits[:depth]) / wanted for depth in DEPTHS]
+    total = len(case.gold) + case.missing
+    return [sum(hits[:depth]) / total for depth in DEPTHS]
 
 
 def said_of(case: Case) -> Said:
@@ -209,11 +209,11 @@ def case_of(
     for signal in signals.values():
         best = np.argpartition(-signal, KEPT)[:KEPT] if len(signal) > KEPT else np.arange(len(signal))
         columns.update(place for place in best.tolist() if signal[place] > 0)
-    kept = np.array(sorted(columns), dtype=np.int64)
+    positions = np.array(sorted(columns), dtype=np.int64)
     return Case(
-        signals={name: signal[kept] for name, signal in signals.items()},
+        signals={name: signal[positions] for name, signal in signals.items()},
         own=dict(own),
-        gold=frozenset(np.flatnonzero(np.isin(kept, list(gold))).tolist()),
+        gold=frozenset(np.flatnonzero(np.isin(positions, list(gold))).tolist()),
         missing=missing,
         group=group,
     )

@@ -119,11 +119,11 @@ class _Run:
 
 async def read_goals(log: EventLog, *, limit: int = 100_000) -> tuple[Goals, int]:
     """The goals by the newest `limit` runs, and how many of these could not be read. Raises `StorageError`."""
-    known = [run.run_id for run in await log.runs(RunQuery(limit=limit))]
+    run_ids = [run.run_id for run in await log.runs(RunQuery(limit=limit))]
     runs: list[_Run] = []
     unread = 0
-    for start in range(0, len(known), _AT_ONCE):
-        some = known[start : start + _AT_ONCE]
+    for start in range(0, len(run_ids), _AT_ONCE):
+        some = run_ids[start : start + _AT_ONCE]
         rows: dict[str, list[EventRecord]] = defaultdict(list)
         for record in await log.records(some, _KINDS):
             rows[record.run_id].append(record)

@@ -92,10 +92,10 @@ class Misses:
 
 def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2) -> Misses:
     """`support`: requests that a hint must stand in, at least."""
-    looked_at = [run for run in runs if not whole(run)]
+    selecting_runs = [run for run in runs if not whole(run)]
     missed: dict[str, list[Missed]] = defaultdict(list)
     unmet: list[Missed] = []
-    for run in looked_at:
+    for run in selecting_runs:
         for name in run.missed:
             missed[name].append(_missed(run, name))
         if not run.missed:
@@ -105,8 +105,8 @@ def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2
                 )
                 for sought in run.sought
             )
-    served = Counter(name for run in looked_at for name in set(run.used) & set(run.selected))
-    finder = _Hints(looked_at, catalog)
+    served = Counter(name for run in selecting_runs for name in set(run.used) & set(run.selected))
+    finder = _Hints(selecting_runs, catalog)
     tools = [
         ToolMisses(
             tool=name,
@@ -120,8 +120,8 @@ def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2
         for name, requests in missed.items()
     ]
     return Misses(
-        runs=len(looked_at),
-        with_calls=sum(bool(run.used) for run in looked_at),
+        runs=len(selecting_runs),
+        with_calls=sum(bool(run.used) for run in selecting_runs),
         tools=tuple(sorted(tools, key=lambda each: (-each.missed, each.tool))),
         unmet=tuple(unmet),
     )

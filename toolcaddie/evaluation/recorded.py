@@ -148,11 +148,11 @@ async def read_log(
 
     Raises `StorageError`.
     """
-    known = list(reversed(await log.runs(RunQuery(limit=limit))))
+    recent_runs = list(reversed(await log.runs(RunQuery(limit=limit))))
     runs: list[RecordedRun] = []
     unread = 0
-    for start in range(0, len(known), AT_ONCE):
-        some = known[start : start + AT_ONCE]
+    for start in range(0, len(recent_runs), AT_ONCE):
+        some = recent_runs[start : start + AT_ONCE]
         by_run: dict[str, list[EventRecord]] = defaultdict(list)
         for record in await log.records([run.run_id for run in some], _KINDS):
             by_run[record.run_id].append(record)
@@ -164,7 +164,7 @@ async def read_log(
                 continue
             if read is not None:
                 runs.append(read)
-        done(start + len(some), len(known))
+        done(start + len(some), len(recent_runs))
     return Log(runs=grouped(runs), unread=unread)
 
 
@@ -259,10 +259,10 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
     for event in events:
         rows[event.kind].append(event.data)
         if event.kind == "tools_delivered":
-            told = _read(event.data, _Delivered)
-            later_by = told.later_by
-            behind += (*told.deferred, *told.added)
-            delivery = Sent(tools=tuple(dict.fromkeys((*told.tools, *behind))), tokens=told.tokens.sent)
+            delivered = _read(event.data, _Delivered)
+            later_by = delivered.later_by
+            behind += (*delivered.deferred, *delivered.added)
+            delivery = Sent(tools=tuple(dict.fromkeys((*delivered.tools, *behind))), tokens=delivered.tokens.sent)
         elif event.kind == "meta_called" and later_by != "array":  # made known behind the array, which stays as it was
             behind += _read(event.data, _Meta).added
             delivery = replace(delivery, tools=tuple(dict.fromkeys((*delivery.tools, *behind))))
@@ -273,9 +273,9 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
     started, selected = _read(rows["run_started"][0], _Started), _read(rows["tools_selected"][0], _Selected)
     classified = [_read(data, _Classified) for data in rows["request_classified"]]
     denied = [
-        Called(name=said.name, error="denied")
+        Called(name=decision.name, error="denied")
         for data in rows["call_decided"]
-        if (said := _read(data, _Decided)).verdict == "deny"
+        if (decision := _read(data, _Decided)).verdict == "deny"
     ]
     calls = [Called(name=call.name, error=call.error) for call in (_read(row, _Call) for row in rows["call_finished"])]
     theirs = [call for data in rows["run_finished"] for call in _read(data, _Finished).client_calls]
@@ -290,7 +290,7 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
         preset=started.preset,
         status=run.status,
         messages=(*history, Message(role="user", content=_CUT.sub("", started.message))),
-        cut=bool(_CUT.search(started.message)) or any(said.characters for said in started.history),
+        cut=bool(_CUT.search(started.message)) or any(decision.characters for decision in started.history),
         catalog_version=started.catalog_version,
         catalog_size=started.catalog_size,
         selected=tuple(tool.name for tool in selected.tools),
@@ -324,21 +324,21 @@ def grouped(runs: Sequence[RecordedRun]) -> tuple[RecordedRun, ...]:
 def labelled(runs: Iterable[RecordedRun], catalog: Catalog) -> list[LabelledRequest]:
     """Requests labelled by what was called for them. A run that called nothing says nothing of which tool fits, nor that none
     does, and is left out; so are tools the catalog has no longer."""
-    found = []
+    requests = []
     for run in runs:
         gold = frozenset(name for name in run.used if catalog.position(name) is not None)
         if gold:
-            found.append(LabelledRequest(messages=run.messages, gold=gold, group=run.group or run.run_id))
-    return found
+            requests.append(LabelledRequest(messages=run.messages, gold=gold, group=run.group or run.run_id))
+    return requests
 
 
 def _read(data: Any, kind: type[T]) -> T:
     return msgspec.convert(data, kind)
 
 
-def _message(said: _Said) -> Message:
-    calls = tuple(ToolCall(id="", name=name) for name in said.called)
-    return Message(role=said.role, content=said.text, tool_calls=calls)
+def _message(record: _Said) -> Message:
+    calls = tuple(ToolCall(id="", name=name) for name in record.called)
+    return Message(role=record.role, content=record.text, tool_calls=calls)
 
 
 class _Arguments(msgspec.Struct):
@@ -351,12 +351,12 @@ class _Arguments(msgspec.Struct):
 def _sought(meta: _Meta) -> Sought:
     """Arguments are as the model wrote them: what is no such object is kept as words."""
     try:
-        told = msgspec.json.decode(meta.arguments, type=_Arguments)
+        arguments = msgspec.json.decode(meta.arguments, type=_Arguments)
     except msgspec.MsgspecError:
         return Sought(by=meta.name, words=meta.arguments, added=meta.added)
     return Sought(
         by=meta.name,
-        words=" ".join(filter(None, (told.query, told.reason))),
-        categories=tuple(filter(None, (*told.categories, told.category))),
+        words=" ".join(filter(None, (arguments.query, arguments.reason))),
+        categories=tuple(filter(None, (*arguments.categories, arguments.category))),
         added=meta.added,
     )

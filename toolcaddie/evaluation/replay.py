@@ -90,9 +90,9 @@ def check_replayable(run: RecordedRun) -> None:
 def _notes(run: RecordedRun, catalog: Catalog) -> list[str]:
     notes = []
     if run.catalog_version != catalog.version:
-        gone = [name for name in run.selected if catalog.position(name) is None]
-        what = f"; of the tools selected then it lacks {', '.join(gone[:5])}" if gone else ""
-        more = f" and {len(gone) - 5} more" if len(gone) > 5 else ""
+        missing_names = [name for name in run.selected if catalog.position(name) is None]
+        what = f"; of the tools selected then it lacks {', '.join(missing_names[:5])}" if missing_names else ""
+        more = f" and {len(missing_names) - 5} more" if len(missing_names) > 5 else ""
         notes.append(
             f"the catalog is another one now ({len(catalog)} tools, {run.catalog_size} then){what}{more}; "
             "what is selected is selected from that of now"

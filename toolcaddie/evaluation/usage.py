@@ -137,7 +137,7 @@ def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, sup
     category_of = _categories(runs, catalog)
     tools = _tools(runs, catalog, category_of)
     categories = _category_uses(runs, category_of)
-    called = {use.name for use in tools if use.calls}
+    called_names = {use.name for use in tools if use.calls}
     met = {use.name for use in tools if use.selected or use.sent or use.calls}
     wasted = sorted((use for use in tools if use.sent and not use.calls), key=lambda use: (-use.tokens, use.name))
     return Usage(
@@ -148,7 +148,7 @@ def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, sup
         no_match=sum(run.no_match for run in runs),
         categories=categories,
         tools=tools,
-        never_called=tuple(use.name for use in wasted if use.name not in called),
+        never_called=tuple(use.name for use in wasted if use.name not in called_names),
         never_sent=tuple(tool.name for tool in catalog or () if tool.name not in met),
         tokens=_tokens(runs, tools, catalog),
         defaults=_defaults(runs, category_of, catalog, support),
@@ -158,8 +158,8 @@ def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, sup
 
 def whole(run: RecordedRun) -> bool:
     """True if a run's preset selects nothing, so that its calls say nothing of the selection."""
-    known = PRESETS.get(run.preset)
-    return known is not None and known.exposure == "compact"
+    preset = PRESETS.get(run.preset)
+    return preset is not None and preset.exposure == "compact"
 
 
 CategoryOf = Mapping[str, str | None]
@@ -167,17 +167,17 @@ CategoryOf = Mapping[str, str | None]
 
 def _categories(runs: Iterable[RecordedRun], catalog: Catalog | None) -> CategoryOf:
     """The catalog's word counts; of tools it does not have, that of the newest run."""
-    found: dict[str, str | None] = {}
+    categories: dict[str, str | None] = {}
     for run in runs:
-        found.update(run.category_of)
+        categories.update(run.category_of)
     for tool in catalog or ():
-        found[tool.name] = tool.category
-    return found
+        categories[tool.name] = tool.category
+    return categories
 
 
 def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: CategoryOf) -> tuple[ToolUse, ...]:
     selected: Counter[str] = Counter()
-    sent: Counter[str] = Counter()
+    counts_sent: Counter[str] = Counter()
     idle: Counter[str] = Counter()
     calls: Counter[str] = Counter()
     failed: Counter[str] = Counter()
@@ -186,7 +186,7 @@ def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: Ca
         used = set(run.used)
         selected.update(run.selected)
         for each in run.sent:
-            sent.update(each.tools)
+            counts_sent.update(each.tools)
             idle.update(name for name in each.tools if name not in used)
         for call in run.called:
             if call.error != "unknown_tool":
@@ -196,13 +196,13 @@ def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: Ca
             missed.update(run.missed)
     sizes = {tool.name: definition_tokens((tool,)) for tool in catalog or ()}
     usual = _usual_size(runs)
-    names = dict.fromkeys([*sizes, *selected, *sent, *calls])
+    names = dict.fromkeys([*sizes, *selected, *counts_sent, *calls])
     uses = [
         ToolUse(
             name=name,
             category=category_of.get(name),
             selected=selected[name],
-            sent=sent[name],
+            sent=counts_sent[name],
             calls=calls[name],
             failed=failed[name],
             missed=missed[name],
@@ -214,9 +214,9 @@ def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: Ca
 
 
 def _usual_size(runs: Iterable[RecordedRun]) -> float:
-    sent = [each for run in runs for each in run.sent]
-    count = sum(len(each.tools) for each in sent)
-    return sum(each.tokens for each in sent) / count if count else 0.0
+    deliveries = [each for run in runs for each in run.sent]
+    count = sum(len(each.tools) for each in deliveries)
+    return sum(each.tokens for each in deliveries) / count if count else 0.0
 
 
 def _category_uses(runs: Iterable[RecordedRun], category_of: CategoryOf) -> tuple[CategoryUse, ...]:
@@ -233,18 +233,18 @@ def _category_uses(runs: Iterable[RecordedRun], category_of: CategoryOf) -> tupl
         ):
             for category in {category_of.get(name) for name in names} - {None}:
                 counts[str(category)][how] += 1
-    uses = [CategoryUse(name=name, **found) for name, found in counts.items()]
+    uses = [CategoryUse(name=name, **counted) for name, counted in counts.items()]
     return tuple(sorted(uses, key=lambda use: (-use.called, -use.missed, -use.matched, use.name)))
 
 
 def _tokens(runs: Iterable[RecordedRun], tools: Iterable[ToolUse], catalog: Catalog | None) -> Tokens:
-    known = {tool.name for tool in catalog or ()}
+    names = {tool.name for tool in catalog or ()}
     idle = [use for use in tools if use.tokens]
     return Tokens(
         all=sum(run.tokens_all * len(run.sent) for run in runs),
         sent=sum(each.tokens for run in runs for each in run.sent),
         unused=sum(use.tokens for use in idle),
-        exact=all(use.name in known for use in idle),
+        exact=all(use.name in names for use in idle),
     )
 
 
@@ -253,8 +253,8 @@ def _tokens(runs: Iterable[RecordedRun], tools: Iterable[ToolUse], catalog: Cata
 
 def _used_categories(runs: Iterable[RecordedRun], category_of: CategoryOf) -> list[frozenset[str]]:
     """Of each run that called a tool with a category: the categories."""
-    found = (frozenset(c for name in run.used if (c := category_of.get(name)) is not None) for run in runs)
-    return [used for used in found if used]
+    groups = (frozenset(c for name in run.used if (c := category_of.get(name)) is not None) for run in runs)
+    return [group for group in groups if group]
 
 
 def _defaults(
@@ -262,33 +262,33 @@ def _defaults(
 ) -> tuple[DefaultProposal, ...]:
     """The fewest categories, taken one by one, that hold what `COVERED` of the runs used. Runs in which nothing matched are the
     ones that defaults serve; where there are too few of them, all runs stand in."""
-    used = _used_categories([run for run in runs if run.no_match], category_of)
-    if len(used) < support:
-        used = _used_categories(runs, category_of)
-    if len(used) < support:
+    groups = _used_categories([run for run in runs if run.no_match], category_of)
+    if len(groups) < support:
+        groups = _used_categories(runs, category_of)
+    if len(groups) < support:
         return ()
     now = {category.name for category in catalog.categories if category.default} if catalog else set()
     core = {category.name for category in catalog.categories if category.core} if catalog else set()
-    counts = Counter(name for each in used for name in each if name not in core)
+    counts = Counter(name for each in groups for name in each if name not in core)
     chosen: list[str] = []
-    left = [each - core for each in used]
-    while sum(1 for each in left if each) > (1 - COVERED) * len(used):
+    others = [each - core for each in groups]
+    while sum(1 for each in others if each) > (1 - COVERED) * len(groups):
         name, gained = min(
-            Counter(name for each in left for name in each).items(),
+            Counter(name for each in others for name in each).items(),
             key=lambda item: (-item[1], item[0] not in now, item[0]),
         )
         if gained < support:
             break
         chosen.append(name)
-        left = [each - {name} for each in left]
+        others = [each - {name} for each in others]
     proposals = [
         DefaultProposal(
-            category=name, advice="keep" if name in now else "add", runs=counts[name], share=counts[name] / len(used)
+            category=name, advice="keep" if name in now else "add", runs=counts[name], share=counts[name] / len(groups)
         )
         for name in chosen
     ]
     # A default is dropped only where there were runs enough to see it used, had it been of use.
-    idle = [name for name in sorted(now - set(chosen)) if counts[name] == 0 and len(used) * (1 - COVERED) >= support]
+    idle = [name for name in sorted(now - set(chosen)) if counts[name] == 0 and len(groups) * (1 - COVERED) >= support]
     return (*proposals, *(DefaultProposal(category=name, advice="drop", runs=0, share=0.0) for name in idle))
 
 
@@ -297,16 +297,16 @@ def _related(
 ) -> tuple[RelatedProposal, ...]:
     """Pairs used together in at least `support` runs, in `CONFIDENCE` of the first one's, `LIFT` times as often as by chance, the
     lower end of whose interval is above 1. The best proven first."""
-    used = _used_categories(runs, category_of)
-    alone = Counter(name for each in used for name in each)
-    pairs = Counter(pair for each in used for pair in permutations(sorted(each), 2))
-    known = {category.name: set(category.related) for category in catalog.categories} if catalog else {}
-    found = []
+    groups = _used_categories(runs, category_of)
+    alone = Counter(name for each in groups for name in each)
+    pairs = Counter(pair for each in groups for pair in permutations(sorted(each), 2))
+    related = {category.name: set(category.related) for category in catalog.categories} if catalog else {}
+    proposals = []
     for (one, other), together in pairs.items():
-        lift, low = _lift(together, alone[one], alone[other], len(used))
+        lift, low = _lift(together, alone[one], alone[other], len(groups))
         confidence = together / alone[one]
         if together >= support and confidence >= CONFIDENCE and lift >= LIFT and low > 1:
-            found.append(
+            proposals.append(
                 RelatedProposal(
                     category=one,
                     related=other,
@@ -314,10 +314,10 @@ def _related(
                     confidence=confidence,
                     lift=lift,
                     low=low,
-                    known=other in known.get(one, ()),
+                    known=other in related.get(one, ()),
                 )
             )
-    return tuple(sorted(found, key=lambda each: (each.known, -each.low, each.category, each.related)))
+    return tuple(sorted(proposals, key=lambda each: (each.known, -each.low, each.category, each.related)))
 
 
 def _lift(together: int, one: int, other: int, runs: int) -> tuple[float, float]:

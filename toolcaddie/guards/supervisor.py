@@ -146,13 +146,13 @@ def _descendants() -> set[int]:
     for name in os.listdir("/proc"):
         if name.isdecimal() and (parent := _parent(int(name))) is not None:
             children.setdefault(parent, []).append(int(name))
-    found: set[int] = set()
+    descendants: set[int] = set()
     pending = [os.getpid()]
     while pending:
         below = children.get(pending.pop(), [])
-        found.update(below)
+        descendants.update(below)
         pending.extend(below)
-    return found
+    return descendants
 
 
 def _parent(pid: int) -> int | None:

@@ -176,18 +176,18 @@ class StructlogSink:
         )
 
     def _classified(self, event: RequestClassified) -> None:
-        said = event.classification
-        say = self._log.warning if said.how == "failed" else self._log.info
+        classification = event.classification
+        say = self._log.warning if classification.how == "failed" else self._log.info
         say(
             "request_classified",
             run=event.run_id,
-            how=said.how,
-            categories=list(said.categories),
-            detail=_shown(said.detail),
-            model=said.model,
-            input_tokens=said.usage.input_tokens,
-            output_tokens=said.usage.output_tokens,
-            ms=_ms(said.seconds),
+            how=classification.how,
+            categories=list(classification.categories),
+            detail=_shown(classification.detail),
+            model=classification.model,
+            input_tokens=classification.usage.input_tokens,
+            output_tokens=classification.usage.output_tokens,
+            ms=_ms(classification.seconds),
         )
 
     def _selected(self, event: ToolsSelected) -> None:
@@ -236,16 +236,16 @@ class StructlogSink:
         )
 
     def _meta(self, event: MetaCalled) -> None:
-        asked = _asked_for(event.call)
+        request = _asked_for(event.call)
         self._log.info(
             "meta_tool",
             run=event.run_id,
             tool=event.call.name,
             added=len(event.added),
             names=list(event.added),
-            categories=asked.get("categories"),
-            query=_shown(asked.get("query")),
-            reason=_shown(asked.get("reason")),
+            categories=request.get("categories"),
+            query=_shown(request.get("query")),
+            reason=_shown(request.get("reason")),
         )
 
     def _decided(self, event: CallDecided) -> None:

@@ -115,11 +115,11 @@ class PrometheusSink:
         self._runs.put(event.run_id, _RunNumbers(preset=event.preset))
 
     def _classified(self, event: RequestClassified) -> None:
-        said = event.classification
-        self.classifications.labels(said.how).inc()
-        if said.model and said.how != "kept":
-            self.model_seconds.labels(self._models.of(said.model)).observe(said.seconds)
-        self._used(said.usage)
+        classification = event.classification
+        self.classifications.labels(classification.how).inc()
+        if classification.model and classification.how != "kept":
+            self.model_seconds.labels(self._models.of(classification.model)).observe(classification.seconds)
+        self._used(classification.usage)
 
     def _selected(self, event: ToolsSelected) -> None:
         self.selection_seconds.observe(event.selection.seconds)

@@ -200,10 +200,10 @@ class OpenTelemetrySink:
             run.span.end()
 
     def _model_span(self, run: _RunSpan) -> Span:
-        asked = run.asked
+        request = run.asked
         model, provider, number, tools = ("", "", 0, 0)
-        if asked is not None:
-            model, provider, number, tools = asked.model, asked.provider, asked.round, asked.tools
+        if request is not None:
+            model, provider, number, tools = request.model, request.provider, request.round, request.tools
         return self._tracer.start_span(
             f"chat {model}".rstrip(),
             run.context,
@@ -233,8 +233,8 @@ class _RunSpan:
 
 def _add_attempts(span: Span, attempts: Sequence[Attempt]) -> None:
     for attempt in attempts:
-        told = {GEN_AI_PROVIDER: attempt.provider, ATTEMPT_HOW: attempt.how, ATTEMPT_OUTCOME: attempt.outcome}
-        span.add_event("attempt", told)
+        attributes = {GEN_AI_PROVIDER: attempt.provider, ATTEMPT_HOW: attempt.how, ATTEMPT_OUTCOME: attempt.outcome}
+        span.add_event("attempt", attributes)
 
 
 def _mark_failed(span: Span, kind: str) -> None:

@@ -72,18 +72,18 @@ def command(
         raise click.exceptions.Exit(FAILED)
 
 
-async def _call(settings: Settings, name: str, given: Mapping[str, Any], pairs: Sequence[str]) -> ToolResult:
+async def _call(settings: Settings, name: str, base: Mapping[str, Any], pairs: Sequence[str]) -> ToolResult:
     """Returns the result of the call. Raises `RequestError` if the caller got the name or the arguments wrong, worded for a
     person, because the result's words are for a model, with the whole schema in them."""
     async with assembled(settings, needs_catalog=True) as parts:
         catalog = parts.runtime.source.snapshot()
         tool = catalog.get(name)
         schema: JsonObject = {} if tool is None else tool.input_schema
-        arguments = {**given, **_pairs(pairs, schema)}
+        arguments = {**base, **_pairs(pairs, schema)}
         result = await parts.runtime.call(name, arguments)
     match result.error:
         case "unknown_tool":
-            raise RequestError(f"no tool {name!r}; {meant(name, [known.name for known in catalog])}", param="tool")
+            raise RequestError(f"no tool {name!r}; {meant(name, [other.name for other in catalog])}", param="tool")
         case "invalid_arguments":
             wrong = "; ".join(argument_errors(schema, arguments)) or result.text
             raise RequestError(f"{wrong}; see `toolcaddie tools show {name}`", param="arguments")

@@ -104,12 +104,12 @@ class _Chat:
         self._sent: tuple[str, ...] = ()
 
     def _turn(self, line: str) -> None:
-        asked = self._asked = (*self._messages, Message(role="user", content=line))
+        messages = self._asked = (*self._messages, Message(role="user", content=line))
         steps = Steps(quiet=self._json, live=not self._json)
         try:
             with steps:
                 result = self._runner.run(
-                    answer(self._parts, RunRequest(messages=asked, conversation=self._conversation), steps)
+                    answer(self._parts, RunRequest(messages=messages, conversation=self._conversation), steps)
                 )
         except KeyboardInterrupt:
             note("stopped; the message is not part of the conversation")
@@ -117,7 +117,7 @@ class _Chat:
             self.failures += 1
             print_failure(failure_of(error), as_json=self._json)
         else:
-            self._messages = (*asked, *result.messages)
+            self._messages = (*messages, *result.messages)
             tell_degraded(self._parts.runtime)
             if self._json:
                 degraded = self._parts.runtime.degraded

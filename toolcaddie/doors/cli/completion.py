@@ -22,6 +22,6 @@ _VARIABLE = "_TOOLCADDIE_COMPLETE"
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script of your shell."""
-    made = get_completion_class(shell)
-    assert made is not None  # click knows the three that the argument allows
-    echo(made(ctx.find_root().command, {}, "toolcaddie", _VARIABLE).source())
+    completion = get_completion_class(shell)
+    assert completion is not None  # click knows the three that the argument allows
+    echo(completion(ctx.find_root().command, {}, "toolcaddie", _VARIABLE).source())

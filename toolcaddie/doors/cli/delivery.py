@@ -71,12 +71,12 @@ def of_message(settings: Settings, messages: Sequence[Message], *, once: bool, a
 def of_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
     """The same of a recorded run, and what the provider then billed."""
     events = asyncio.run(events_of(settings, run_id))
-    told = _recorded(events)
+    delivery = _recorded(events)
     if as_json:
-        print_json(told)
+        print_json(delivery)
         return
-    _print(told)
-    for each in told["later"]:
+    _print(delivery)
+    for each in delivery["later"]:
         note = f": {each['note']}" if each["note"] else ""
         echo(f"round {each['round']}: {each['strategy']}, {each['tools']} tools{note}")
 
@@ -134,30 +134,30 @@ def _billed(answered: Told) -> dict[str, int] | None:
 # --- for a person ---------------------------------------------------------------------------------------------------------
 
 
-def _print(told: Told) -> None:
-    counts, tokens = told["counts"], told["tokens"]
-    model = f"{told['provider']}:{told['model']}".rstrip(":") or "the model"
+def _print(delivery: Told) -> None:
+    counts, tokens = delivery["counts"], delivery["tokens"]
+    model = f"{delivery['provider']}:{delivery['model']}".rstrip(":") or "the model"
     _say(
-        f"{model}, preset {told['preset']}: {counts.get('selected', 0)} of {counts.get('catalog', 0)} tools selected, "
+        f"{model}, preset {delivery['preset']}: {counts.get('selected', 0)} of {counts.get('catalog', 0)} tools selected, "
         f"{counts['sent']} definitions sent with {tokens['sent']:,} of {tokens['all']:,} tokens"
     )
-    if told["options"]:
+    if delivery["options"]:
         echo()
-        _print_options(told["options"])
+        _print_options(delivery["options"])
         _say(_EXPECTED)
     else:
-        _say(f"nothing was weighed: the preset sends its tools one way, {told['strategy']}")
-    if told["note"]:
-        _say(f"chosen: {told['note']}")
-    if told["added"]:
-        _say(f"added behind the conversation: {', '.join(told['added'])}")
-    if told["options"]:
-        _say(_LATER.get(told["later_by"], str(told["later_by"])))
-    if told["bill"] is not None:
-        expected = "first request was" if "run_id" in told else "next request is"
-        _say(f"the {expected} expected to bill {_bill(told['bill'])}")
-    if told.get("billed") is not None:
-        _say(f"the provider counted {_bill(told['billed'])}")
+        _say(f"nothing was weighed: the preset sends its tools one way, {delivery['strategy']}")
+    if delivery["note"]:
+        _say(f"chosen: {delivery['note']}")
+    if delivery["added"]:
+        _say(f"added behind the conversation: {', '.join(delivery['added'])}")
+    if delivery["options"]:
+        _say(_LATER.get(delivery["later_by"], str(delivery["later_by"])))
+    if delivery["bill"] is not None:
+        expected = "first request was" if "run_id" in delivery else "next request is"
+        _say(f"the {expected} expected to bill {_bill(delivery['bill'])}")
+    if delivery.get("billed") is not None:
+        _say(f"the provider counted {_bill(delivery['billed'])}")
 
 
 def _say(text: str) -> None:
@@ -186,10 +186,10 @@ def _print_options(options: Sequence[Told]) -> None:
 
 def _bill(bill: Told) -> str:
     total = bill["read"] + bill["written"] + bill["plain"]
-    known = bill.get("dollars")
+    dollars = bill.get("dollars")
     return (
         f"{total:,} input tokens: {bill['read']:,} read from the cache, {bill['written']:,} written to it, "
-        f"{bill['plain']:,} at the full price" + ("" if known is None else f"; ${_dollars(known)}")
+        f"{bill['plain']:,} at the full price" + ("" if dollars is None else f"; ${_dollars(dollars)}")
     )
 
 

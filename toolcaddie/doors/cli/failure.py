@@ -48,14 +48,14 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
     if isinstance(error, click.ClickException):
         return Failure(kind=kind, message=error.format_message(), exit_code=error.exit_code)
     code = WRONG_USE if isinstance(error, ConfigError | RequestError) else FAILED
-    said = [str(error)]
+    lines = [str(error)]
     if isinstance(error, ProviderRateLimitError) and error.retry_after is not None:
-        said.append(
+        lines.append(
             f"the {error.retry_after:g} s it asks for were not waited for; try again then, or name a [[fallback]]"
         )
-    said += getattr(error, "__notes__", ())
+    lines += getattr(error, "__notes__", ())
     tried = error.attempts if isinstance(error, ProviderError | ToolNotCalledError) else ()
-    return Failure(kind=kind, message="; ".join(said), exit_code=code, attempts=tuple(tried))
+    return Failure(kind=kind, message="; ".join(lines), exit_code=code, attempts=tuple(tried))
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:

@@ -54,8 +54,8 @@ def _decode(raw: bytes, shape: Any, where: str) -> Any:
     try:
         return msgspec.json.decode(raw, type=shape)
     except (msgspec.DecodeError, UnicodeError) as error:
-        wanted = 'write {"role": "user", "content": "..."}'
-        raise click.UsageError(f"--history {where}: {error}; {wanted}") from error
+        advice = 'write {"role": "user", "content": "..."}'
+        raise click.UsageError(f"--history {where}: {error}; {advice}") from error
 
 
 def _message(entry: _Entry) -> Message:

@@ -157,12 +157,14 @@ class Steps:
         self._shown = ""
 
 
-def classified_line(said: Classification) -> str:
+def classified_line(classification: Classification) -> str:
     """The first stage's answer, in a line."""
-    if said.how == "failed":
-        return f"the classifier could not say: {shortened(said.detail, _RESULT_SHOWN)}"
-    named = ", ".join(said.categories) or "none"
-    return f"categories: {named} ({'as before' if said.how == 'kept' else said.model or 'classifier'})"
+    if classification.how == "failed":
+        return f"the classifier could not say: {shortened(classification.detail, _RESULT_SHOWN)}"
+    named = ", ".join(classification.categories) or "none"
+    return (
+        f"categories: {named} ({'as before' if classification.how == 'kept' else classification.model or 'classifier'})"
+    )
 
 
 def answered_line(event: ModelAnswered) -> str:

@@ -44,19 +44,19 @@ def command(
     if ctx.invoked_subcommand is not None:
         return
     catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))
-    found = [tool for tool in _found(catalog, search) if category is None or tool.category == category]
+    tools = [tool for tool in _found(catalog, search) if category is None or tool.category == category]
     if category is not None and catalog.category(category) is None:
-        names = [known.name for known in catalog.categories]
+        names = [each.name for each in catalog.categories]
         raise RequestError(f"no category {category!r}; {meant(category, names)}", param="category")
     if as_json:
-        print_json({"tools": [_tool_json(tool) for tool in found], "count": len(found)})
+        print_json({"tools": [_tool_json(tool) for tool in tools], "count": len(tools)})
         return
-    if not found:
+    if not tools:
         note(_nothing(search or category, catalog))
         return
-    rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in found]
+    rows = [(tool.name, tool.category, _flags(catalog, tool), _line(tool)) for tool in tools]
     print_table(("tool", "category", "flags", "what it does"), rows, spare=("category",))
-    echo(f"{len(found)} of {len(catalog)} tools")
+    echo(f"{len(tools)} of {len(catalog)} tools")
 
 
 @command.command("show", epilog="\b\nExample:\n  toolcaddie tools show freeze_membership --catalog gym")
@@ -71,7 +71,7 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
     catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before))
     tool = catalog.get(name)
     if tool is None:
-        names = [known.name for known in catalog]
+        names = [each.name for each in catalog]
         raise RequestError(f"no tool {name!r}; {meant(name, names)}", param="name")
     if as_json:
         print_json({**_tool_json(tool), "definition": wire_definition(tool)})
@@ -115,10 +115,10 @@ def _line(tool: Tool) -> str:
     return shortened(tool.description, _DESCRIPTION_SHOWN)
 
 
-def _nothing(wanted: str | None, catalog: Catalog) -> str:
-    if wanted is None:
+def _nothing(search: str | None, catalog: Catalog) -> str:
+    if search is None:
         return "there are no tools: the catalogs, or the categories enabled by catalog.categories, hold none"
-    return f"nothing matches {wanted!r}; `toolcaddie tools` lists all {len(catalog)}"
+    return f"nothing matches {search!r}; `toolcaddie tools` lists all {len(catalog)}"
 
 
 def meant(name: str, names: Sequence[str]) -> str:

@@ -59,9 +59,9 @@ async def _runs(settings: Settings, limit: int) -> Sequence[RunSummary]:
 async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
     """The events of a run, oldest first. Raises `RunNotFoundError` if nothing is recorded of it."""
     async with opened(settings) as database:
-        found = await _resolved(database.events, run_id)
-        events = await database.events.events(found)
-    if not events and found == LAST:
+        run = await _resolved(database.events, run_id)
+        events = await database.events.events(run)
+    if not events and run == LAST:
         raise RunNotFoundError("no run is recorded yet; `toolcaddie run MESSAGE` makes one")
     if not events:
         raise RunNotFoundError(f"nothing is recorded of run {run_id!r}; `toolcaddie trail` lists the runs there are")
@@ -135,10 +135,10 @@ def _asked(data: Data) -> str:
 
 def _answered(data: Data) -> str:
     calls = ", ".join(call["name"] for call in data["calls"])
-    said = f"calls {calls}" if calls else str(data["text"])
+    text = f"calls {calls}" if calls else str(data["text"])
     tried = _tried(data.get("attempts", ()))
     by = tried or (f"{data['provider']}:{data['model']} answered" if data.get("provider") else "")
-    return f"{by}: {said}" if by else said
+    return f"{by}: {text}" if by else text
 
 
 def _tried(attempts: Sequence[Data]) -> str:
@@ -163,8 +163,8 @@ def _intended(data: Data) -> str:
 
 def _finished_call(data: Data) -> str:
     failed = f"{data['error']}: " if data.get("error") else ""
-    kept = ", kept from an equal call" if data.get("cached") else ""
-    return f"{data['name']} in {data['seconds'] * 1000:.0f} ms{kept}: {failed}{data['content']}"
+    origin = ", kept from an equal call" if data.get("cached") else ""
+    return f"{data['name']} in {data['seconds'] * 1000:.0f} ms{origin}: {failed}{data['content']}"
 
 
 def _limit(data: Data) -> str:

@@ -28,8 +28,8 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     database = _database(settings.database_url)
     model = parts.runtime.model or (_OPENAI_MODEL if _is_openai(parts) else "NAME")
     key = _key(parts, needs_key=needs_key)
-    said = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
-    wanted = "freeze John's membership" if _SAMPLE in settings.catalogs else "what you want done"
+    request = "freeze membership of John" if _SAMPLE in settings.catalogs else "hello"
+    example = "freeze John's membership" if _SAMPLE in settings.catalogs else "what you want done"
     return "\n".join(
         (
             f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
@@ -38,10 +38,10 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
             "Try next, in another terminal:",
             f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\",
             *([f'    -H "authorization: Bearer {key}" \\'] if key else []),
-            f"    -d {shlex.quote(_body(model, said))}",
+            f"    -d {shlex.quote(_body(model, request))}",
             f'  python: openai.OpenAI(base_url="{url}/v1", api_key={_in_python(key)})',
             f"  {program} chat{catalog}{_upstream(parts, model)}{database}",
-            f'  {program} select "{wanted}"{catalog}' if catalog else _NO_CATALOG,
+            f'  {program} select "{example}"{catalog}' if catalog else _NO_CATALOG,
             f"  {program} trail{database}  # what was selected, called and answered",
             f"  {url}/metrics, and docs/ for everything else",
         )

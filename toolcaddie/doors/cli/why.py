@@ -104,31 +104,31 @@ def command(
         return
     if tool is None or message is None:
         raise click.UsageError("give a tool and a message, or --run RUN_ID")
-    found = _explain(settings, tool, (*read_history(history), Message(role="user", content=message)))
-    print_json(found) if as_json else print_explanation(found)
+    explanation = _explain(settings, tool, (*read_history(history), Message(role="user", content=message)))
+    print_json(explanation) if as_json else print_explanation(explanation)
 
 
 def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Explanation:
     runtime = offline(settings)
-    found: Explanation = runtime.explain(tool, RunRequest(messages=messages))
+    explanation: Explanation = runtime.explain(tool, RunRequest(messages=messages))
     tell_degraded(runtime)
     tell_unasked(settings)
-    if found.stage == "unknown":
-        names = [known.name for known in runtime.source.snapshot()]
+    if explanation.stage == "unknown":
+        names = [other.name for other in runtime.source.snapshot()]
         raise RequestError(f"the catalog has no tool {tool!r}; {meant(tool, names)}", param="tool")
-    return found
+    return explanation
 
 
-def print_explanation(found: Explanation) -> None:
+def print_explanation(explanation: Explanation) -> None:
     """Output of `why` for a tool: in or out, its place, and the reasons."""
-    place = f", place {found.rank} of {found.candidates} candidates" if found.rank else ""
-    verdict = "in" if found.chosen else "out"
-    echo(f"{found.tool} is {verdict}: {found.stage}, score {found.score:.3f}{place}")
-    if found.detail:
-        echo(f"  {found.detail}")
-    for reason in found.reasons:
+    place = f", place {explanation.rank} of {explanation.candidates} candidates" if explanation.rank else ""
+    verdict = "in" if explanation.chosen else "out"
+    echo(f"{explanation.tool} is {verdict}: {explanation.stage}, score {explanation.score:.3f}{place}")
+    if explanation.detail:
+        echo(f"  {explanation.detail}")
+    for reason in explanation.reasons:
         echo(f"  {reason}")
-    for ranker, signal in found.signals.items():
+    for ranker, signal in explanation.signals.items():
         echo(f"  {ranker}: {signal:.3f}")
 
 
@@ -141,10 +141,10 @@ def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool)
     if selected is None:
         raise RequestError(f"run {events[0].run_id} selected no tools; `toolcaddie trail {run_id}` shows what it did")
     if tool is not None:
-        told = {"run_id": events[0].run_id, "tool": tool, **_tool_of_run(tool, selected, events)}
-        if told["stage"] == _NOT_LISTED:
+        record = {"run_id": events[0].run_id, "tool": tool, **_tool_of_run(tool, selected, events)}
+        if record["stage"] == _NOT_LISTED:
             _refuse_unknown(tool, settings, selected)
-        print_json(told) if as_json else _print_tool_of_run(told)
+        print_json(record) if as_json else _print_tool_of_run(record)
     elif as_json:
         print_json({"run_id": events[0].run_id, **selected})
     else:
@@ -160,7 +160,7 @@ def _refuse_unknown(name: str, settings: Settings, selected: Mapping[str, Any]) 
             "add --catalog SPEC to see whether it is one of the others",
             param="tool",
         )
-    names = [known.name for known in catalog_of(settings)]
+    names = [other.name for other in catalog_of(settings)]
     if name not in names:
         raise RequestError(f"neither the run nor the catalog has a tool {name!r}; {meant(name, names)}", param="tool")
 
@@ -185,10 +185,10 @@ def _left_out(selected: Mapping[str, Any]) -> str:
     return ", ".join(f"{count} {stage}" for stage, count in selected["dropped_by_stage"].items()) or "none"
 
 
-def _print_tool_of_run(told: Mapping[str, Any]) -> None:
-    score = "" if told["score"] is None else f", score {told['score']:.3f}"
-    echo(f"{told['tool']} was {'in' if told['chosen'] else 'out'}: {told['stage']}{score}")
-    for reason in told["reasons"]:
+def _print_tool_of_run(record: Mapping[str, Any]) -> None:
+    score = "" if record["score"] is None else f", score {record['score']:.3f}"
+    echo(f"{record['tool']} was {'in' if record['chosen'] else 'out'}: {record['stage']}{score}")
+    for reason in record["reasons"]:
         echo(f"  {reason}")
 
 

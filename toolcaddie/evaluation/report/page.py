@@ -65,12 +65,12 @@ def _header(assessed: Sequence[Assessed], title: str) -> str:
     first = assessed[0]
     none_fits = len(first.requests) - len(first.fitting)
     groups = len({request.group for request in first.requests})
-    told = [
+    lines = [
         f"{len(first.catalog):,} tools",
         f"{len(first.requests):,} requests in {groups:,} independent groups",
         f"no tool fits {none_fits:,} of them" if none_fits else "some tool fits each of them",
     ]
-    return f"<header><h1>{escape(title)}</h1><p>{escape('; '.join(told))}</p></header>"
+    return f"<header><h1>{escape(title)}</h1><p>{escape('; '.join(lines))}</p></header>"
 
 
 def _tiles(first: Assessed) -> str:
@@ -289,8 +289,8 @@ def _fits(first: Assessed) -> str:
 
 
 def _categories(first: Assessed) -> str:
-    found = [(name or "(no category)", *each) for name, each in first.by_category().items()]
-    if len(found) < 2:
+    categories = [(name or "(no category)", *each) for name, each in first.by_category().items()]
+    if len(categories) < 2:
         return ""
     rows = [
         Row(
@@ -298,20 +298,20 @@ def _categories(first: Assessed) -> str:
             whiskers=(_whisker(value, 0, f"{name}: {_between(value)}, {count} requests"),),
             note=f"{count:,}",
         )
-        for name, count, value in found[:_CATEGORIES]
+        for name, count, value in categories[:_CATEGORIES]
     ]
-    left = f" The {_CATEGORIES} with the most requests of {len(found)}." if len(found) > _CATEGORIES else ""
-    about = f"Recall@5 of {first.name} by the category of the right tool; on the right the number of requests.{left}"
+    note = f" The {_CATEGORIES} with the most requests of {len(categories)}." if len(categories) > _CATEGORIES else ""
+    about = f"Recall@5 of {first.name} by the category of the right tool; on the right the number of requests.{note}"
     return _section("By category", about, dots(rows, left=170.0, label="recall@5 by category"))
 
 
 def _kinds(first: Assessed) -> str:
-    found = first.by_kind()
-    if len(found) < 2:
+    kinds = first.by_kind()
+    if len(kinds) < 2:
         return ""
     rows = [
         Row(label=name, whiskers=(_whisker(value, 0, f"{name}: {_between(value)}"),), note=f"{count:,}")
-        for name, (count, value) in found.items()
+        for name, (count, value) in kinds.items()
     ]
     about = f"Recall@5 of {first.name}; on the right the number of requests."
     return _section("By kind of request", about, dots(rows, left=235.0, label="recall@5 by kind of request"))
@@ -353,30 +353,30 @@ def _request(request: LabelledRequest, outcome: Outcome) -> str:
 
 
 def _place(outcome: Outcome, name: str) -> str:
-    sent = ", sent" if name in outcome.sent else ""
+    suffix = ", sent" if name in outcome.sent else ""
     return (
-        f"{outcome.names.index(name) + 1}{sent}"
+        f"{outcome.names.index(name) + 1}{suffix}"
         if name in outcome.names
-        else f"not among the first {len(outcome.names)}{sent}"
+        else f"not among the first {len(outcome.names)}{suffix}"
     )
 
 
 def _footer(first: Assessed) -> str:
-    told = (
+    text = (
         f"Catalog version {first.catalog.version[:12]}. Tokens are an estimate from the size of the definitions, meta tools "
         "aside. Latency is from the messages to the selection, one after the other on one core, by the clock on the wall. "
         "Intervals: percentile bootstrap over groups (Efron 1979), 1,000 resamples, a fixed seed. Nothing on this page comes "
         "from the network."
     )
-    return f"<footer>{escape(told)}</footer>"
+    return f"<footer>{escape(text)}</footer>"
 
 
 # --- pieces -----------------------------------------------------------------------------------------------------------------
 
 
 def _section(head: str, about: str, inner: str) -> str:
-    told = f'<p class="about">{escape(about)}</p>' if about else ""
-    return f"<section><h2>{escape(head)}</h2>{told}{inner}</section>"
+    intro = f'<p class="about">{escape(about)}</p>' if about else ""
+    return f"<section><h2>{escape(head)}</h2>{intro}{inner}</section>"
 
 
 def _whisker(estimate: Estimate, series: int, text: str) -> Whisker:

@@ -123,10 +123,10 @@ def bars(
     for name, colour, values in groups:
         for low, high, value in zip(edges, edges[1:], values, strict=False):
             x0, x1, y0, y1 = frame.x(low), frame.x(high), frame.y(0.0), frame.y(value)
-            told = escape(f"{name}: {value:.1%} between {low:.2f} and {high:.2f}")
+            title = escape(f"{name}: {value:.1%} between {low:.2f} and {high:.2f}")
             drawn.append(
                 f'<rect class="bar s{colour}" x="{x0 + 1:.1f}" y="{y1:.1f}" width="{max(0.5, x1 - x0 - 2):.1f}" '
-                f'height="{max(0.0, y0 - y1):.1f}"><title>{told}</title></rect>'
+                f'height="{max(0.0, y0 - y1):.1f}"><title>{title}</title></rect>'
             )
     return _svg("".join(drawn), height, f"{y} by {x}")
 
@@ -202,9 +202,9 @@ class _Frame:
     def whisker(self, whisker: Whisker, y: float) -> str:
         low, high, at = self.x(whisker.low), self.x(whisker.high), self.x(whisker.value)
         kind = f"s{whisker.series % 6}"
-        told = escape(whisker.text or f"{whisker.value:.3f} [{whisker.low:.3f}, {whisker.high:.3f}]")
+        title = escape(whisker.text or f"{whisker.value:.3f} [{whisker.low:.3f}, {whisker.high:.3f}]")
         return (
-            f'<g><title>{told}</title><line class="whisker {kind}" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<g><title>{title}</title><line class="whisker {kind}" x1="{low:.1f}" x2="{high:.1f}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<circle class="dot {kind}" cx="{at:.1f}" cy="{y:.1f}" r="4"/></g>'
         )
 

@@ -173,15 +173,15 @@ class ScriptedModel:
         """The calls of one answer: what it can call of the next step, and whatever brings it nearer to the rest. None: it
         answers. Needs that nothing leads to are given up, and the step after them is looked at."""
         shown = self._names.shown(request)
-        made = 0
-        while not made and (step := self._progress.step()):
+        count = 0
+        while not count and (step := self._progress.step()):
             for need in step:
                 doing = self._doing(need, shown, request)
                 if doing is None:
                     self._progress.given_up.add(need.tool)
                     continue
-                made += 1
-                yield _call(f"call_{len(self.sent)}_{made}", *doing)
+                count += 1
+                yield _call(f"call_{len(self.sent)}_{count}", *doing)
 
     def _doing(self, need: Need, shown: frozenset[str], request: ModelRequest) -> tuple[str, str] | None:
         """Name and arguments of the call that serves a need or leads to it; None: nothing does."""
@@ -212,8 +212,8 @@ class ScriptedModel:
 
 def _mentions(name: str, messages: Sequence[Message]) -> Iterator[str]:
     """Texts told to the model that hold the name, as a word."""
-    told = (message.text for message in messages if message.role != "assistant")
-    return (text for text in told if name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
+    texts = (message.text for message in messages if message.role != "assistant")
+    return (text for text in texts if name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
 
 
 def _words(need: Need, tried: dict[str, int]) -> str:

@@ -41,10 +41,10 @@ class PriceRule:
     @classmethod
     def of(cls, model: str) -> PriceRule:
         """The rule of a model in the capability table. Raises `ConfigError` where that knows no price."""
-        known = capabilities_of(model)
-        if known.prices is None:
+        row = capabilities_of(model)
+        if row.prices is None:
             raise ConfigError(f"no price is known of model {model!r}; name another, as provider:model")
-        return cls(model=model, prices=known.prices, cache=known.cache, deferral=bool(known.deferral))
+        return cls(model=model, prices=row.prices, cache=row.cache, deferral=bool(row.deferral))
 
 
 Kind = Literal["tool", "system", "choice", "message", "answer", "revealed"]
@@ -131,8 +131,8 @@ class Renderer:
             segments.extend(self._message(message))
             for name in message.revealed:
                 if (definition := held.pop(name, None)) is not None:
-                    known = self._definition(definition)
-                    segments.append(Segment("revealed", known.digest, known.tokens))
+                    segment = self._definition(definition)
+                    segments.append(Segment("revealed", segment.digest, segment.tokens))
         return Prompt.of(segments)
 
     def clear(self) -> None:
@@ -140,17 +140,17 @@ class Renderer:
         self._messages.clear()
 
     def _definition(self, definition: JsonObject) -> Segment:
-        known = self._definitions.get(id(definition))
-        if known is None:
-            made = _segment("tool", canonical_json(definition))
-            known = self._definitions[id(definition)] = (definition, made)
-        return known[1]
+        remembered = self._definitions.get(id(definition))
+        if remembered is None:
+            segment = _segment("tool", canonical_json(definition))
+            remembered = self._definitions[id(definition)] = (definition, segment)
+        return remembered[1]
 
     def _message(self, message: Message) -> tuple[Segment, ...]:
-        known = self._messages.get(id(message))
-        if known is None:
-            known = self._messages[id(message)] = (message, tuple(_blocks(message)))
-        return known[1]
+        remembered = self._messages.get(id(message))
+        if remembered is None:
+            remembered = self._messages[id(message)] = (message, tuple(_blocks(message)))
+        return remembered[1]
 
 
 def render(request: ModelRequest) -> Prompt:
@@ -172,8 +172,8 @@ def _blocks(message: Message) -> list[Segment]:
     kind: Kind = "answer" if message.role == "assistant" else "message"
     blocks = []
     if message.content or not message.tool_calls:
-        said = [message.role, message.content, message.tool_call_id]
-        blocks.append(_segment(kind, canonical_json(said)))
+        parts = [message.role, message.content, message.tool_call_id]
+        blocks.append(_segment(kind, canonical_json(parts)))
     blocks += [_segment(kind, canonical_json([call.id, call.name, call.arguments])) for call in message.tool_calls]
     return blocks
 
@@ -244,8 +244,8 @@ class PromptCache:
 
     def _automatic(self, prompt: Prompt, at: float) -> tuple[int, int]:
         cache = self.rule.cache
-        alive = [(sent, when) for sent, when in self._sent if at - when <= cache.lifetime]
-        common = [_common(sent, prompt) for sent, _ in alive]
+        alive = [(prefix, when) for prefix, when in self._sent if at - when <= cache.lifetime]
+        common = [_common(prefix, prompt) for prefix, _ in alive]
         longest = prompt.upto(max(common, default=0))
         read = longest - longest % cache.step if longest >= cache.minimum else 0
         self._sent = [
@@ -256,14 +256,14 @@ class PromptCache:
 
     def _breakpoints(self, prompt: Prompt, at: float) -> tuple[int, int]:
         cache = self.rule.cache
-        self._marked = {known: when for known, when in self._marked.items() if at - when <= cache.lifetime}
+        self._marked = {key: when for key, when in self._marked.items() if at - when <= cache.lifetime}
         ends = {"tools": prompt.tools, "system": prompt.head, "before": prompt.asked, "last": len(prompt.chain)}
         points = sorted({ends[mark] for mark in self.rule.marks})
         points = [count for count in points if count and prompt.upto(count) >= cache.minimum]
-        found = max((self._found(prompt, count) for count in points), default=0)
-        for count in (*points, *([found] if found else ())):
+        hit = max((self._found(prompt, count) for count in points), default=0)
+        for count in (*points, *([hit] if hit else ())):
             self._marked[prompt.chain[count - 1]] = at
-        read = prompt.upto(found)
+        read = prompt.upto(hit)
         return read - read % cache.step, prompt.upto(points[-1] if points else 0) - read + read % cache.step
 
     def _found(self, prompt: Prompt, count: int) -> int:

@@ -155,11 +155,11 @@ def charge(played: Played, rule: PriceRule) -> Conversation:
     for before, after in pairwise(played.sent):
         if rule.cache.kind == "none" or after.at - before.at > rule.cache.lifetime:
             continue
-        kept, of = prefix_kept(as_cached(before.prompt, rule), as_cached(after.prompt, rule))
+        shared, of = prefix_kept(as_cached(before.prompt, rule), as_cached(after.prompt, rule))
         if after.after_reveal:
-            revealing += Prefix(kept=kept, of=of)
+            revealing += Prefix(kept=shared, of=of)
         else:
-            steady += Prefix(kept=kept, of=of)
+            steady += Prefix(kept=shared, of=of)
     fewest = sum(len(turn.steps) + 1 for turn in played.script.turns)
     return Conversation(
         script=played.script.number,
@@ -303,11 +303,11 @@ def overall(reports: Sequence[CostReport]) -> Overall | None:
         return None
     ratios = [ratio for _, comparison in compared_ones for ratio in comparison.ratios]
     dollars: dict[str, list[tuple[float, float]]] = {}
-    kept = []
+    shares = []
     for report, _ in compared_ones:
         costs = {each.strategy: each for each in report.strategies}
         ours = costs.pop(PLANNED)
-        kept += [] if ours.prefix_kept is None else [ours.prefix_kept]
+        shares += [] if ours.prefix_kept is None else [ours.prefix_kept]
         for name, each in costs.items():
             dollars.setdefault(name, []).append((ours.dollars, each.dollars))
     return Overall(
@@ -316,7 +316,7 @@ def overall(reports: Sequence[CostReport]) -> Overall | None:
         beaten={
             name: sum(ours for ours, _ in pairs) / sum(theirs for _, theirs in pairs) for name, pairs in dollars.items()
         },
-        least_prefix_kept=min(kept, default=None),
+        least_prefix_kept=min(shares, default=None),
         met=sum(comparison.met for _, comparison in compared_ones),
         of=len(compared_ones),
     )

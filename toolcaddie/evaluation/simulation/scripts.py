@@ -148,10 +148,10 @@ def generated_scripts(catalog: Catalog, count: int, seed: int) -> list[Script]:
 
 def _topics(catalog: Catalog) -> list[tuple[Tool, ...]]:
     """Tools that are talked about together: those of a category."""
-    found: dict[str, list[Tool]] = {}
+    topics: dict[str, list[Tool]] = {}
     for tool in catalog.tools:
-        found.setdefault(tool.category or "", []).append(tool)
-    return [tuple(tools) for _, tools in sorted(found.items())]
+        topics.setdefault(tool.category or "", []).append(tool)
+    return [tuple(tools) for _, tools in sorted(topics.items())]
 
 
 def _script(topics: Sequence[tuple[Tool, ...]], number: int, dice: Random) -> Script:
@@ -175,9 +175,9 @@ def _turn(
     gap = 0.0 if first else _gap(dice)
     answer = _answer(dice, words)
     if last is not None and dice.random() < _FOLLOWS_UP:
-        said = dice.choice(words.again).replace("{n}", str(dice.randint(2, 999)))
+        text = dice.choice(words.again).replace("{n}", str(dice.randint(2, 999)))
         need = _need(last, _phrase(last, dice, words), dice)
-        return Turn(text=said, gap=gap, steps=((need,),), answer=answer), last
+        return Turn(text=text, gap=gap, steps=((need,),), answer=answer), last
     if not first and dice.random() < _CHATS:
         return Turn(text=dice.choice(words.chat), gap=gap, steps=(), answer=answer), last
     count = dice.choice((2, 2, 3)) if dice.random() < _SEVERAL else 1
@@ -219,10 +219,10 @@ _NAMES = (
 
 def _request(phrases: Sequence[str], dice: Random) -> str:
     details = [dice.choice(_DETAILS).format(name=dice.choice(_NAMES), n=dice.randint(100, 9_999)) for _ in phrases]
-    wanted = " and ".join(f"{phrase} {detail}".strip() for phrase, detail in zip(phrases, details, strict=True))
-    said = dice.choice(_OPENINGS).format(wanted)
-    said = said[0].upper() + said[1:]
-    return f"{said}\n\n{_records(dice, dice.randint(200, 600))}" if dice.random() < _PASTES else said
+    deeds = " and ".join(f"{phrase} {detail}".strip() for phrase, detail in zip(phrases, details, strict=True))
+    text = dice.choice(_OPENINGS).format(deeds)
+    text = text[0].upper() + text[1:]
+    return f"{text}\n\n{_records(dice, dice.randint(200, 600))}" if dice.random() < _PASTES else text
 
 
 def _phrase(tool: Tool, dice: Random, words: _Vocabulary) -> str:
@@ -233,9 +233,9 @@ def _phrase(tool: Tool, dice: Random, words: _Vocabulary) -> str:
     others = words.other_doings.get(doing, (doing,)), words.other_things.get(thing, " ".join(rest))
     swapped = {0} if dice.random() < 0.5 else {1}
     swapped = set() if draw < _OWN_WORDS else swapped if draw < _HALF else {0, 1}
-    said = dice.choice(others[0]) if 0 in swapped else doing
+    verb = dice.choice(others[0]) if 0 in swapped else doing
     what = others[1] if 1 in swapped else " ".join(rest)
-    return f"{said} the {what}" if what else said
+    return f"{verb} the {what}" if what else verb
 
 
 def _answer(dice: Random, words: _Vocabulary) -> str:
@@ -344,8 +344,8 @@ class _Vocabulary:
 @lru_cache(maxsize=1)
 def _vocabulary() -> _Vocabulary:
     read = tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
-    things = {area: dict(pair.split("=") for pair in said.split(", ")) for area, said in read["things"].items()}
-    doings = {doing: [part.strip() for part in said.split("|")] for doing, said in read["doings"].items()}
+    things = {area: dict(pair.split("=") for pair in text.split(", ")) for area, text in read["things"].items()}
+    doings = {doing: [part.strip() for part in text.split("|")] for doing, text in read["doings"].items()}
     verbs = {verb: (other,) for verb, other in read["verbs"].items()}
     return _Vocabulary(
         things={area: tuple(pairs) for area, pairs in things.items()},

@@ -78,11 +78,11 @@ def simulate(
     total, played = sum(piece.count for piece in pieces), 0
     if workers is None:
         workers = (os.cpu_count() or 1) if total > _ALONE else 1
-    found: dict[tuple[int, str, str], list[Conversation]] = {}
+    conversations_of: dict[tuple[int, str, str], list[Conversation]] = {}
     done(0, total)
     for piece, conversations in _shared(pieces, workers):
         for model, each in conversations.items():
-            found.setdefault((piece.place, model, piece.strategy), []).extend(each)
+            conversations_of.setdefault((piece.place, model, piece.strategy), []).extend(each)
         played += piece.count
         done(played, total)
     return [
@@ -90,9 +90,9 @@ def simulate(
             model,
             catalog if isinstance(catalog, int) else len(catalog),
             {
-                strategy: sorted(found[place, model, strategy], key=lambda each: each.script)
+                strategy: sorted(conversations_of[place, model, strategy], key=lambda each: each.script)
                 for strategy in what.strategies
-                if (place, model, strategy) in found
+                if (place, model, strategy) in conversations_of
             },
         )
         for place, catalog in enumerate(what.catalogs)
@@ -150,12 +150,12 @@ async def _played(piece: _Work) -> _Found:
         catalog = generated_catalog(catalog, piece.seed)
     scripts = generated_scripts(catalog, piece.first + piece.count, piece.seed)[piece.first :]
     rules = [PriceRule.of(model) for model in piece.models]
-    looked_at = rules[0] if piece.strategy in BY_RULE else None
-    found: dict[str, list[Conversation]] = {rule.model: [] for rule in rules}
-    async for played in play(piece.strategy, looked_at, catalog, scripts, runtime_for):
+    planned_for = rules[0] if piece.strategy in BY_RULE else None
+    conversations: dict[str, list[Conversation]] = {rule.model: [] for rule in rules}
+    async for played in play(piece.strategy, planned_for, catalog, scripts, runtime_for):
         for rule in rules:
-            found[rule.model].append(charge(played, rule))
-    return found
+            conversations[rule.model].append(charge(played, rule))
+    return conversations
 
 
 # --- runtimes ---------------------------------------------------------------------------------------------------------

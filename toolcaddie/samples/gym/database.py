@@ -124,7 +124,7 @@ class Database:
 def matches(text: str, search: str) -> bool:
     """True if every word of `search` begins a word of `text`, whatever case and accents: "smith jo" finds John Smith."""
     words = _WORD.findall(_folded(text))
-    return all(any(word.startswith(wanted) for word in words) for wanted in _WORD.findall(_folded(search)))
+    return all(any(word.startswith(part) for word in words) for part in _WORD.findall(_folded(search)))
 
 
 def _folded(text: str) -> str:
@@ -150,16 +150,16 @@ def _check_ids(connection: sqlite3.Connection, params: Sequence[Param], values: 
         value = values[param.name]
         if param.table is None or value is None:
             continue
-        known = f"SELECT 1 FROM (SELECT id FROM {param.table}) WHERE id = :{param.name}"
-        if connection.execute(known, values).fetchone() is None:
+        check = f"SELECT 1 FROM (SELECT id FROM {param.table}) WHERE id = :{param.name}"
+        if connection.execute(check, values).fetchone() is None:
             raise Refused(f"There is no {param.name} {value}; {param.finder} gives the ids there are.")
 
 
 def _check_refusals(connection: sqlite3.Connection, operation: Operation, values: Mapping[str, Any]) -> None:
     for refusal in operation.refusals:
-        found = connection.execute(refusal.query, values).fetchone()
-        if found is not None:
-            raise Refused(refusal.message.format_map({**values, **dict(found)}))
+        row = connection.execute(refusal.query, values).fetchone()
+        if row is not None:
+            raise Refused(refusal.message.format_map({**values, **dict(row)}))
 
 
 def _answer(connection: sqlite3.Connection, operation: Operation, values: dict[str, Any]) -> dict[str, Any]:

@@ -74,11 +74,11 @@ class Gym:
     def people(self) -> tuple[Person, ...]:
         """Everybody, clients first, by id."""
         with self._database.transaction(writes=False) as connection:
-            found = connection.execute(
+            rows = connection.execute(
                 "SELECT 'client' AS kind, id, name, '' AS role FROM clients UNION ALL SELECT 'staff', id, name, role FROM staff"
                 " UNION ALL SELECT 'lead', id, name, '' FROM leads"
             ).fetchall()
-        return tuple(Person(**dict(row)) for row in found)
+        return tuple(Person(**dict(row)) for row in rows)
 
     def close(self) -> None:
         """Close the database. The gym answers no calls after that."""
@@ -92,7 +92,7 @@ def source(database: str = ":memory:", *, language: str = "en", today: date | No
     keywords, 'en', 'es', 'pt', or 'all'. `today`: the day the gym lives on; None: the real one, at every call. `seed`: other
     people under other ids; 0 has John Smith. Raises `ConfigError` for a file or language that cannot be used.
     """
-    found = read_categories(language)
+    categories = read_categories(language)
     opened = Database(database, lambda: today or date.today())
     opened.prepare(database, lambda connection: fill(connection, today or date.today(), seed))
-    return Gym(opened, found)
+    return Gym(opened, categories)

@@ -67,8 +67,8 @@ class Insert:
     values: Mapping[str, str] = field(default_factory=dict)
 
     def sql(self, arguments: Mapping[str, Any]) -> str:
-        given = {name: f":{name}" for name in self.columns if arguments.get(name) is not None}
-        row = {**given, **self.values}
+        columns = {name: f":{name}" for name in self.columns if arguments.get(name) is not None}
+        row = {**columns, **self.values}
         return f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join(row.values())})"
 
 

@@ -228,11 +228,11 @@ class _Sample:
         rows, payments = [], []
         for position, client in enumerate(clients):
             plan, months, price = plans[0] if position == 0 else self._random.choice(plans)
-            left = self._random.randrange(3, months * 30)
+            days_left = self._random.randrange(3, months * 30)
             frozen = position in (5, 9)
-            start = left - months * 30
+            start = days_left - months * 30
             over = position >= _ACTIVE or position in (11, 17)
-            start -= 0 if not over else left + 20
+            start -= 0 if not over else days_left + 20
             rows.append(
                 {
                     "client_id": client,

@@ -136,10 +136,10 @@ def filled(tool: KnownTool, facts: Facts, *, insist: frozenset[str] = frozenset(
         for slot in slots:
             if slot.name in values or (rule is _left_over and slot.name not in needed):
                 continue
-            used = len(facts.used)
+            count = len(facts.used)
             values[slot.name] = fitted(rule(slot, facts, tool), slot)
             if values[slot.name] is NOTHING:
-                del values[slot.name], facts.used[used:]
+                del values[slot.name], facts.used[count:]
     return Filled(
         arguments={slot.name: values[slot.name] for slot in tool.slots if slot.name in values},
         missing=tuple(slot for slot in tool.slots if slot.name in needed and slot.name not in values),

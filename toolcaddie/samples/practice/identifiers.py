@@ -137,8 +137,8 @@ def _best(
     """The row that fits best; those that fit alike are told apart by everything else the message says."""
     spoken = {*words(scene.text), *stems(scene.text), *(str(one.value) for one in scene.mentions)}
     alike = [hit.row for hit in hits if hit.share >= hits[0].share - 0.05]
-    said = [sum(str(value) in spoken or share(str(value), spoken) == 1 for value in row.values()) for row in alike]
-    rows = [row for row, count in zip(alike, said, strict=True) if count == max(said)]
+    counts = [sum(str(value) in spoken or share(str(value), spoken) == 1 for value in row.values()) for row in alike]
+    rows = [row for row, count in zip(alike, counts, strict=True) if count == max(counts)]
     ids = list(dict.fromkeys(identifier(row, slot, about=about) for row in rows))
     place = 0 if len(ids) == 1 or re.search(r"\bnext\b", scene.text, re.IGNORECASE) else scene.ordinal
     if place is None:

@@ -102,8 +102,8 @@ def matches(rows: Sequence[Row], text: str) -> list[Match]:
     mentioned = {*words(text), *stems(text)}
     keyed = [[*names_of(row), *(str(row[key]) for key in ("email", "phone", "code") if key in row)] for row in rows]
     shares = [max((share(value, mentioned) for value in values), default=0.0) for values in keyed]
-    found = [Match(row=row, share=value) for row, value in zip(rows, shares, strict=True) if value]
-    return sorted(found, key=lambda match: -match.share)
+    hits = [Match(row=row, share=value) for row, value in zip(rows, shares, strict=True) if value]
+    return sorted(hits, key=lambda match: -match.share)
 
 
 def share(value: str, mentioned: Container[str]) -> float:

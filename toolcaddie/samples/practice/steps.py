@@ -58,9 +58,9 @@ def forced_step(scene: Scene, name: str | None) -> Step:
     tool = scene.box.tools.get(name) if name else next(iter(likely), None)
     if tool is None:
         return (Call(name=name, arguments=_meta_arguments(name, scene)),) if name in scene.box.meta and name else step
-    found = filled(tool, resolution_of(tool, scene).facts)
-    stand_ins = {slot.name: _stand_in(slot, scene) for slot in found.missing}
-    return (Call(name=tool.name, arguments={**found.arguments, **stand_ins}),)
+    fitting = filled(tool, resolution_of(tool, scene).facts)
+    stand_ins = {slot.name: _stand_in(slot, scene) for slot in fitting.missing}
+    return (Call(name=tool.name, arguments={**fitting.arguments, **stand_ins}),)
 
 
 def only_words(scene: Scene) -> Say:
@@ -100,11 +100,11 @@ def _use(tool: KnownTool, scene: Scene) -> float:
     Identifiers can be looked up, by names.
     """
     facts = scene.facts()
-    found = filled(tool, facts)
-    missing = [slot for slot in found.missing if not slot.is_id]
+    attempt = filled(tool, facts)
+    missing = [slot for slot in attempt.missing if not slot.is_id]
     has_ids = any(slot.is_id for slot in tool.slots)
     nameless = any(slot.is_id and slot.required for slot in tool.slots) and not (facts.mentions or scene.points_back)
-    values = [*found.arguments.values()]
+    values = [*attempt.arguments.values()]
     idle = [
         one
         for one in facts.mentions
@@ -182,10 +182,10 @@ def _towards(tool: KnownTool, scene: Scene, insist: frozenset[str]) -> Step:
         return resolution.calls
     if resolution.question:
         return Say(text=resolution.question)
-    found = filled(tool, resolution.facts, insist=insist)
-    if found.missing:
-        return Say(text=answer.what_is(tool.name, found.missing))
-    return (call_of(tool, found.arguments),)
+    fitting = filled(tool, resolution.facts, insist=insist)
+    if fitting.missing:
+        return Say(text=answer.what_is(tool.name, fitting.missing))
+    return (call_of(tool, fitting.arguments),)
 
 
 def _told(tool: KnownTool, done: Done, scene: Scene) -> Say:

@@ -232,7 +232,7 @@ def _toolbox(offered: tuple[bytes, ...], shown: tuple[bytes, ...], only: frozens
         for definition in map(msgspec.json.decode, offered)
         if isinstance(definition, Mapping)
     ]
-    known: dict[str, KnownTool] = {}
+    tools: dict[str, KnownTool] = {}
     for body, is_offered in [(body, True) for body in functions] + [
         (msgspec.json.decode(body), False) for body in shown
     ]:
@@ -241,12 +241,12 @@ def _toolbox(offered: tuple[bytes, ...], shown: tuple[bytes, ...], only: frozens
         if is_offered and only is not None and body["name"] not in only:
             continue
         tool = _tool(body, offered=is_offered)
-        earlier = known.setdefault(tool.name, tool)
+        earlier = tools.setdefault(tool.name, tool)
         if earlier.schema is None and tool.schema is not None:
-            known[tool.name] = tool
+            tools[tool.name] = tool
     return Toolbox(
-        tools={name: tool for name, tool in known.items() if name not in META_TOOLS},
-        meta={name: tool for name, tool in known.items() if name in META_TOOLS and tool.offered},
+        tools={name: tool for name, tool in tools.items() if name not in META_TOOLS},
+        meta={name: tool for name, tool in tools.items() if name in META_TOOLS and tool.offered},
     )
 
 

@@ -87,11 +87,11 @@ def print_fitted(fit: Fitted) -> None:
     echo(fragment(fit.weights), nl=False)
 
 
-def print_floor(found: FittedFloor) -> None:
+def print_floor(fit: FittedFloor) -> None:
     """Prints the fitted floor and its effect."""
     echo(
-        f'a floor of {found.floor:.4g} would say "nothing" to {between(found.false_nothing)} of what some tool serves and to '
-        f"{between(found.caught)} of the rest:\n\n[selection]\nnothing_fits = {found.floor:.4g}"
+        f'a floor of {fit.floor:.4g} would say "nothing" to {between(fit.false_nothing)} of what some tool serves and to '
+        f"{between(fit.caught)} of the rest:\n\n[selection]\nnothing_fits = {fit.floor:.4g}"
     )
 
 
@@ -124,11 +124,11 @@ def _print_costs(assessed: Sequence[Assessed]) -> None:
 
 def _print_no_fit(assessed: Sequence[Assessed]) -> None:
     for each in assessed:
-        said = []
+        lines = []
         if each.no_fit.auroc is not None:
-            said.append(f"told apart with AUROC {between(each.no_fit.auroc)}")
+            lines.append(f"told apart with AUROC {between(each.no_fit.auroc)}")
         if each.no_fit.caught is not None:
-            said.append(f"the floor catches {each.no_fit.caught.value:.1%} of what no tool fits")
+            lines.append(f"the floor catches {each.no_fit.caught.value:.1%} of what no tool fits")
         if each.no_fit.false_nothing is not None:
-            said.append(f'says "nothing" to {each.no_fit.false_nothing.value:.1%} of what some tool does')
-        echo(f"{each.name}: {'; '.join(said)}")
+            lines.append(f'says "nothing" to {each.no_fit.false_nothing.value:.1%} of what some tool does')
+        echo(f"{each.name}: {'; '.join(lines)}")

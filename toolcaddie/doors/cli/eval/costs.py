@@ -131,8 +131,8 @@ def costs(
         scripts=scripts,
         seed=seed,
     )
-    with progress("having conversations") as told:
-        reports = simulate(what, done=told)
+    with progress("having conversations") as report_progress:
+        reports = simulate(what, done=report_progress)
     if as_json:
         whole = msgspec.to_builtins(overall(reports))
         head = {"scripts": scripts, "seed": seed, "assumed": ASSUMED, "overall": whole}
@@ -146,9 +146,9 @@ def _priced(model: str) -> str:
     try:
         return PriceRule.of(model).model
     except ConfigError as error:
-        provider, _, asked = model.rpartition(":")
+        provider, _, name = model.rpartition(":")
         priced = {row.pattern.rpartition(":")[2].rstrip("*-") for row in CAPABILITIES if row.prices is not None}
-        close = close_names(asked, [*(each.rpartition(":")[2] for each in DEFAULT_RULES), *priced], limit=1)
+        close = close_names(name, [*(each.rpartition(":")[2] for each in DEFAULT_RULES), *priced], limit=1)
         meant = f"such as {', '.join(DEFAULT_RULES)}"
         if close:
             meant = f"did you mean {likely_provider(close[0]) or provider or 'provider'}:{close[0]}?"
@@ -157,10 +157,10 @@ def _priced(model: str) -> str:
 
 def _catalogs(settings: Settings, named: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
     """One's own tools, as one catalog, and those of the sizes."""
-    found: list[Catalog | int] = [evaluated_catalog(settings)] if named else []
+    catalogs: list[Catalog | int] = [evaluated_catalog(settings)] if named else []
     if sizes is None:
         sizes = () if named else SIZES
-    return (*found, *(sample() if size == SAMPLE_SIZE else size for size in sizes))
+    return (*catalogs, *(sample() if size == SAMPLE_SIZE else size for size in sizes))
 
 
 def sample() -> Catalog:
@@ -189,8 +189,8 @@ def _print_summary(reports: Sequence[CostReport]) -> None:
     sizes: dict[int, list[CostReport]] = {}
     for report in reports:
         sizes.setdefault(report.tools, []).append(report)
-    found = {size: overall(those) for size, those in sizes.items()}
-    shares = {size: each.beaten for size, each in found.items() if each is not None}
+    totals = {size: overall(those) for size, those in sizes.items()}
+    shares = {size: each.beaten for size, each in totals.items() if each is not None}
     names = list(dict.fromkeys(name for beaten in shares.values() for name in beaten))
     if len(reports) < _MANY or not shares:
         return
@@ -218,10 +218,10 @@ def _print_report(report: CostReport, scripts: int) -> None:
         "after reveal",
     )
     print_table(columns, [_row(each) for each in report.strategies], right=columns[1:], spare=("after reveal", "read"))
-    if (found := report.comparison) is not None:
+    if (comparison := report.comparison) is not None:
         echo(
-            f"{PLANNED} costs {found.median:.2f} of the cheapest other (median of the conversations), "
-            f"{found.p95:.2f} in one of twenty; all together {_sums(found.beaten)}"
+            f"{PLANNED} costs {comparison.median:.2f} of the cheapest other (median of the conversations), "
+            f"{comparison.p95:.2f} in one of twenty; all together {_sums(comparison.beaten)}"
         )
     echo()
 

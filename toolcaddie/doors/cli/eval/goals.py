@@ -30,15 +30,15 @@ def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: boo
     """Show what retries, cache and fallback brought."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     settings = settings_of(ctx.find_object(Common) or Common(), database_url=database_url)
-    found, unread = asyncio.run(_read(settings, limit))
-    if not found.runs:
+    result, unread = asyncio.run(_read(settings, limit))
+    if not result.runs:
         raise ConfigError("no run is recorded yet; the figures are those of recorded runs")
     if unread:
         note(f"{counted(unread, 'run')} could not be read and {'is' if unread == 1 else 'are'} left out")
     if as_json:
-        print_json(_told(found))
+        print_json(_told(result))
     else:
-        _print(found)
+        _print(result)
 
 
 async def _read(settings: Settings, limit: int) -> tuple[Goals, int]:
@@ -46,29 +46,30 @@ async def _read(settings: Settings, limit: int) -> tuple[Goals, int]:
         return await read_goals(database.events, limit=limit)
 
 
-def _told(found: Goals) -> dict[str, object]:
-    told: dict[str, object] = msgspec.to_builtins(found)
-    told["goals"] = [{**msgspec.to_builtins(goal), "met": goal.met} for goal in found.goals]
-    return told
+def _told(result: Goals) -> dict[str, object]:
+    record: dict[str, object] = msgspec.to_builtins(result)
+    record["goals"] = [{**msgspec.to_builtins(goal), "met": goal.met} for goal in result.goals]
+    return record
 
 
-def _print(found: Goals) -> None:
+def _print(result: Goals) -> None:
     echo(
-        f"{counted(found.runs, 'run')}; in {found.forced:,} a tool had to be called: {found.called_at_first:,} called one at the "
-        f"first attempt, {found.called:,} in the end, {found.by_fallback:,} of them by the fallback"
+        f"{counted(result.runs, 'run')}; in {result.forced:,} a tool had to be called: {result.called_at_first:,} called one at "
+        f"the first attempt, {result.called:,} in the end, {result.by_fallback:,} of them by the fallback"
     )
     echo(
-        f"{counted(found.attempts, 'attempt')}, {found.in_vain:,} in vain; {counted(found.calls, 'call')} of tools, "
-        f"{found.cached:,} from the cache ({found.seconds_saved:.1f} s saved), {found.retried:,} run again, "
-        f"{found.mended:,} of them with success"
+        f"{counted(result.attempts, 'attempt')}, {result.in_vain:,} in vain; {counted(result.calls, 'call')} of tools, "
+        f"{result.cached:,} from the cache ({result.seconds_saved:.1f} s saved), {result.retried:,} run again, "
+        f"{result.mended:,} of them with success"
     )
-    if found.tokens_an_answer is not None and found.tokens_without is not None:
+    if result.tokens_an_answer is not None and result.tokens_without is not None:
         echo(
-            f"tokens of an answer: {found.tokens_an_answer:,.0f}; asked again in new chats instead: {found.tokens_without:,.0f}"
+            f"tokens of an answer: {result.tokens_an_answer:,.0f}; asked again in new chats instead: {result.tokens_without:,.0f}"
         )
     echo()
     rows = [
-        (goal.name, f"{goal.goal:.0%}", _share(goal.reached), _share(goal.most), _verdict(goal)) for goal in found.goals
+        (goal.name, f"{goal.goal:.0%}", _share(goal.reached), _share(goal.most), _verdict(goal))
+        for goal in result.goals
     ]
     print_table(("goal", "aim", "reached", "at most", ""), rows, right=("aim", "reached", "at most"))
 

@@ -130,13 +130,13 @@ def command(
     taught = read_requests(train) if train is not None else ()
     assessed, weights = asyncio.run(_assessed(chosen, catalog, requests, taught, fit=fit))
     comparisons = _comparisons(assessed, at)
-    told = _told(assessed, comparisons, catalog, requests, at)
+    record = _told(assessed, comparisons, catalog, requests, at)
     if weights is not None:
-        told["fit"] = _fit_told(weights, assessed[0].floor())
+        record["fit"] = _fit_told(weights, assessed[0].floor())
     if report is not None:
         _write(report, html_report(assessed, comparisons, title=_title(queries, settings)))
     if as_json:
-        print_json(told)
+        print_json(record)
     else:
         print_assessed(assessed, comparisons, at=at)
         if weights is not None:
@@ -163,14 +163,14 @@ async def _assessed(
     async with finders(chosen, catalog, requests, taught) as found:
         measured = []
         for finder in found:
-            with progress(finder.name) as told:
-                measured.append(assess(finder, requests, done=told))
+            with progress(finder.name) as report_progress:
+                measured.append(assess(finder, requests, done=report_progress))
         return measured, _fitted(found[0], requests) if fit else None
 
 
 def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted:
-    with progress("what each ranker says") as told:
-        cases, start = finder.cases(requests, done=told)
+    with progress("what each ranker says") as report_progress:
+        cases, start = finder.cases(requests, done=report_progress)
     try:
         with waiting("looking for weights"):
             return fitted(cases, by_selection, start)
@@ -199,15 +199,15 @@ def _fit_told(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
 
 
 def _write_weights(path: Path, weights: Fitted, floor: FittedFloor | None) -> None:
-    found = "" if floor is None else f"[selection]\nnothing_fits = {floor.floor:.4g}\n"
+    text = "" if floor is None else f"[selection]\nnothing_fits = {floor.floor:.4g}\n"
     if weights.recommended:
-        found += ("\n" if found else "") + fragment(weights.weights)
-    if not found:
+        text += ("\n" if text else "") + fragment(weights.weights)
+    if not text:
         note(
             f"{path} is not written: no weights gain beyond chance, and no request without a right tool asks for a floor"
         )
         return
-    _write(path, found)
+    _write(path, text)
     note(f"wrote {path}; put it into toolcaddie.toml")
 
 
@@ -218,10 +218,10 @@ def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRe
         raise ConfigError(
             f"of {len(log.runs)} recorded runs none called a tool of this catalog, so nothing says which tools were right"
         )
-    left = len(log.runs) - len(requests)
+    unlabelled = len(log.runs) - len(requests)
     note(
         f"{counted(len(requests), 'recorded request')}; what was called counts as right, which favours what was sent then"
-        + (f"; {left} that called nothing are left out" if left else "")
+        + (f"; {unlabelled} that called nothing are left out" if unlabelled else "")
     )
     return requests
 

@@ -55,8 +55,8 @@ def misses(
     before = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before, database_url=database_url)
     catalog = evaluated_catalog(settings)
-    found = misses_of(asyncio.run(log_of(settings, limit)).runs, catalog, support=support)
-    patch = found.patch()
+    result = misses_of(asyncio.run(log_of(settings, limit)).runs, catalog, support=support)
+    patch = result.patch()
     if write is not None:
         lines = (msgspec.json.encode({"name": name, "hints": hints}).decode() + "\n" for name, hints in patch.items())
         try:
@@ -64,23 +64,23 @@ def misses(
         except OSError as error:
             raise ConfigError(f"{write} cannot be written: {error.strerror}; name another file") from error
     if as_json:
-        print_json(_told(found))
+        print_json(_told(result))
         return
-    _print(found)
+    _print(result)
     if write is not None:
         note(f"wrote hints for {len(patch)} tools to {write}")
 
 
-def _told(found: Misses) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(found)
-    told["patch"] = {name: {"hints": hints} for name, hints in found.patch().items()}
-    return told
+def _told(result: Misses) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(result)
+    record["patch"] = {name: {"hints": hints} for name, hints in result.patch().items()}
+    return record
 
 
-def _print(found: Misses) -> None:
-    if not found.tools and not found.unmet:
+def _print(result: Misses) -> None:
+    if not result.tools and not result.unmet:
         echo(
-            f"{counted(found.runs, 'run')}, {found.with_calls:,} of them called a tool; all that was called had been selected"
+            f"{counted(result.runs, 'run')}, {result.with_calls:,} of them called a tool; all that was called had been selected"
         )
         return
     rows = [
@@ -91,7 +91,7 @@ def _print(found: Misses) -> None:
             ", ".join(hint.word for hint in each.hints) if each.known else "(not in the catalog)",
             shortened(each.requests[-1].message, _MESSAGE_SHOWN),
         )
-        for each in found.tools
+        for each in result.tools
     ]
     if rows:
         print_table(
@@ -102,11 +102,12 @@ def _print(found: Misses) -> None:
         )
         echo()
     echo(
-        f"{counted(found.runs, 'run')}, {found.with_calls:,} of them called a tool; missed: {counted(len(found.tools), 'tool')}"
+        f"{counted(result.runs, 'run')}, {result.with_calls:,} of them called a tool; "
+        f"missed: {counted(len(result.tools), 'tool')}"
     )
-    if found.unmet:
-        echo(f"looked for, and nothing new called ({len(found.unmet)}):")
-        for each in found.unmet[-_UNMET_SHOWN:]:
+    if result.unmet:
+        echo(f"looked for, and nothing new called ({len(result.unmet)}):")
+        for each in result.unmet[-_UNMET_SHOWN:]:
             echo(
                 f"  {each.by} {shortened(each.asked, _MESSAGE_SHOWN)!r}, for: {shortened(each.message, _MESSAGE_SHOWN)}"
             )

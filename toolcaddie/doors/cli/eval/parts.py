@@ -54,19 +54,19 @@ def configurations(settings: Settings, signals: Sequence[str], others: Sequence[
 
     Raises `ConfigError` for a preset that does not choose.
     """
-    found = [Configuration(name=name, settings=with_signals(settings, name)) for name in dict.fromkeys(signals)]
-    found = found or [Configuration(name=settings.preset, settings=settings)]
-    found.extend(_other(other, settings) for other in others)
-    names = [each.name for each in found]
+    configured = [Configuration(name=name, settings=with_signals(settings, name)) for name in dict.fromkeys(signals)]
+    configured = configured or [Configuration(name=settings.preset, settings=settings)]
+    configured.extend(_other(other, settings) for other in others)
+    names = [each.name for each in configured]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"{twice!r} would be compared with itself; name it once")
-    for each in found:
+    for each in configured:
         chosen = effective_preset(each.settings)
         if chosen.exposure != "selected":
             raise ConfigError(
                 f"preset {chosen.name!r} does not select tools, so there is nothing to measure; name another"
             )
-    return found
+    return configured
 
 
 def with_signals(settings: Settings, name: str) -> Settings:
@@ -122,7 +122,7 @@ async def finders(
                 documents = (await stack.enter_async_context(opened(chosen[0].settings))).store
             except ConfigError as error:
                 note(f"vectors are not kept for the next time: {error}")
-        found = []
+        measured = []
         for each in chosen:
             tools = patched(catalog, each.hints) if each.hints else catalog
             finder, runtime = _finder(each, tools, documents, learns=bool(taught))
@@ -135,8 +135,8 @@ async def finders(
             if taught:
                 with waiting(f"learning from {len(taught):,} requests"):
                     await runtime.learn(entries_of(taught, tools, settings=finder.preset.selection), tools)
-            found.append(finder)
-        yield found
+            measured.append(finder)
+        yield measured
 
 
 def _finder(
@@ -180,8 +180,8 @@ def read_hints(path: Path, catalog: Catalog) -> dict[str, tuple[str, ...]]:
 async def log_of(settings: Settings, limit: int) -> Log:
     """The recorded runs. Raises `ConfigError` where there are none."""
     async with opened(settings) as database:
-        with progress("reading the log") as told:
-            log = await read_log(database.events, limit=limit, done=told)
+        with progress("reading the log") as report_progress:
+            log = await read_log(database.events, limit=limit, done=report_progress)
     if log.unread:
         note(f"{log.unread} runs could not be understood and are left out")
     if not log.runs:

@@ -57,8 +57,8 @@ def replay(
     settings = settings_of(
         ctx.find_object(Common) or Common(), catalogs=catalogs or before, preset=preset, database_url=database_url
     )
-    told = asyncio.run(_replayed(settings, run_id, signals))
-    print_json(_told(told)) if as_json else _print(told)
+    record = asyncio.run(_replayed(settings, run_id, signals))
+    print_json(_told(record)) if as_json else _print(record)
 
 
 async def _replayed(settings: Settings, run_id: str, signals: str | None) -> Replay:
@@ -66,8 +66,8 @@ async def _replayed(settings: Settings, run_id: str, signals: str | None) -> Rep
     check_replayable(run)
     catalog = evaluated_catalog(settings)
     chosen = configurations(settings, [signals] if signals else [], [])
-    asked = LabelledRequest(messages=run.messages, gold=frozenset(), group="")
-    async with finders(chosen, catalog, [asked]) as (finder,):
+    request = LabelledRequest(messages=run.messages, gold=frozenset(), group="")
+    async with finders(chosen, catalog, [request]) as (finder,):
         return replayed(run, finder.select(run.messages), catalog)
 
 
@@ -88,29 +88,29 @@ def _run(events: Sequence[EventRecord], run_id: str) -> RecordedRun:
     return run
 
 
-def _told(found: Replay) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(found)
-    told["verdict"] = found.verdict
-    return told
+def _told(result: Replay) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(result)
+    record["verdict"] = result.verdict
+    return record
 
 
-def _print(found: Replay) -> None:
-    echo(f"{found.run_id}: {shortened(found.message, _MESSAGE_SHOWN)}")
-    for remark in found.notes:
+def _print(result: Replay) -> None:
+    echo(f"{result.run_id}: {shortened(result.message, _MESSAGE_SHOWN)}")
+    for remark in result.notes:
         note(remark)
     echo()
-    if found.called:
-        rows = [(each.name, _yes(each.before), _yes(each.after)) for each in found.called]
+    if result.called:
+        rows = [(each.name, _yes(each.before), _yes(each.after)) for each in result.called]
         print_table(("called", "then", "now"), rows)
         echo()
-    echo(f"{found.kept} tools in both; tokens {found.tokens_before:,} then, {found.tokens_after:,} now")
-    for sign, names in (("+", found.added), ("-", found.removed)):
+    echo(f"{result.kept} tools in both; tokens {result.tokens_before:,} then, {result.tokens_after:,} now")
+    for sign, names in (("+", result.added), ("-", result.removed)):
         if names:
             more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
             echo(f"{sign}{len(names)}: {', '.join(names[:_NAMES_SHOWN])}{more}")
-    if found.no_match_after and not found.no_match_before:
+    if result.no_match_after and not result.no_match_before:
         echo("now nothing in the catalog fits this message")
-    echo(found.verdict)
+    echo(result.verdict)
 
 
 def _yes(selected: bool) -> str:

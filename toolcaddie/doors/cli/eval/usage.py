@@ -58,39 +58,39 @@ def usage(
     log = asyncio.run(log_of(settings, limit))
     runs = [run for run in log.runs if role in (None, run.role) and bot in (None, run.bot)]
     if not runs:
-        known = (
+        own_catalog = (
             sorted({run.role or "none" for run in log.runs})
             if role
             else sorted({run.bot or "none" for run in log.runs})
         )
-        raise ConfigError(f"no recorded run is of that {'role' if role else 'bot'}; there are {', '.join(known)}")
-    found = usage_of(runs, catalog, support=support)
+        raise ConfigError(f"no recorded run is of that {'role' if role else 'bot'}; there are {', '.join(own_catalog)}")
+    result = usage_of(runs, catalog, support=support)
     if as_json:
-        print_json(_told(found, catalog))
+        print_json(_told(result, catalog))
     else:
-        _print(found, catalog, support=support, show_all=show_all)
+        _print(result, catalog, support=support, show_all=show_all)
 
 
-def _told(found: Usage, catalog: Catalog | None) -> dict[str, Any]:
-    told: dict[str, Any] = msgspec.to_builtins(found)
-    told["catalog_known"] = catalog is not None
-    return told
+def _told(result: Usage, catalog: Catalog | None) -> dict[str, Any]:
+    record: dict[str, Any] = msgspec.to_builtins(result)
+    record["catalog_known"] = catalog is not None
+    return record
 
 
-def _print(found: Usage, catalog: Catalog | None, *, support: int, show_all: bool) -> None:
+def _print(result: Usage, catalog: Catalog | None, *, support: int, show_all: bool) -> None:
     echo(
-        f"{counted(found.runs, 'run')} from {local_time(found.since)} to {local_time(found.until)}; "
-        f"{found.with_calls:,} called a tool; in {found.no_match:,} nothing matched"
+        f"{counted(result.runs, 'run')} from {local_time(result.since)} to {local_time(result.until)}; "
+        f"{result.with_calls:,} called a tool; in {result.no_match:,} nothing matched"
     )
-    if found.categories:
+    if result.categories:
         echo()
         rows = [
             (use.name, use.matched, use.related, use.default, use.sent, use.called, use.missed)
-            for use in found.categories
+            for use in result.categories
         ]
         columns = ("category", "matched", "related", "default", "sent", "called", "missed")
         print_table(columns, rows, right=columns[1:], spare=("default", "related"))
-    shown = [use for use in found.tools if use.calls or show_all][: None if show_all else _TOOLS_SHOWN]
+    shown = [use for use in result.tools if use.calls or show_all][: None if show_all else _TOOLS_SHOWN]
     if shown:
         echo()
         columns = ("tool", "calls", "failed", "missed", "sent", "unused tokens", "category")
@@ -99,13 +99,13 @@ def _print(found: Usage, catalog: Catalog | None, *, support: int, show_all: boo
         ]
         print_table(columns, tools, right=columns[1:-1], spare=("category", "sent"))
     echo()
-    _print_idle(found, catalog)
+    _print_idle(result, catalog)
     echo()
-    _print_proposals(found, support)
+    _print_proposals(result, support)
 
 
-def _print_idle(found: Usage, catalog: Catalog | None) -> None:
-    tokens = found.tokens
+def _print_idle(result: Usage, catalog: Catalog | None) -> None:
+    tokens = result.tokens
     if tokens.sent:
         about = "" if tokens.exact else "about "
         echo(
@@ -114,27 +114,27 @@ def _print_idle(found: Usage, catalog: Catalog | None) -> None:
             if tokens.all
             else f"tokens: {tokens.sent:,} of definitions sent; {about}{tokens.unused:,} of tools the run did not call"
         )
-    if found.never_called:
-        echo(f"sent and never called ({len(found.never_called)}): {_names(found.never_called)}")
+    if result.never_called:
+        echo(f"sent and never called ({len(result.never_called)}): {_names(result.never_called)}")
     if catalog is None:
         note("without --catalog only what the trail names is known; with it, tools that were never sent are listed too")
-    elif found.never_sent:
-        echo(f"never sent nor called ({len(found.never_sent)}): {_names(found.never_sent)}")
+    elif result.never_sent:
+        echo(f"never sent nor called ({len(result.never_sent)}): {_names(result.never_sent)}")
 
 
-def _print_proposals(found: Usage, support: int) -> None:
-    changes = [each for each in found.defaults if each.advice != "keep"]
-    for default in found.defaults:
+def _print_proposals(result: Usage, support: int) -> None:
+    changes = [each for each in result.defaults if each.advice != "keep"]
+    for default in result.defaults:
         why = f"called in {counted(default.runs, 'run')}, {default.share:.0%}" if default.runs else "never called"
         echo(f"default categories: {default.advice} {default.category} ({why})")
-    for pair in found.related:
-        known = ", as the catalog has it" if pair.known else ""
+    for pair in result.related:
+        origin = ", as the catalog has it" if pair.known else ""
         echo(
             f"related categories: {pair.category} brings {pair.related} "
             f"({counted(pair.runs, 'run')}, {pair.confidence:.0%} of its runs, "
-            f"lift {pair.lift:.1f}, at least {pair.low:.1f}){known}"
+            f"lift {pair.lift:.1f}, at least {pair.low:.1f}){origin}"
         )
-    if not changes and not any(not pair.known for pair in found.related):
+    if not changes and not any(not pair.known for pair in result.related):
         echo(f"nothing to propose: no change rests on {support} runs or more")
 
 
