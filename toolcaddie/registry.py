@@ -24,7 +24,7 @@ import msgspec
 
 from toolcaddie.core.errors import ConfigError, ToolcaddieError
 from toolcaddie.parts import Parts
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import did_you_mean
 
 Factory = Callable[..., Any]
 
@@ -180,7 +180,7 @@ class Registry:
         for old, new in _RENAMED.items():
             if new == group and any(point.name == name for point in _points(old)):
                 return f"it is in the group {old}, which is called {new} now; rename it in the pyproject.toml of its package"
-        return choices(name, self.names(socket))
+        return did_you_mean(name, self.names(socket))
 
 
 def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = False) -> type[msgspec.Struct]:
@@ -213,16 +213,9 @@ def traced(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}{place}"
 
 
-def choices(name: str, names: Sequence[str]) -> str:
-    """Returns the names there are as the end of an error, the likely one first."""
-    close = close_names(name, names)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are {', '.join(names)}" if names else "there are none"
-
-
 def _socket(name: str) -> Socket:
     if name not in SOCKETS:
-        raise ConfigError(f"there is no socket {name!r}; {choices(name, sorted(SOCKETS))}")
+        raise ConfigError(f"there is no socket {name!r}; {did_you_mean(name, sorted(SOCKETS))}")
     return SOCKETS[name]
 
 
@@ -298,7 +291,9 @@ def _checked(place: str, factory: Factory, config: Mapping[str, Any], kind: type
     """The settings of a factory, each of the type that its parameter has. Raises `ConfigError`."""
     unknown = [key for key in config if key not in kind.__struct_fields__]
     if unknown and not _is_open(factory):
-        raise ConfigError(f"{place}: unknown key {unknown[0]!r}; {choices(unknown[0], sorted(kind.__struct_fields__))}")
+        raise ConfigError(
+            f"{place}: unknown key {unknown[0]!r}; {did_you_mean(unknown[0], sorted(kind.__struct_fields__))}"
+        )
     try:
         values = msgspec.convert(dict(config), kind)
     except msgspec.ValidationError as error:

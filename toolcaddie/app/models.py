@@ -17,7 +17,7 @@ from toolcaddie.providers.named import split_model
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import KEYS, provider_named, provider_names
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import close_names, did_you_mean
 
 PRACTICE = "practice"
 
@@ -63,7 +63,7 @@ def asked_of(settings: Settings) -> tuple[str, str]:
     prefix, rest = split_model(model, names)
     if configured is not None:
         if configured not in names:
-            raise ConfigError(f"upstream.provider: no provider {configured!r}; {_choices(configured, names)}")
+            raise ConfigError(f"upstream.provider: no provider {configured!r}; {did_you_mean(configured, names)}")
         return configured, rest if prefix == configured else model
     if prefix is not None:
         return prefix, rest
@@ -123,13 +123,7 @@ def _refuse_slip(model: str, names: Sequence[str]) -> None:
     """`anthropc:claude-...` would otherwise be taken for a provider of another package that is not here."""
     prefix, colon, _ = model.partition(":")
     if colon and close_names(prefix, names, limit=1):
-        raise ConfigError(f"model {model!r}: no provider {prefix!r}; {_choices(prefix, names)}")
-
-
-def _choices(name: str, names: Sequence[str]) -> str:
-    close = close_names(name, names, limit=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are {', '.join(names)}"
+        raise ConfigError(f"model {model!r}: no provider {prefix!r}; {did_you_mean(prefix, names)}")
 
 
 def provider_of(settings: Settings) -> Provider:

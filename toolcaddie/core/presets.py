@@ -22,7 +22,7 @@ from toolcaddie.core.meta_names import (
 from toolcaddie.core.numbers import Count, Positive, Share, Weight
 from toolcaddie.core.run import Limits
 from toolcaddie.core.selection import Budget
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import did_you_mean
 
 LEXICAL = ("categories", "bm25", "characters", "mentions")
 
@@ -157,6 +157,4 @@ def preset(name: str) -> Preset:
     try:
         return PRESETS[name]
     except KeyError:
-        close = close_names(name, PRESETS, limit=1) if isinstance(name, str) else []
-        meant = f"did you mean {close[0]!r}? " if close else ""
-        raise ConfigError(f"no preset {name!r}; {meant}there are {', '.join(sorted(PRESETS))}") from None
+        raise ConfigError(f"no preset {name!r}; {did_you_mean(str(name), sorted(PRESETS))}") from None

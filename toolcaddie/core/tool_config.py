@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import did_you_mean
 
 OnToolNotCalled = Literal["retry", "error", "warn", "allow"]
 CacheKey = Callable[[str, Mapping[str, Any]], str]
@@ -171,7 +171,7 @@ class _Table:
         by_spelling = {spelling: key for key in keys for spelling in (key, _snake(key))}
         for spelling, value in given.items():
             if spelling not in by_spelling:
-                raise ConfigError(f"{name}: unknown key {spelling!r}; {_choices(str(spelling), keys)}")
+                raise ConfigError(f"{name}: unknown key {spelling!r}; {did_you_mean(str(spelling), keys)}")
             key = by_spelling[spelling]
             if key in self._values:
                 raise ConfigError(f"{name}: {spelling!r} and {self._spelled[key]!r} are the same key; give one")
@@ -248,9 +248,3 @@ class _Table:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-
-
-def _choices(name: str, keys: tuple[str, ...]) -> str:
-    close = close_names(name, keys, limit=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are {', '.join(keys)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from toolcaddie.core.catalog import Catalog
@@ -14,6 +13,7 @@ from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.embedders.prepared import PATIENCE, Prepared
 from toolcaddie.ports import Ranker, RankerFactory, Ranking, Visible
+from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -48,7 +48,7 @@ class CatalogVectors:
         self._meanwhile = meanwhile
         self._texts = texts
         self._patience = patience
-        self._ready: OrderedDict[str, None] = OrderedDict()
+        self._ready: Bounded[str, bool] = Bounded(_MOST_READY)
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
@@ -71,8 +71,7 @@ class CatalogVectors:
 
         With `wait` a failure of the embedder is raised (`ProviderError`); without, it is logged.
         """
-        if self.is_ready(catalog):
-            self._ready.move_to_end(catalog.version)
+        if self._ready.get(catalog.version):
             return
         if wait:
             await self._prepare(catalog)
@@ -108,9 +107,7 @@ class CatalogVectors:
             await self.prepared.prepare_lasting(ours)
             # What a client sends is the client's: it is not written down here.
             await self.prepared.prepare_lasting(theirs, written=False)
-        self._ready[catalog.version] = None
-        while len(self._ready) > _MOST_READY:
-            self._ready.popitem(last=False)
+        self._ready.put(catalog.version, True)
         if (seconds := time.monotonic() - started) > self._patience:
             log.info("catalog_embedded", embedder=self.prepared.name, tools=len(catalog), seconds=round(seconds, 1))
 

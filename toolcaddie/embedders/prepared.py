@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +19,7 @@ import numpy.typing as npt
 from toolcaddie.core.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.embedders.bert import Floats, unit
 from toolcaddie.ports import Embedder, RemoteEmbedder, Store
+from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -29,6 +28,9 @@ PATIENCE = 1.0
 """Seconds that a request waits for vectors, at most."""
 PAUSE = 30.0
 """Seconds in which an embedder that failed is not asked again: one that is down costs one request its patience, not all."""
+
+_Rows = Bounded[bytes, bytes]
+"""Vectors by the digest of their text."""
 
 _QUERY_BYTES = 16 * 1024 * 1024
 _CATALOG_BYTES = 256 * 1024 * 1024
@@ -61,8 +63,8 @@ class Prepared:
         self._documents = documents
         self._patience = patience
         self._clock = clock
-        self._lasting = _Table(_CATALOG_BYTES)
-        self._passing = _Table(_QUERY_BYTES)
+        self._lasting: _Rows = Bounded(heaviest=_CATALOG_BYTES, weight=len)
+        self._passing: _Rows = Bounded(heaviest=_QUERY_BYTES, weight=len)
         self._down_until = float("-inf")
         self._down = False
         self._problem = ""
@@ -97,7 +99,7 @@ class Prepared:
         found = self._found(keys)
         if not isinstance(self._source, RemoteEmbedder) and (missing := _missing(texts, keys, found)):
             fresh = self._made_now(self._source, missing)
-            self._passing.keep(fresh)
+            _put_all(self._passing, fresh)
             found |= fresh
         nothing = bytes(2 * self.dimensions)
         rows = (row if len(row := found.get(key, nothing)) == len(nothing) else nothing for key in keys)
@@ -116,7 +118,7 @@ class Prepared:
         except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; nobody's request fails for it
             self._failed(error)
         else:
-            self._passing.keep(dict(zip(missing, made, strict=True)))
+            _put_all(self._passing, dict(zip(missing, made, strict=True)))
             self._worked()
 
     async def prepare_lasting(self, texts: Sequence[str], *, written: bool = True) -> None:
@@ -143,7 +145,7 @@ class Prepared:
                 raise ProviderProtocolError(f"{self.name} failed: {error!r}") from error
             self._worked()
             fresh = dict(zip(some, made, strict=True))
-            self._lasting.keep(fresh)
+            _put_all(self._lasting, fresh)
             if written:
                 await self._write(fresh)
 
@@ -184,7 +186,7 @@ class Prepared:
         return _missing(texts, keys, self._found(keys))
 
     def _found(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        return self._lasting.found(keys) | self._passing.found(keys)
+        return _rows_of(self._lasting, keys) | _rows_of(self._passing, keys)
 
     async def _stored(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         """Those that the documents hold and that have the right size; a store that fails only costs the making."""
@@ -205,7 +207,7 @@ class Prepared:
         numbers = np.frombuffer(b"".join(whole.values()), dtype=np.float16).reshape(len(whole), self.dimensions)
         good: npt.NDArray[np.bool_] = np.asarray(np.isfinite(numbers).all(axis=1))
         rows = {key: whole[key] for place, key in enumerate(whole) if good[place]}
-        self._lasting.keep(rows)
+        _put_all(self._lasting, rows)
         return rows
 
     async def _write(self, rows: Mapping[bytes, bytes]) -> None:
@@ -243,30 +245,13 @@ def _told(error: Exception) -> str:
     return str(error) if isinstance(error, ToolcaddieError | TimeoutError) else repr(error)
 
 
-class _Table:
-    """Rows by key, those used last; bounded by their size."""
+def _put_all(table: _Rows, rows: Mapping[bytes, bytes]) -> None:
+    for key, row in rows.items():
+        table.put(key, row)
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._held = 0
-        self._rows: OrderedDict[bytes, bytes] = OrderedDict()
-        self._lock = threading.Lock()
 
-    def found(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        with self._lock:
-            found = {key: self._rows[key] for key in keys if key in self._rows}
-            for key in found:
-                self._rows.move_to_end(key)
-        return found
-
-    def keep(self, rows: Mapping[bytes, bytes]) -> None:
-        with self._lock:
-            for key, row in rows.items():
-                self._held += len(row) - len(self._rows.get(key, b""))
-                self._rows[key] = row
-                self._rows.move_to_end(key)
-            while self._held > self._size and len(self._rows) > 1:
-                self._held -= len(self._rows.popitem(last=False)[1])
+def _rows_of(table: _Rows, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    return {key: row for key in keys if (row := table.get(key)) is not None}
 
 
 def _key(text: str) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import permutations
@@ -10,6 +9,7 @@ from itertools import permutations
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.learning.entries import CalledTool, Known
 from toolcaddie.learning.experience import EVERYBODY, Experience, Past
+from toolcaddie.util.bounded import Bounded
 
 _MOST_OF_ONE = 3
 """Conversations of one principal that count for a pair."""
@@ -31,20 +31,15 @@ class CoUse:
 
     def __init__(self, experience: Experience) -> None:
         self._experience = experience
-        self._lock = threading.Lock()
-        self._counted: dict[str, tuple[object, Mapping[tuple[str, str], float]]] = {}
+        self._counted: Bounded[str, tuple[object, Mapping[tuple[str, str], float]]] = Bounded(_MOST_CATALOGS)
 
     def __call__(self, catalog: Catalog) -> Mapping[tuple[str, str], float]:
         past = self._experience.past()
-        with self._lock:
-            known = self._counted.get(catalog.version)
-            if known is not None and known[0] is past.index:
-                return known[1]
+        known = self._counted.get(catalog.version)
+        if known is not None and known[0] is past.index:
+            return known[1]
         pairs = co_used(past, catalog, shared=self._experience.settings.scope == "shared")
-        with self._lock:
-            self._counted[catalog.version] = past.index, pairs
-            while len(self._counted) > _MOST_CATALOGS:
-                del self._counted[next(iter(self._counted))]
+        self._counted.put(catalog.version, (past.index, pairs))
         return pairs
 
 

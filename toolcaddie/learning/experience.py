@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
@@ -25,6 +25,7 @@ from toolcaddie.learning.features import Features, Floats, features_of
 from toolcaddie.learning.search import Index, Ints, Meanings, Rarity, Rows, lengths_of
 from toolcaddie.ports import Embedder
 from toolcaddie.selection.rankers.static import word_table
+from toolcaddie.util.bounded import Bounded
 
 EVERYBODY = 0
 """The owner of the operator's own log."""
@@ -144,7 +145,7 @@ class Experience:
         self._words: dict[int, QueryWords] = {}
         """Of the sample, by serial number."""
         self._sampled: list[tuple[int, int]] = []
-        self._fits: OrderedDict[str, Fit] = OrderedDict()
+        self._fits: Bounded[str, Fit] = Bounded(_MOST_FITS)
         self._past = _past_of((), Rows.of(()), np.zeros((0, self.embedder.dimensions), dtype=np.float32))
         self._seen: Past | None = None
         self.learned = 0
@@ -231,18 +232,14 @@ class Experience:
 
     def fit_of(self, version: str, tools: frozenset[str]) -> Fit | None:
         """How far the log is believed in a catalog: as it was fitted, or as in the last one that was mostly the same."""
-        with self._lock:
-            if (exact := self._fits.get(version)) is not None:
-                return exact
-            fits = list(reversed(self._fits.values()))
-        return next((fit for fit in fits if 2 * len(fit.tools & tools) > max(len(fit.tools), len(tools))), None)
+        if (exact := self._fits.peek(version)) is not None:
+            return exact
+        return next(
+            (fit for fit in self._fits.latest() if 2 * len(fit.tools & tools) > max(len(fit.tools), len(tools))), None
+        )
 
     def keep_fit(self, version: str, fit: Fit) -> None:
-        with self._lock:
-            self._fits[version] = fit
-            self._fits.move_to_end(version)
-            while len(self._fits) > _MOST_FITS:
-                self._fits.popitem(last=False)
+        self._fits.put(version, fit)
 
     # --- within -------------------------------------------------------------------------------------------------------
 

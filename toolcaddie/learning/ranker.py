@@ -8,8 +8,6 @@ one-standard-error rule; "Classification and Regression Trees", 1984), 0 where t
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +34,7 @@ from toolcaddie.learning.search import Bools, Ints, Request, first_of_each, limi
 from toolcaddie.ports import LastWord, Ranker, RankerFactory, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons, no_reasons
 from toolcaddie.selection.selector import Selector
+from toolcaddie.util.bounded import Bounded
 
 NAME = "learned"
 
@@ -122,11 +121,10 @@ class Learned:
         self._experience = experience
         self._known = Known(catalog)
         self._found: dict[CalledTool, int] = {}
-        self._lock = threading.Lock()
         self._latest: _Catalogued | None = None
-        self._readers: OrderedDict[Hashable, tuple[Past, Bools]] = OrderedDict()
-        self._tried: OrderedDict[Hashable, tuple[Past, Floats]] = OrderedDict()
-        self._backgrounds: OrderedDict[Hashable, tuple[Past, Floats]] = OrderedDict()
+        self._readers: Bounded[Hashable, tuple[Past, Bools]] = Bounded(_MOST_READERS)
+        self._tried: Bounded[Hashable, tuple[Past, Floats]] = Bounded(_MOST_READERS)
+        self._backgrounds: Bounded[Hashable, tuple[Past, Floats]] = Bounded(_MOST_READERS)
 
     # --- as a ranker --------------------------------------------------------------------------------------------------
 
@@ -317,9 +315,8 @@ class Learned:
         """The vectors of some of the entries this principal learns from, of no other principal too many."""
         past = catalogued.past
         alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
-        with self._lock:
-            if (known := self._backgrounds.get((owner, alone))) is not None and known[0].index is past.index:
-                return known[1]
+        if (known := self._backgrounds.get((owner, alone))) is not None and known[0].index is past.index:
+            return known[1]
         indexed = len(past.index.rows)
         entries = np.flatnonzero(self._readable(catalogued, None, owner, tenant)[:indexed])
         entries = entries[np.lexsort(past.meanings.rows[entries, :2].T)]  # an order that is not that of their coming
@@ -327,10 +324,7 @@ class Learned:
         if theirs.any():
             entries = entries[first_of_each(theirs, MOST_OF_ONE)]
         rows = past.meanings.rows[entries[:: len(entries) // _BACKGROUND + 1]]
-        with self._lock:
-            self._backgrounds[owner, alone] = past, rows
-            while len(self._backgrounds) > _MOST_READERS:
-                self._backgrounds.popitem(last=False)
+        self._backgrounds.put((owner, alone), (past, rows))
         return rows
 
     def _readable(self, catalogued: _Catalogued, mask: Visible | None, owner: int, tenant: int) -> Bools:
@@ -338,29 +332,23 @@ class Learned:
         past = catalogued.past
         alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
         key = (owner if alone else tenant, alone, None if mask is None else mask.tobytes())
-        with self._lock:
-            if (known := self._readers.get(key)) is not None and known[0] is past:
-                self._readers.move_to_end(key)
-                return known[1]
+        if (known := self._readers.get(key)) is not None and known[0] is past:
+            return known[1]
         shown = catalogued.positions >= 0
         if mask is not None:
             shown = shown & mask[catalogued.positions]
         allowed = np.zeros(len(past), dtype=np.bool_)
         allowed[past.pairs.entries[shown[past.pairs.tools]]] = True
         allowed &= (past.owners == EVERYBODY) | (past.owners == owner if alone else past.tenants == tenant)
-        with self._lock:
-            self._readers[key] = past, allowed
-            while len(self._readers) > _MOST_READERS:
-                self._readers.popitem(last=False)
+        self._readers.put(key, (past, allowed))
         return allowed
 
     def _tried_by(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
         """How often each tool was called in what this principal learns from, another principal's calls up to a number."""
         past = catalogued.past
         alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
-        with self._lock:
-            if (known := self._tried.get((owner, alone))) is not None and known[0].index is past.index:
-                return known[1]
+        if (known := self._tried.get((owner, alone))) is not None and known[0].index is past.index:
+            return known[1]
         allowed = self._readable(catalogued, None, owner, tenant)
         pairs = np.flatnonzero(allowed[past.pairs.entries] & (catalogued.positions[past.pairs.tools] >= 0))
         positions = catalogued.positions[past.pairs.tools[pairs]]
@@ -371,10 +359,7 @@ class Learned:
             both = np.stack([positions[~mine], owners[~mine]])
             (theirs, _), counts = np.unique(both, axis=1, return_counts=True)
             tried += np.bincount(theirs, weights=np.minimum(counts, COUNTED_OF_ONE), minlength=self._size)
-        with self._lock:
-            self._tried[owner, alone] = past, tried
-            while len(self._tried) > _MOST_READERS:
-                self._tried.popitem(last=False)
+        self._tried.put((owner, alone), (past, tried))
         return tried
 
     def _summed(self, near: _Near, tried: Floats, me: int) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +17,7 @@ from toolcaddie.learning.entries import CalledTool, LogEntry, called
 from toolcaddie.learning.experience import Experience
 from toolcaddie.ports import EventLog
 from toolcaddie.selection.query import query_words
+from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -66,7 +66,7 @@ class LearningSink:
         self._tool_of = tool_of
         self._refit = refit
         self._window, self._window_user = window, window_user
-        self._runs: OrderedDict[str, _Run] = OrderedDict()
+        self._runs: Bounded[str, _Run] = Bounded(_RUNS)
         self._next_fit = _FIRST
         self._working: asyncio.Task[None] | None = None
 
@@ -74,10 +74,10 @@ class LearningSink:
         if isinstance(event, RunStarted):
             self._start(event)
         elif isinstance(event, ToolsSelected):
-            if (run := self._runs.get(event.run_id)) is not None:
+            if (run := self._runs.peek(event.run_id)) is not None:
                 run.selected = True
         elif isinstance(event, CallFinished):
-            if (run := self._runs.get(event.run_id)) is not None and not event.result.is_error:
+            if (run := self._runs.peek(event.run_id)) is not None and not event.result.is_error:
                 run.tools[event.call.name] = None
         elif isinstance(event, RunFinished | RunFailed | RunPaused):
             self._end(event.run_id)
@@ -91,13 +91,12 @@ class LearningSink:
         messages = (*event.history, Message(role="user", content=event.message))
         cleaned = [self._cleaned(message) for message in messages]
         query = SelectionQuery(messages=cleaned)
-        self._runs[event.run_id] = _Run(
+        run = _Run(
             words=query_words(query, window=self._window, window_user=self._window_user),
             principal=event.principal,
             group=_conversation(event.principal, cleaned),
         )
-        while len(self._runs) > _RUNS:
-            self._runs.popitem(last=False)
+        self._runs.put(event.run_id, run)
 
     def _cleaned(self, message: Message) -> Message:
         # A secret across the cut would not be recognised: look at more than is kept.
@@ -105,7 +104,7 @@ class LearningSink:
         return Message(role=message.role, content=text, tool_calls=message.tool_calls)
 
     def _end(self, run_id: str) -> None:
-        run = self._runs.pop(run_id, None)
+        run = self._runs.pop(run_id)
         if run is None or not run.selected or not run.tools:
             return  # nothing was looked for (a tool called directly), or nothing was found
         tools = ((name, self._tool_of(name)) for name in run.tools)

@@ -16,7 +16,7 @@ from toolcaddie.meta.request_more_tools import RequestMoreTools
 from toolcaddie.meta.respond import Respond
 from toolcaddie.meta.search_tools import SearchTools
 from toolcaddie.ports.meta import CallWrapper, MetaOffer, MetaTool
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import did_you_mean
 
 AnyMetaTool = MetaTool | CallWrapper
 MetaTools = Mapping[str, AnyMetaTool]
@@ -57,7 +57,5 @@ def is_meta(name: str, view: View, offered: Iterable[str]) -> bool:
 
 def _named(name: str, tools: MetaTools) -> AnyMetaTool:
     if name not in tools:
-        close = close_names(name, tools)
-        meant = f"did you mean {close[0]!r}? " if close else ""
-        raise ConfigError(f"preset.meta: there is no meta tool {name!r}; {meant}there are {', '.join(tools)}")
+        raise ConfigError(f"preset.meta: there is no meta tool {name!r}; {did_you_mean(name, tools)}")
     return tools[name]

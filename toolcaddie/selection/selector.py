@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
@@ -28,6 +29,7 @@ from toolcaddie.core.selection import (
     SelectionQuery,
 )
 from toolcaddie.ports import RankerFactory, Ranking, Visible
+from toolcaddie.registry import Registry
 from toolcaddie.selection.allot import OUTCOMES, Allotment, Candidates, allot
 from toolcaddie.selection.diversity import PLACES, spread, worth_of
 from toolcaddie.selection.index.catalog_index import CatalogIndex, IndexCache
@@ -36,12 +38,12 @@ from toolcaddie.selection.index.masks import visible_in
 from toolcaddie.selection.index.postings import postings_of
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
 from toolcaddie.selection.query import query_words
-from toolcaddie.selection.rankers import bm25, characters, mentions, static
 from toolcaddie.selection.rankers.categories import Categories, Found, Hit
 from toolcaddie.selection.room import pins_that_fit, room_for
 from toolcaddie.selection.scores import Said, Scored, scored, signals_of
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
+from toolcaddie.util.suggest import did_you_mean
 
 log = Logger(__name__)
 
@@ -54,16 +56,13 @@ DROPPED_LISTED = 32
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
+RANKER = "ranker"
+"""The socket of rankers in the registry."""
+
+_FACTORIES = 64
+
 _BY_WORDS = frozenset(LEXICAL[1:])
 """Rankers that read the catalog's words, which are then there to be looked at."""
-
-_OWN: Mapping[str, RankerFactory] = {
-    "bm25": bm25.factory,
-    "characters": characters.factory,
-    "mentions": mentions.factory,
-    "static": static.factory,
-}
-
 
 _MAY_WEIGH = frozenset({*SIGNALS["plain"], *SIGNALS["embedding"], "learned"})
 """Weights of these may stand in the settings whether or not anything brings the ranker now."""
@@ -136,12 +135,31 @@ class _Plan:
         return self.pool.positions[self.allotment.chosen]
 
 
+@lru_cache(maxsize=_FACTORIES)
+def _loaded(name: str) -> RankerFactory:
+    """Returns an installed ranker's factory. Ours are found like those of other packages; looking takes milliseconds."""
+    factory: RankerFactory = Registry().make(RANKER, name)
+    return factory
+
+
+def _installed(name: str, given: Mapping[str, RankerFactory]) -> RankerFactory:
+    try:
+        return _loaded(name)
+    except ConfigError:
+        if name in Registry().names(RANKER):
+            raise
+        raise ConfigError(f"selection.rankers: no ranker {name!r}; {did_you_mean(name, _names(given))}") from None
+
+
+def _names(given: Mapping[str, RankerFactory]) -> list[str]:
+    return sorted({*_MAY_WEIGH, *given, *Registry().names(RANKER)})
+
+
 class Selector:
     """Finds the tools of a view that fit. Make one per configuration and keep it: it remembers what it worked out of each
     catalog. Safe for many threads.
 
-    `rankers` maps names used in `settings.rankers` to what makes a ranker of a catalog; `categories`, `bm25`, `characters`
-    and `mentions` are there already. Without any ranker everything is a candidate. `core=False` ignores core flags.
+    `rankers` maps names used in `settings.rankers` to factories, beside those that are installed; `categories` is always there.
     `co_used` is asked in each request for pairs of tools that were used together, and must answer at once.
     """
 
@@ -160,16 +178,15 @@ class Selector:
         self._core = core
         self._co_used = co_used
         self._clock = clock
-        self._factories: dict[str, RankerFactory] = {**_OWN, **(rankers or {})}
+        given = dict(rankers or {})
         # Categories decide the allotment too and follow the settings, so the selector makes its own.
         self._scorers = tuple(name for name in self.settings.rankers if name != "categories")
         self._by_keyword = "categories" in self.settings.rankers
-        if missing := [name for name in self._scorers if name not in self._factories]:
-            known = sorted({"categories", *self._factories})
-            raise ConfigError(f"selection.rankers: no ranker {missing[0]!r}; there are {', '.join(known)}")
-        if unknown := [name for name in self.settings.weights if name not in {*_MAY_WEIGH, *self._factories}]:
-            known = sorted({*_MAY_WEIGH, *self._factories})
-            raise ConfigError(f"selection.weights: no ranker {unknown[0]!r}; there are {', '.join(known)}")
+        self._factories = {name: given[name] if name in given else _installed(name, given) for name in self._scorers}
+        self._factories |= {"bm25": given.get("bm25") or _installed("bm25", given), **given}
+        for name in self.settings.weights:
+            if name not in _MAY_WEIGH and name not in self._factories and name not in Registry().names(RANKER):
+                raise ConfigError(f"selection.weights: no ranker {name!r}; {did_you_mean(name, _names(given))}")
         for name, weight in self.settings.weights.items():
             if not 0 <= weight < math.inf:  # what is no number is neither
                 raise ConfigError(f"selection.weights: {name} is {weight}; a weight is a number from 0 up")

@@ -14,9 +14,10 @@ from toolcaddie.core.errors import CatalogError, ConfigError, ToolcaddieError
 from toolcaddie.core.tool import Tool
 from toolcaddie.parts import Parts
 from toolcaddie.ports import OpenableSource, ToolSource
-from toolcaddie.registry import Registry, choices, traced
+from toolcaddie.registry import Registry, traced
 from toolcaddie.sources.definitions import DefinitionSource, read_jsonl
 from toolcaddie.sources.functions import FunctionSource
+from toolcaddie.util.suggest import did_you_mean
 
 _PYTHON = "python:"
 _FILES = ("jsonl", "python")
@@ -72,7 +73,7 @@ def _plugin(name: str, registry: Registry, parts: Parts | None) -> ToolSource:
     names = catalog_names(registry)
     if name not in names:
         raise ConfigError(
-            f"no catalog {name!r}; {choices(name, names)}. A catalog is one of these names, a file ending in .jsonl, "
+            f"no catalog {name!r}; {did_you_mean(name, names)}. A catalog is one of these names, a file ending in .jsonl, "
             "or python:module"
         )
     source: ToolSource = registry.make("source", name, {}, parts)
@@ -104,7 +105,7 @@ def _attribute(spec: str, module: ModuleType, path: str) -> Any:
     for name in path.split("."):
         if not hasattr(target, name):
             public = sorted(each for each in vars(module) if not each.startswith("_"))
-            raise CatalogError(f"catalog {spec!r}: {module.__name__} has no {path!r}; {choices(name, public)}")
+            raise CatalogError(f"catalog {spec!r}: {module.__name__} has no {path!r}; {did_you_mean(name, public)}")
         target = getattr(target, name)
     return target
 

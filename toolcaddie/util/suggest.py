@@ -19,6 +19,14 @@ def close_names(name: str, names: Iterable[str], *, limit: int = 3) -> list[str]
     return [by_lower[match] for match in difflib.get_close_matches(name[:64].lower(), by_lower, n=limit, cutoff=0.6)]
 
 
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Returns the end of an error about an unknown name: the likely name first, then all of them."""
+    known = list(names)
+    close = close_names(name, known, limit=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}there are {', '.join(known)}" if known else "there are none"
+
+
 class Names:
     """Many names that are asked about often: a look-up in 10,000 takes about a millisecond where `close_names` takes ten."""
 

@@ -23,7 +23,7 @@ from toolcaddie.core.numbers import Weight
 from toolcaddie.core.presets import SelectionSettings
 from toolcaddie.core.run import Limits
 from toolcaddie.core.selection import Budget
-from toolcaddie.util.suggest import close_names
+from toolcaddie.util.suggest import did_you_mean
 
 LAID_OVER: Mapping[str, type[Any]] = {"selection": SelectionSettings, "budget": Budget, "limits": Limits}
 """Tables whose keys are fields of a class of the core, laid over the preset's."""
@@ -89,10 +89,7 @@ def bare(kind: Any) -> Any:
 
 def choices(name: str, names: Iterable[str]) -> str:
     """Returns the names there are as the end of an error, the likely one first."""
-    names = sorted(names)
-    close = close_names(name, names, limit=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are {', '.join(names)}"
+    return did_you_mean(name, sorted(names))
 
 
 def dotted(path: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ no score tells anything about a hidden one.
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +26,7 @@ from toolcaddie.selection.index.document import FIELDS, catalog_languages, docum
 from toolcaddie.selection.index.grid import Grid, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
 from toolcaddie.selection.stopwords import Language
+from toolcaddie.util.bounded import Bounded
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -180,8 +181,7 @@ class Postings:
         self.forgotten = bool((wording.having == 0).any())
         """Whether the vocabulary has terms that no tool has any more."""
         self._rows = wording.by_position
-        self._scopes: OrderedDict[bytes, Scope] = OrderedDict()
-        self._lock = threading.Lock()
+        self._scopes: Bounded[bytes, Scope] = Bounded(_MOST_SCOPES)
         self._whole = self._counted(None)
         self._latest: tuple[QueryWords, Asked] | None = None
 
@@ -239,15 +239,9 @@ class Postings:
         if mask is None:
             return self._whole
         key = mask.tobytes()
-        with self._lock:
-            if (known := self._scopes.get(key)) is not None:
-                self._scopes.move_to_end(key)
-                return known
-        scope = self._counted(mask)
-        with self._lock:
-            self._scopes[key] = scope
-            while len(self._scopes) > _MOST_SCOPES:
-                self._scopes.popitem(last=False)
+        if (scope := self._scopes.get(key)) is None:
+            scope = self._counted(mask)
+            self._scopes.put(key, scope)
         return scope
 
     def speaks(self, asked: Asked, scope: Scope) -> bool:
