@@ -12,7 +12,7 @@ import pytest
 from toolcaddie.app.settings import load_settings
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.errors import ConfigError
-from toolcaddie.core.schema.counts import counts
+from toolcaddie.guards.json_counts import counts
 
 ROOT = Path(__file__).parents[2]
 

@@ -31,9 +31,9 @@ from toolcaddie.core.errors import (
     RequestError,
 )
 from toolcaddie.core.message import ModelDelta, ModelReply
-from toolcaddie.core.schema.counts import check_counts
 from toolcaddie.core.wire import ErrorReport
 from toolcaddie.guards.aside import aside
+from toolcaddie.guards.json_counts import check_counts
 from toolcaddie.guards.net import CONNECT_SECONDS, PROOFS, operator_client, read_capped
 from toolcaddie.ports.wires import StreamReader
 from toolcaddie.providers.sse import EventReader

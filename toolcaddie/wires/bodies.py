@@ -17,8 +17,8 @@ from toolcaddie.core.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.core.schema.counts import check_counts
 from toolcaddie.core.wire import Envelope, ErrorReport, ModelPage
+from toolcaddie.guards.json_counts import check_counts
 
 _DECODER = msgspec.json.Decoder()
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
