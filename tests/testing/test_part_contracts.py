@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from toolcaddie.core.storage import CacheLevel
 from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
+from toolcaddie.ports.ranking import Ranking
 from toolcaddie.registry import Registry
 from toolcaddie.sources.definitions import DefinitionSource
 from toolcaddie.sources.functions import FunctionSource
@@ -34,6 +36,7 @@ from toolcaddie.testing.part_contracts import (
     META_TOOL,
     MIDDLEWARE,
     POLICY,
+    RANKER,
     SINK,
     SOURCE,
     BrokenPromises,
@@ -77,6 +80,7 @@ OWN: list[tuple[Sequence[Check[Any]], str, Callable[[], Any]]] = [
     (MIDDLEWARE, "timeout", Timeout),
     (POLICY, "allow", AllowAll),
     (APPROVER, "quiet", Quiet),
+    *((RANKER, name, partial(Registry().make, "ranker", name)) for name in Registry().names("ranker")),
     (SINK, "log", StructlogSink),
     (SINK, "traces", OpenTelemetrySink),
     (SINK, "metrics", lambda: Registry().make("sink", "metrics", {}, Parts(metrics=CollectorRegistry()))),
@@ -259,6 +263,35 @@ class OneRun:
         self.run_id = event.run_id
 
 
+class Flat:
+    """A ranker for which every tool fits alike; it forgets to look at who may see what."""
+
+    name = "flat"
+
+    def __init__(self, catalog: Any, previous: Any = None) -> None:
+        self.size = len(catalog)
+
+    def rank(self, words: Any, visible: Any) -> Ranking:
+        return Ranking(scores=np.ones(self.size, dtype=np.float32))
+
+
+class Endless(Flat):
+    def rank(self, words: Any, visible: Any) -> Ranking:
+        return Ranking(scores=np.full(self.size, np.nan, dtype=np.float32))
+
+
+class Wavering(Flat):
+    turns = itertools.count()
+
+    def rank(self, words: Any, visible: Any) -> Ranking:
+        return Ranking(scores=np.full(self.size, next(self.turns), dtype=np.float32))
+
+
+class Overdone(Flat):
+    def rank(self, words: Any, visible: Any) -> Ranking:
+        return Ranking(scores=np.full(self.size, 7, dtype=np.float32), calibrated=True)
+
+
 class Forever(MemoryCache):
     async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
         return await super().put(key, value, ttl=1_000)
@@ -329,6 +362,10 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (SINK, FromTheStart, "it takes the end of a run whose beginning it never saw"),
     (SINK, KnownKinds, "it takes events of a kind it does not know"),
     (SINK, OneRun, "it takes runs side by side"),
+    (RANKER, lambda: Flat, "what the caller may not see scores nothing"),
+    (RANKER, lambda: Endless, "every tool has a score that is a number from nothing up"),
+    (RANKER, lambda: Wavering, "the same request gets the same scores also after others"),
+    (RANKER, lambda: Overdone, "a calibrated score is at most one"),
     (CACHE, Forever, "an expired value is never returned"),
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),

@@ -65,6 +65,7 @@ def load_settings(
     _refuse_unknown(file, file.data, file_schema(), ())
     _check_named_tables(file)
     in_file = _convert(file, file.data, file_schema(), ())
+    _check_parts(file, registry)
     _check_file(file, _settings_of(in_file), registry)
     whole, origins = with_environment(in_file, os.environ if environ is None else environ)
     settings = _settings_of(whole)
@@ -82,7 +83,6 @@ def effective_preset(settings: Settings) -> Preset:
         delivery=chosen.delivery if isinstance(delivery, UnsetType) else delivery,
         cache=chosen.cache if isinstance(cache, UnsetType) else cache,
         page_size=chosen.page_size if isinstance(page_size, UnsetType) else page_size,
-        meta=(*chosen.meta, *(part.type for part in settings.meta_tool if part.type not in chosen.meta)),
         selection=_laid_over(chosen.selection, "selection", settings.selection),
         budget=_laid_over(chosen.budget, "budget", settings.budget),
         limits=_laid_over(chosen.limits, "limits", settings.limits),
@@ -147,7 +147,6 @@ def _check_file(file: SettingsFile, settings: Settings, registry: Registry) -> N
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings, registry)
-    _check_parts(file, registry)
     if settings.cache.keep not in (caches := registry.names("cache")):
         there = choices(settings.cache.keep, caches)
         raise ConfigError(f"{file.place(('cache', 'keep'))}: cache.keep: no cache {settings.cache.keep!r}; {there}")

@@ -23,6 +23,7 @@ from toolcaddie.testing.part_contracts import (
     meta_tool,
     middleware,
     policy,
+    ranker,
     sink,
     source,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "META_TOOL",
     "MIDDLEWARE",
     "POLICY",
+    "RANKER",
     "SINK",
     "SOURCE",
     "BrokenPromises",
@@ -50,5 +52,6 @@ EMBEDDER = tuple(embedder.CHECKS)
 META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
 POLICY = tuple(policy.CHECKS)
+RANKER = tuple(ranker.CHECKS)
 SINK = tuple(sink.CHECKS)
 SOURCE = tuple(source.CHECKS)
