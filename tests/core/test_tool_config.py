@@ -59,13 +59,6 @@ def test_our_own_words_are_in_seconds() -> None:
     assert config.max_retries == 2
 
 
-def test_the_fallbacks_parameters_have_the_names_its_server_knows() -> None:
-    fields = {"model": "m", "temperature": 0.2, "max_tokens": 500}
-    assert FallbackProvider(provider="openai", **fields).params == {"temperature": 0.2, "max_completion_tokens": 500}
-    assert FallbackProvider(provider="ollama", **fields).params == {"temperature": 0.2, "max_tokens": 500}
-    assert FallbackProvider(provider="ollama", model="m").params == {}
-
-
 def test_what_is_not_said_is_as_the_source_has_it() -> None:
     assert ToolConfig.of({}) == ToolConfig()
     assert ToolConfig().on_tool_not_called == "retry"

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from toolcaddie.app.settings import FallbackSettings, Settings
 from toolcaddie.core.bounds import Bounds
@@ -14,6 +14,7 @@ from toolcaddie.core.errors import ConfigError, ProviderAuthError
 from toolcaddie.parts import Secrets
 from toolcaddie.ports import Provider
 from toolcaddie.providers.named import split_model
+from toolcaddie.providers.vendors import vendor_of_model
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import KEYS, provider_named, provider_names
@@ -22,25 +23,6 @@ from toolcaddie.util.suggest import close_names, did_you_mean
 PRACTICE = "practice"
 
 OPENAI = "openai"
-
-_FAMILIES: Mapping[str, str] = {
-    "chatgpt-": "openai",
-    "claude": "anthropic",
-    "codestral": "mistral",
-    "deepseek": "deepseek",
-    "gemini": "gemini",
-    "gpt-oss": "ollama",
-    "gpt-": "openai",
-    "grok": "xai",
-    "llama": "ollama",
-    "ministral": "mistral",
-    "mistral": "mistral",
-    "o1": "openai",
-    "o3": "openai",
-    "o4": "openai",
-    "qwen": "ollama",
-}
-"""How the names of models begin, and who serves them; what begins longer stands first."""
 
 SECRETS = Secrets()
 
@@ -101,7 +83,7 @@ def served_by(settings: Settings) -> tuple[str, str]:
 def likely_provider(model: str) -> str | None:
     """Who serves models of such a name; None: nobody we know of."""
     known = model.lower().removeprefix(f"{_TUNED}:")
-    return next((provider for start, provider in _FAMILIES.items() if known.startswith(start)), None)
+    return vendor_of_model(known)
 
 
 def _has_key(settings: Settings) -> bool:

@@ -22,7 +22,6 @@ OnToolNotCalled = Literal["retry", "error", "warn", "allow"]
 CacheKey = Callable[[str, Mapping[str, Any]], str]
 
 _POLICIES: tuple[OnToolNotCalled, ...] = ("retry", "error", "warn", "allow")
-_NEW_NAME = ("openai", "openai-responses", "azure")
 _MANY_RETRIES = 10
 _SHORT_TIMEOUT = 1.0
 _MILLISECONDS = 1_000.0
@@ -41,16 +40,6 @@ class FallbackProvider:
     base_url: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """What it is asked with, in the words of chat completions."""
-        found: dict[str, Any] = {}
-        if self.temperature is not None:
-            found["temperature"] = self.temperature
-        if self.max_tokens is not None:  # newer models of OpenAI's refuse the old name, other servers the new one
-            found["max_completion_tokens" if self.provider in _NEW_NAME else "max_tokens"] = self.max_tokens
-        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

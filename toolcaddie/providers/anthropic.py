@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from toolcaddie.core.errors import ConfigError
 from toolcaddie.providers.client import Client, ClientOptions
+from toolcaddie.providers.vendor import Vendor
 from toolcaddie.wires.messages import MAX_TOKENS, MessagesWire
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -43,11 +43,11 @@ class Anthropic(Client):
         super().__init__(wire, base_url.strip().rstrip("/").removesuffix("/v1"), api_key, name=name, **options)
 
 
-def from_settings(
-    *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
-) -> Anthropic:
-    """Returns the provider that settings describe; `more` goes to `Anthropic`. Raises `ConfigError` where nothing would
-    work."""
-    if base_url is None and not api_key:
-        raise ConfigError("the provider 'anthropic' needs an api_key, or the base_url of a server that takes none")
-    return Anthropic(base_url or ANTHROPIC_URL, api_key, default_model=model or "", **more)
+from_settings = Vendor(
+    name="anthropic",
+    client=Anthropic,
+    key_env="ANTHROPIC_API_KEY",
+    base_url=ANTHROPIC_URL,
+    default_model="claude-sonnet-5-5",
+    families=("claude",),
+)

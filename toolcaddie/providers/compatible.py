@@ -9,26 +9,27 @@ Addresses and names of variables are those of each service's own documentation, 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from yarl import URL
 
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.providers.client import Client
 from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.providers.vendor import Vendor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
-    """A compatible service. Called with settings, as `openai_chat.from_settings` is, it makes the provider."""
+class Service(Vendor):
+    """A vendor whose API is OpenAI's chat completions. It finds address and key in the environment."""
 
-    name: str
-    base_url: str = ""
-    """Empty: everybody has an address of their own."""
+    finds_key: ClassVar[bool] = True
+
+    client: Callable[..., Client] = OpenAIChat
     url_env: str = ""
     """The variable that holds the address."""
-    key_env: str
     needs_key: bool = True
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
@@ -47,7 +48,7 @@ class Service:
         model: str | None = None,
         environ: Mapping[str, str] | None = None,
         **more: Any,
-    ) -> OpenAIChat:
+    ) -> Client:
         """`more` goes to `OpenAIChat`. Raises `ConfigError` where no address or no key is known."""
         environ = os.environ if environ is None else environ
         if api_key is None and not self._is_elsewhere(base_url):
@@ -59,7 +60,7 @@ class Service:
                 else f"set {self.key_env}"
             )
             raise ConfigError(f"the provider {self.name!r} needs an api_key; {named}")
-        return OpenAIChat(
+        return self.client(
             self._address(base_url, environ),
             api_key,
             default_model=model or "",
@@ -101,18 +102,35 @@ azure = (
         key_prefix="",
         path="/openai/v1",
         version_env="OPENAI_API_VERSION",
+        output_limit="max_completion_tokens",
     )
 )
-deepseek = Service(name="deepseek", base_url="https://api.deepseek.com/v1", key_env="DEEPSEEK_API_KEY")
+deepseek = Service(
+    name="deepseek",
+    base_url="https://api.deepseek.com/v1",
+    key_env="DEEPSEEK_API_KEY",
+    default_model="deepseek-chat",
+    families=("deepseek",),
+)
 groq = Service(name="groq", base_url="https://api.groq.com/openai/v1", key_env="GROQ_API_KEY")
 mistral = Service(  # usage comes with the last chunk unasked; asking for it is an error
-    name="mistral", base_url="https://api.mistral.ai/v1", key_env="MISTRAL_API_KEY", stream_usage=False
+    name="mistral",
+    base_url="https://api.mistral.ai/v1",
+    key_env="MISTRAL_API_KEY",
+    stream_usage=False,
+    families=("codestral", "ministral", "mistral"),
 )
-ollama = Service(name="ollama", base_url="http://127.0.0.1:11434/v1", key_env="OLLAMA_API_KEY", needs_key=False)
+ollama = Service(
+    name="ollama",
+    base_url="http://127.0.0.1:11434/v1",
+    key_env="OLLAMA_API_KEY",
+    needs_key=False,
+    families=("gpt-oss", "llama", "qwen"),
+)
 openrouter = Service(name="openrouter", base_url="https://openrouter.ai/api/v1", key_env="OPENROUTER_API_KEY")
 together = Service(name="together", base_url="https://api.together.xyz/v1", key_env="TOGETHER_API_KEY")
 vllm = Service(name="vllm", base_url="http://127.0.0.1:8000/v1", key_env="VLLM_API_KEY", needs_key=False)
-xai = Service(name="xai", base_url="https://api.x.ai/v1", key_env="XAI_API_KEY")
+xai = Service(name="xai", base_url="https://api.x.ai/v1", key_env="XAI_API_KEY", families=("grok",))
 
 SERVICES: Mapping[str, Service] = {
     service.name: service for service in (azure, deepseek, groq, mistral, ollama, openrouter, together, vllm, xai)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from toolcaddie.core.errors import ConfigError
 from toolcaddie.providers.client import Client, ClientOptions
+from toolcaddie.providers.vendor import Vendor
 from toolcaddie.wires.gemini import GeminiWire
 
 GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
@@ -34,11 +34,11 @@ class Gemini(Client):
         super().__init__(GeminiWire(), base_url, api_key, name=name, **options)
 
 
-def from_settings(
-    *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
-) -> Gemini:
-    """Returns the provider that settings describe; `more` goes to `Gemini`. Raises `ConfigError` where nothing would
-    work."""
-    if base_url is None and not api_key:
-        raise ConfigError("the provider 'gemini' needs an api_key, or the base_url of a server that takes none")
-    return Gemini(base_url or GEMINI_URL, api_key, default_model=model or "", **more)
+from_settings = Vendor(
+    name="gemini",
+    client=Gemini,
+    key_env="GEMINI_API_KEY",
+    base_url=GEMINI_URL,
+    default_model="gemini-3.8-flash",
+    families=("gemini",),
+)

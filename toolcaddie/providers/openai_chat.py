@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from toolcaddie.core.errors import ConfigError
 from toolcaddie.providers.client import Client, ClientOptions
+from toolcaddie.providers.vendor import Vendor
 from toolcaddie.wires.chat import ChatWire
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -32,10 +32,12 @@ class OpenAIChat(Client):
         super().__init__(ChatWire(stream_usage=stream_usage), base_url, api_key, name=name, **options)
 
 
-def from_settings(
-    *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
-) -> OpenAIChat:
-    """The provider that settings describe; `more` goes to `OpenAIChat`. Raises `ConfigError` where nothing would work."""
-    if base_url is None and not api_key:
-        raise ConfigError("the provider 'openai' needs an api_key, or the base_url of a server that takes none")
-    return OpenAIChat(base_url or OPENAI_URL, api_key, default_model=model or "", **more)
+from_settings = Vendor(
+    name="openai",
+    client=OpenAIChat,
+    key_env="OPENAI_API_KEY",
+    base_url=OPENAI_URL,
+    default_model="gpt-5-mini",
+    families=("chatgpt-", "gpt-", "o1", "o3", "o4"),
+    output_limit="max_completion_tokens",
+)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Unpack
+from typing import Unpack
 
-from toolcaddie.core.errors import ConfigError
 from toolcaddie.providers.client import Client, ClientOptions
 from toolcaddie.providers.openai_chat import OPENAI_URL
+from toolcaddie.providers.vendor import Vendor
 from toolcaddie.wires.responses import ResponsesWire
 
 
@@ -29,12 +29,11 @@ class OpenAIResponses(Client):
         super().__init__(ResponsesWire(), base_url, api_key, name=name, **options)
 
 
-def from_settings(
-    *, base_url: str | None = None, api_key: str | None = None, model: str | None = None, **more: Any
-) -> OpenAIResponses:
-    """The provider that settings describe; `more` goes to `OpenAIResponses`. Raises `ConfigError` where nothing would work."""
-    if base_url is None and not api_key:
-        raise ConfigError(
-            "the provider 'openai-responses' needs an api_key, or the base_url of a server that takes none"
-        )
-    return OpenAIResponses(base_url or OPENAI_URL, api_key, default_model=model or "", **more)
+from_settings = Vendor(
+    name="openai-responses",
+    client=OpenAIResponses,
+    key_env="OPENAI_API_KEY",
+    base_url=OPENAI_URL,
+    default_model="gpt-5-mini",
+    output_limit="max_completion_tokens",
+)

@@ -23,26 +23,18 @@ from toolcaddie.providers.forced import Forced
 from toolcaddie.providers.named import split_model
 from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.retry import Retry
+from toolcaddie.providers.vendors import VENDORS
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import close_names
 
-KEYS: Mapping[str, str] = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "gemini": "GEMINI_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openai-responses": "OPENAI_API_KEY",
-}
+KEYS: Mapping[str, str] = {name: vendor.key_env for name, vendor in VENDORS.items() if not vendor.finds_key}
 """The variable of a provider's key. Providers that are not listed look for their own."""
 
 DEFAULT_MODELS: Mapping[str, str] = {
-    "anthropic": "claude-sonnet-5-5",
-    "deepseek": "deepseek-chat",
-    "gemini": "gemini-3.8-flash",
-    "openai": "gpt-5-mini",
-    "openai-responses": "gpt-5-mini",
+    name: vendor.default_model for name, vendor in sorted(VENDORS.items()) if vendor.default_model
 }
-"""The model of a provider that a fallback names without one. The others serve whatever was put on them."""
+"""Who is asked of a provider that a fallback names without a model. The others serve whatever was put on them."""
 
 _PRACTICE = "practice"
 _MEMBERS = ("name", "complete", "stream", "models", "close")
@@ -110,6 +102,14 @@ def _wrong_with(provider: Any) -> str:
     return "" if isinstance(provider.name, str) and provider.name else f"{kind}.name must be a text"
 
 
+def params_of(wanted: FallbackProvider) -> dict[str, Any]:
+    """Returns what a fallback is asked with, in the words of chat completions."""
+    vendor = VENDORS.get(wanted.provider)
+    limit = "max_tokens" if vendor is None else vendor.output_limit
+    params = {"temperature": wanted.temperature, limit: wanted.max_tokens}
+    return {name: value for name, value in params.items() if value is not None}
+
+
 def entry_of(wanted: FallbackProvider) -> Entry:
     """The fallback that a `ToolConfig` names. Raises `ConfigError`, also where neither names a model."""
     named = provider_named(f"{wanted.provider}:{wanted.model}", api_key=wanted.api_key, base_url=wanted.base_url)
@@ -120,7 +120,7 @@ def entry_of(wanted: FallbackProvider) -> Entry:
             f'toolConfig.fallbackProvider: {wanted.provider!r} has no default model; name one, "model": "...". '
             f"There are defaults of {', '.join(DEFAULT_MODELS)}"
         )
-    return Entry(provider=named.provider, model=model, params=wanted.params)
+    return Entry(provider=named.provider, model=model, params=params_of(wanted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
