@@ -13,7 +13,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from toolcaddie.app.settings.environment import with_environment
 from toolcaddie.app.settings.file import SettingsFile, read_file
-from toolcaddie.app.settings.model import Age, PartSettings, Settings
+from toolcaddie.app.settings.model import Age, CacheSettings, PartSettings, Settings
 from toolcaddie.app.settings.schema import (
     LAID_OVER,
     NAME_ITS_VARIABLE,
@@ -147,9 +147,11 @@ def _check_file(file: SettingsFile, settings: Settings, registry: Registry) -> N
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings, registry)
-    if settings.cache.keep not in (caches := registry.names("cache")):
-        there = choices(settings.cache.keep, caches)
-        raise ConfigError(f"{file.place(('cache', 'keep'))}: cache.keep: no cache {settings.cache.keep!r}; {there}")
+    keep = settings.cache.keep
+    # The default is always there; to look at what is installed takes longer than all other checks together.
+    if keep != CacheSettings().keep and keep not in (caches := registry.names("cache")):
+        there = choices(keep, caches)
+        raise ConfigError(f"{file.place(('cache', 'keep'))}: cache.keep: no cache {keep!r}; {there}")
 
 
 def _refuse_unknown(file: SettingsFile, data: Any, kind: Any, path: tuple[str, ...]) -> None:
