@@ -34,4 +34,4 @@ async def test_attendance_brings_no_related_categories(message: str, count: int,
 def test_the_page_of_the_gym_says_that_the_sources_example_is_wrong() -> None:
     said = " ".join(PAGE.read_text().split())
     assert f'"{ASKED}" gives 14 tools' in said
-    assert "its own example, which counts 32, is wrong" in said
+    assert "its own example, which counts 32 tools, contradicts its own table" in said
