@@ -6,6 +6,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from msgspec import Struct
+
 from toolcaddie.control.admission import Gates
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import Capabilities
@@ -114,16 +116,14 @@ Sent = tuple[tuple[DeliveredTool, ...], tuple[str, ...], tuple[str, ...], tuple[
 """What of a state the tool array follows from."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class Planned(Struct, frozen=True, kw_only=True):
     """A delivery, and what it was planned for."""
 
     sent: Sent
     delivery: Delivery
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """What one step of a run hands to the next."""
 
     state: RunState
