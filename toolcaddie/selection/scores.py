@@ -100,7 +100,10 @@ def signals_of(
         name: index.categories.ranking_of(found, mask) if name == "categories" else index.ranker(name).rank(words, mask)
         for name in names
     }
-    signals = {name: _signal(index, name, ranking, mask) for name, ranking in rankings.items()}
+    signals = {  # the categories' scores are the selector's own and need no check
+        name: ranking.scores if name == "categories" else _signal(index, name, ranking, mask)
+        for name, ranking in rankings.items()
+    }
     own: dict[str, float] = {}
     last: dict[str, LastWord] = {}
     for name, ranking in rankings.items():

@@ -479,7 +479,7 @@ class Selector:
             no_match=plan.pool.no_match,
             starved=_starved(view, plan),
             catalog_size=len(view),
-            tokens_all=int(plan.index.full[_visible(view, plan.index)].sum()),
+            tokens_all=plan.index.tokens if (mask := visible_in(view)) is None else int(plan.index.full[mask].sum()),
             tokens_selected=int(sizes.sum()),
             seconds=self._clock() - started,
         )
