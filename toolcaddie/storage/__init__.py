@@ -1,1 +1,1 @@
-"""Where runs, trails, documents and keys are kept: SQL stands here and nowhere else."""
+"""Storage of runs, trails, documents and API keys; the only package that contains SQL."""

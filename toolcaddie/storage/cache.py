@@ -1,4 +1,4 @@
-"""Values that may be lost: in memory within bounds, or among the documents, where other processes find them too."""
+"""Caches of values that may be lost: bounded in memory, or among the documents of a store that processes share."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MAX_SIZE = 10_000
 MAX_BYTES = 64 * 1024 * 1024
 
 _SHARE = 8
-"""A value may take an eighth of all bytes: a larger one would push out nearly everything else and be worth it to nobody."""
+"""A value may take an eighth of all bytes; a larger one would evict nearly everything else."""
 
 
 class MemoryCache:
     """Implements `ports.CacheStore` for one process: at most `max_size` values and `max_bytes` of them.
 
-    What was used longest ago goes first. `clock` gives seconds that never go back.
+    The least recently used value is evicted first. `clock` returns seconds that never go back.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class MemoryCache:
         self._max_bytes = max_bytes
         self._clock = clock
         self._values: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
-        """Key -> value and when it expires; used last stands last."""
+        """Key -> value and its expiry; the most recently used is last."""
         self._level = CacheLevel()
         self._changing = threading.Lock()  # `run_sync` in several threads: several loops, one cache
 
@@ -45,10 +45,10 @@ class MemoryCache:
 
     async def get(self, key: str) -> bytes | None:
         with self._changing:
-            value, until = self._values.get(key, (None, 0.0))
+            value, expiry = self._values.get(key, (None, 0.0))
             if value is None:
                 return None
-            if until <= self._clock():
+            if expiry <= self._clock():
                 self._remove(key)
                 return None
             self._values.move_to_end(key)
@@ -60,28 +60,28 @@ class MemoryCache:
         with self._changing:
             replaced, _ = self._values.pop(key, (b"", 0.0))
             self._values[key] = (value, self._clock() + ttl)
-            held = self._level.bytes + len(value) - len(replaced)
-            self._level = replace(self._level, entries=len(self._values), bytes=held)
+            size = self._level.bytes + len(value) - len(replaced)
+            self._level = replace(self._level, entries=len(self._values), bytes=size)
             while self._level.entries > self._max_size or self._level.bytes > self._max_bytes:
                 self._remove(next(iter(self._values)))
         return True
 
     def _remove(self, key: str) -> None:
-        value, until = self._values.pop(key)
-        over = until <= self._clock()
+        value, expiry = self._values.pop(key)
+        is_expired = expiry <= self._clock()
         self._level = CacheLevel(
             entries=len(self._values),
             bytes=self._level.bytes - len(value),
-            evicted=self._level.evicted + (not over),
-            expired=self._level.expired + over,
+            evicted=self._level.evicted + (not is_expired),
+            expired=self._level.expired + is_expired,
         )
 
 
 class StoreCache:
-    """Implements `ports.CacheStore` over documents of one kind, so that what one process found serves all.
+    """Implements `ports.CacheStore` over documents of one kind, so that processes share results.
 
-    Bounded by time and by `max_value_bytes` of one value: the documents sweep what has expired. They do not say how many
-    there are, so `level` stays 0.
+    Bounded by time and by `max_value_bytes` of one value: the store sweeps expired documents. It does not count them, so
+    `level` stays 0.
     """
 
     def __init__(self, documents: Store, *, kind: str = "cache", max_value_bytes: int = MAX_BYTES // _SHARE) -> None:
@@ -99,13 +99,13 @@ class StoreCache:
     async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
         if len(value) > self._max_value_bytes:
             return False
-        # Not urgent: should the process die in this moment, the tool is called once more and nothing else is lost.
+        # Not urgent: if the process dies now, the tool is called once more and nothing else is lost.
         await self._documents.put(self._kind, key, value, ttl=ttl, urgent=False)
         return True
 
 
 def database(*, parts: Parts) -> StoreCache:
-    """Returns a cache in the host's store. Raises `ConfigError` where it has none."""
+    """Returns a cache in the host's store. Raises `ConfigError` if it has none."""
     if parts.store is None:
         raise ConfigError("the cache 'database' needs a store, and this host keeps nothing; use the cache 'memory'")
     return StoreCache(parts.store)

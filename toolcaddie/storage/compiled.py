@@ -1,4 +1,4 @@
-"""Statements for the driver itself, compiled once: what is written for every call costs more to build than to run."""
+"""Statements compiled once for the driver: those written for every call cost more to build than to run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from sqlalchemy.sql.dml import Insert, Update
 
 
 class CompiledStatement:
-    """An insert or update of plain columns: texts, numbers, NULL. Other types need what SQLAlchemy does to their values, and
-    fixed values stand in the text, as `literal_column`.
+    """An insert or update of plain columns: texts, numbers, NULL. Other types need SQLAlchemy's conversion of their
+    values, and constants must stand in the text as `literal_column`.
 
-    `columns`: those that an insert names.
+    `columns`: the columns that an insert names.
     """
 
     def __init__(self, statement: Insert | Update, columns: Sequence[str] | None = None) -> None:
@@ -22,10 +22,10 @@ class CompiledStatement:
         self._texts: dict[tuple[str, str], tuple[str, Sequence[str] | None]] = {}
 
     def execute(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Shape: a mapping with all parameters of the statement for each row."""
+        """Runs the statement for each row, a mapping with all its parameters."""
         dialect = connection.dialect
-        known = self._texts.get((dialect.name, dialect.driver))
-        text, order = self._compile(dialect) if known is None else known
+        cached = self._texts.get((dialect.name, dialect.driver))
+        text, order = self._compile(dialect) if cached is None else cached
         if order is None:
             connection.exec_driver_sql(text, list(rows))
         else:
@@ -33,6 +33,6 @@ class CompiledStatement:
 
     def _compile(self, dialect: Dialect) -> tuple[str, Sequence[str] | None]:
         compiled: Any = self._statement.compile(dialect=dialect, column_keys=self._columns)
-        found = str(compiled), compiled.positiontup
-        self._texts[dialect.name, dialect.driver] = found
-        return found
+        entry = str(compiled), compiled.positiontup
+        self._texts[dialect.name, dialect.driver] = entry
+        return entry

@@ -1,4 +1,4 @@
-"""One database: opened, brought to the newest shape, and its stores handed out."""
+"""Opens a database, migrates it to the newest schema and provides its stores."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ from toolcaddie.storage.upsert import DIALECTS
 from toolcaddie.storage.writer import Writer
 
 BUSY_SECONDS = 5.0
-"""How long a write waits for another process's lock."""
+"""Seconds a write waits for another process's lock."""
 _WRITES = "toolcaddie_writes"
 _MIGRATING = 0x746F6F6C63616464
-"""Names our lock among all of a PostgreSQL database."""
+"""Key of our advisory lock in a PostgreSQL database."""
 _EXAMPLES = (
     "write sqlite:///folder/file.sqlite, sqlite:////absolute/path/file.sqlite or postgresql://user@host/database"
 )
 
 
 class Database:
-    """What `database_url` names.
+    """The database at `database_url`.
 
-        Database("sqlite:///data/toolcaddie.sqlite")   a file; its folder is made if it is not there
-        Database("sqlite:///:memory:")                 gone when it is closed
+        Database("sqlite:///data/toolcaddie.sqlite")   a file; its folder is created if missing
+        Database("sqlite:///:memory:")                 lost when it is closed
         Database("postgresql://user@host/database")    a PostgreSQL server, for several machines
 
         async with Database(url) as database:
             database.events       the event log
-            database.store    small values under (kind, key)
+            database.store        small values under (kind, key)
             database.keys         the gateway's API keys
-            database.retention    what is held, and removing what is old
-            database.leases       which processes are living
+            database.retention    statistics, and pruning of old runs
+            database.leases       the processes that are alive
 
-    Several processes may open one file. Raises `ConfigError` for a URL or a lease that cannot be used, on construction or on
-    `open`.
-    `clock` gives seconds since the epoch, for moments that are stored; `steady` gives seconds that never go back, for ages.
-    `busy`: seconds that a write waits for another process's lock. `lease`: seconds without a sign of life until others take
-    over the runs of this process.
+    Several processes may open one file. Raises `ConfigError` for an unusable URL or lease, on construction or in `open`.
+
+    `clock` returns seconds since the epoch, for stored moments; `steady` returns seconds that never go back, for ages.
+    `busy`: seconds a write waits for another process's lock. `lease`: seconds without a heartbeat after which other
+    processes take over the runs of this one.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Database:
         self.keys = ApiKeys(self._writer, self._reader, clock=clock, steady=steady)
 
     async def open(self) -> None:
-        """Connect, migrate, start writing. Raises `ConfigError` saying what to do."""
+        """Connects, migrates and starts the writer. Raises `ConfigError` saying what to do."""
         try:
             await asyncio.to_thread(self._prepare)
         except ConfigError:
@@ -94,15 +94,17 @@ class Database:
         self._writer.start()
 
     async def close(self) -> None:
-        """Write all that is queued, then let go. Raises `AuditError` if rows of the trail are lost."""
+        """Writes the queue, then disconnects. Raises `AuditError` if rows of the trail are lost."""
         try:
             await self.events.close()
         finally:
             await asyncio.to_thread(self._release)
 
     async def shrink(self) -> None:
-        """Give all free room in an SQLite file back to the disk; other databases see to that themselves. It needs as much
-        room again meanwhile, and every writer waits. Raises `StorageError`."""
+        """Returns the free space of an SQLite file to the disk; other databases do so themselves.
+
+        Needs as much space again meanwhile, and every writer waits. Raises `StorageError`.
+        """
         if self._engine.dialect.name == "sqlite" and not self._in_memory:
             await asyncio.to_thread(self._vacuum)
 
@@ -116,15 +118,15 @@ class Database:
         await self.close()
 
     def _watch_files(self) -> Callable[[], None]:
-        """Returns what fails when the database file is no longer the one that was opened."""
+        """Returns a check that fails if the database file is no longer the one that was opened."""
         if self._url.get_backend_name() != "sqlite" or (path := _path(self._url)) is None:
-            return _nothing
+            return _no_check
         files = OpenFiles(path)
         event.listen(self._engine, "do_connect", lambda *_: files.check_main())
         return files.check
 
     def _prepare(self) -> None:
-        shown = self._url.render_as_string(hide_password=True)
+        safe_url = self._url.render_as_string(hide_password=True)
         path = _path(self._url) if self._url.get_backend_name() == "sqlite" else None
         try:
             if path is not None:
@@ -135,17 +137,17 @@ class Database:
                 self._check()
         except OSError as error:
             raise ConfigError(
-                f"database_url {shown}: {error.strerror} ({error.filename}); choose a path this user may write, "
+                f"database_url {safe_url}: {error.strerror} ({error.filename}); choose a path this user may write, "
                 "or mend the rights of that folder"
             ) from error
         except NewerDatabaseError as error:
             raise ConfigError(
-                f"database_url {shown}: the database was written by a newer Toolcaddie (its schema is {error}); "
+                f"database_url {safe_url}: the database was written by a newer Toolcaddie (its schema is {error}); "
                 "upgrade Toolcaddie, or name another database"
             ) from error
         except SQLAlchemyError as error:
             raise ConfigError(
-                f"database_url {shown}: cannot be opened: {getattr(error, 'orig', None) or error}; "
+                f"database_url {safe_url}: cannot be opened: {getattr(error, 'orig', None) or error}; "
                 "check that it is a database of Toolcaddie's own and that this user may write it"
             ) from error
 
@@ -153,7 +155,7 @@ class Database:
         connection = self._engine.raw_connection()  # outside of a transaction, which SQLAlchemy's own would begin
         try:
             cursor = connection.cursor()
-            cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # for files that were made without
+            cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")  # for files created without it
             cursor.execute("VACUUM")
             cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error as error:
@@ -168,22 +170,24 @@ class Database:
         self._engine.dispose()
 
 
-def _nothing() -> None:
-    """The check of a database that has no file of ours."""
+def _no_check() -> None:
+    """Passes: the check of a database that has no local file."""
 
 
 def _parse(text: str) -> URL:
     try:
         url = make_url(text)
     except ArgumentError as error:
-        raise ConfigError(f"database_url is not a URL; {_EXAMPLES}") from error  # not shown: it may hold a password
+        raise ConfigError(
+            f"database_url is not a URL; {_EXAMPLES}"
+        ) from error  # without the text: it may hold a password
     if url.get_backend_name() not in DIALECTS:
         raise ConfigError(f"database_url: {url.get_backend_name()!r} is not supported; use {' or '.join(DIALECTS)}")
     return url
 
 
 def _path(url: URL) -> Path | None:
-    """The file of an SQLite URL; None: in memory."""
+    """Returns the file of an SQLite URL; None: in memory."""
     return None if url.database in (None, "", ":memory:") else Path(str(url.database))
 
 
@@ -192,14 +196,14 @@ def _engine(url: URL, *, in_memory: bool, busy: float) -> Engine:
     if in_memory:
         options = {"poolclass": StaticPool, "connect_args": {"check_same_thread": False}}
     elif url.get_backend_name() == "postgresql":
-        options = {"pool_pre_ping": True}  # a connection that the server or a firewall has dropped costs no run
+        options = {"pool_pre_ping": True}  # a connection dropped by the server or a firewall must not fail a run
     try:
         engine = create_engine(url, **options)
     except NoSuchModuleError as error:
         raise ConfigError(f"database_url: there is no driver {url.drivername!r}; {_EXAMPLES}") from error
     except ArgumentError as error:
-        shown = url.render_as_string(hide_password=True)
-        raise ConfigError(f"database_url {shown} cannot be used; {_EXAMPLES}") from error
+        safe_url = url.render_as_string(hide_password=True)
+        raise ConfigError(f"database_url {safe_url} cannot be used; {_EXAMPLES}") from error
     except ModuleNotFoundError as error:
         raise ConfigError(f"database_url: {_missing_driver(url)}") from error
     if engine.dialect.is_async:
@@ -227,16 +231,16 @@ def _set_up_sqlite(connection: Any, _record: object, *, busy: float) -> None:
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {round(busy * 1000)}")  # first, so that the next ones may wait
     if cursor.execute("PRAGMA page_count").fetchone() == (0,):
-        # A new file: pruning can then give pages back to the disk. Said of an old one, it would be a write.
+        # A new file: pruning can then give pages back to the disk. For an old one it would be a write.
         cursor.execute("PRAGMA auto_vacuum = INCREMENTAL")
     cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = FULL")  # an intent that a power cut can take back is no intent
+    cursor.execute("PRAGMA synchronous = FULL")  # an intent that a power cut can undo is no intent
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.close()
 
 
 def _set_up_postgresql(connection: Any, _record: object, *, busy: float) -> None:
-    """Waits for a lock as long as on SQLite, and for the disk also where the server's own setting does not."""
+    """Waits for a lock as long as on SQLite, and for the disk even if the server's own setting does not."""
     cursor = connection.cursor()
     cursor.execute(f"SET lock_timeout = {round(busy * 1000)}")
     cursor.execute("SHOW synchronous_commit")
@@ -254,12 +258,12 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _lock_migrations(connection: Connection) -> None:
-    """Lets one process at a time look for missing tables; on SQLite the transaction has that lock already."""
+    """Lets one process at a time look for missing tables; on SQLite the transaction holds that lock already."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
 
 
 def _make_file(path: Path) -> None:
-    """The folder and an empty file that only this user may read: trails hold what people wrote."""
+    """Makes the folder and an empty file that only this user may read: trails hold what people wrote."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))

@@ -1,7 +1,7 @@
-"""Whether the files of an SQLite database are still the ones that were opened.
+"""Checks that the files of an SQLite database are still the ones that were opened.
 
 SQLite goes on writing into a file that was deleted or moved away, and reports success: the rows are lost when the process
-ends. Nothing else would notice, so the writer looks before every commit.
+ends. Nothing else would notice, so the writer checks before every commit.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ class FileGoneError(StorageError):
 
 
 class OpenFiles:
-    """Remembers the identity of each file when it is first seen, and compares it from then on."""
+    """Remembers the identity of each file at its first check and compares it from then on."""
 
     def __init__(self, path: Path) -> None:
         self._main = str(path.absolute())
         self._identities: dict[str, tuple[int, int]] = {}
 
     def check_main(self) -> None:
-        """Check the database file alone, as before a connection: SQLite would make a new one where it is missing."""
+        """Checks the database file alone, before a connection: SQLite would create a missing one."""
         self._check(self._main)
 
     def check(self) -> None:
-        """Raises `FileGoneError` if a file is missing or another one. Costs a few microseconds; call it with a
-        connection in a transaction, when all files exist."""
+        """Raises `FileGoneError` if a file is missing or was replaced.
+
+        Costs a few microseconds; call it with a connection in a transaction, when all files exist.
+        """
         for suffix in _SUFFIXES:
             self._check(self._main + suffix)
 

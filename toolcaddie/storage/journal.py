@@ -1,4 +1,4 @@
-"""The event log: rows are queued at once, written in groups, in order; nothing goes on unrecorded when writing fails."""
+"""The event log: rows are queued at once and written in groups, in order; no run continues if writing fails."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from toolcaddie.storage.upsert import upsert
 from toolcaddie.storage.writer import Writer, outcome
 
 QUEUE_LIMIT = 20_000
-"""Rows that may wait; then `append` waits for room, and not for long."""
+"""Rows that may be queued; beyond it `append` waits briefly for room."""
 
 _HURRY_AT = 1_000
-_NAMED_AT_ONCE = 500
+_IDS_AT_ONCE = 500
 _PATIENCE = 0.25
 _RETRY_SECONDS = 1.0
 
@@ -37,16 +37,16 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Journal:
-    """`ports.EventLog` on the database.
+    """Implements `ports.EventLog` on the database.
 
     A failed write keeps its rows, and every `append` and `flush` raises `AuditError` until a later attempt has written
-    them: a full disk stops the runs, and making room carries on without a restart. An intent that was refused for that
-    reason is withdrawn by its writer, so that it is not written afterwards.
+    them: a full disk stops the runs, and freeing space continues without a restart. The writer of an intent that was
+    refused for that reason withdraws it, so that it is not written later.
 
-    A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) makes it;
-    `run_resumed`, `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it. While a
-    run goes on the row names its owner. What was begun under a lease that is lost is written no more: its rows are dropped,
-    and `append` and `flush` raise `AuditError` for its runs.
+    A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) inserts it;
+    `run_resumed`, `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it. The row
+    names its owner while the run continues. Rows of runs that began under a lost lease are dropped, and `append` and
+    `flush` raise `AuditError` for these runs.
     """
 
     def __init__(
@@ -56,16 +56,16 @@ class Journal:
         self._reader = reader
         self._leases = leases
         self._under_way: dict[str, int] = {}
-        """The runs that this process carries on, and the generation of the lease each was begun in."""
+        """Runs of this process -> the generation of the lease each began in."""
         self._clock = clock
         self._lines: deque[_Line] = deque()
-        """Not known to be on disk; the ones being written are the first."""
+        """Lines that may not be on disk yet; the first ones are being written."""
         self._writing = 0
-        """How many of the first lines are being written now."""
+        """Count of the first lines that are being written now."""
         self._withdrawn: list[_Line] = []
-        """Taken back while they were being written: dropped if that write fails."""
+        """Lines withdrawn while being written: dropped if that write fails."""
         self._next: Future[int] | None = None
-        """The write that is queued and has not begun; at most one, so that no line is written twice."""
+        """The queued write that has not begun; at most one, so that no line is written twice."""
         self._failure: StorageError | None = None
         self._failed_at = 0.0
         self._changed = threading.Condition()
@@ -74,9 +74,9 @@ class Journal:
         with self._changed:
             line = _line(record, self._generation(record))
             if self._failure is not None:
-                if record.kind in _OWED or record.data.get("error") == "not_run":
+                if record.kind in _ALWAYS_KEPT or record.data.get("error") == "not_run":
                     self._lines.append(line)
-                self._try_again()
+                self._retry()
                 raise _audit_error(self._failure)
             self._wait_for_room()
             self._lines.append(line)
@@ -84,11 +84,11 @@ class Journal:
 
     async def flush(self, run_id: str | None = None) -> None:
         with self._changed:
-            waits = bool(self._lines) or self._failure is not None
-            written = self._schedule(urgent=True) if waits else None
-        if written is not None:
+            is_pending = bool(self._lines) or self._failure is not None
+            write = self._schedule(urgent=True) if is_pending else None
+        if write is not None:
             try:
-                await outcome(written)
+                await outcome(write)
             except StorageError as error:
                 raise _audit_error(error) from error
         if run_id is not None and self._is_lost(run_id):
@@ -106,44 +106,44 @@ class Journal:
                 self._changed.notify_all()
 
     async def events(self, run_id: str) -> Sequence[EventRecord]:
-        """All records of a run, oldest first; what is queued is written first, if it can be."""
-        await self._settled()
+        """Returns all records of a run, oldest first. Writes the queue before, if it can be written."""
+        await self._flush_if_possible()
         rows = await self._reader.all(select(events).where(events.c.run_id == run_id).order_by(events.c.id))
         return [_record(row) for row in rows]
 
     async def records(self, run_ids: Sequence[str], kinds: Sequence[str]) -> Sequence[EventRecord]:
-        """In steps, because databases limit how many values a statement may name."""
-        await self._settled()
-        found: list[EventRecord] = []
-        for start in range(0, len(run_ids), _NAMED_AT_ONCE):
-            some = events.c.run_id.in_(run_ids[start : start + _NAMED_AT_ONCE]) & events.c.kind.in_(kinds)
-            found.extend(map(_record, await self._reader.all(select(events).where(some).order_by(events.c.id))))
-        return found
+        """Reads in steps, because databases limit the parameters of a statement."""
+        await self._flush_if_possible()
+        records: list[EventRecord] = []
+        for start in range(0, len(run_ids), _IDS_AT_ONCE):
+            condition = events.c.run_id.in_(run_ids[start : start + _IDS_AT_ONCE]) & events.c.kind.in_(kinds)
+            records.extend(map(_record, await self._reader.all(select(events).where(condition).order_by(events.c.id))))
+        return records
 
     async def runs(self, query: RunQuery | None = None) -> Sequence[RunSummary]:
-        await self._settled()
-        return [RunSummary(**row._mapping) for row in await self._reader.all(_listed(query or RunQuery()))]
+        await self._flush_if_possible()
+        return [RunSummary(**row._mapping) for row in await self._reader.all(_select_runs(query or RunQuery()))]
 
     async def close(self) -> None:
-        """Write what is queued. Raises `AuditError`, saying how much is lost, if that cannot be done."""
+        """Writes the queue. Raises `AuditError` with the number of lost rows if that fails."""
         try:
             await self.flush()
         except AuditError as error:
             raise AuditError(f"{len(self._lines)} rows of the trail are lost: {error}") from error
 
-    async def _settled(self) -> None:
-        """What is on disk can be read on a day when nothing can be written."""
+    async def _flush_if_possible(self) -> None:
+        """Writes the queue, or leaves it: rows on disk can be read even when nothing can be written."""
         with contextlib.suppress(AuditError):
             await self.flush()
 
     def _generation(self, record: EventRecord) -> int:
-        """The lease under which a record is written. Raises `AuditError` where that of its run is lost."""
+        """Returns the lease generation of a record. Raises `AuditError` if the lease of its run is lost."""
         generation = self._leases.generation
         if record.kind in _BEGINS:
             self._under_way[record.run_id] = generation
             return generation
-        find = self._under_way.pop if record.kind in _ENDS else self._under_way.get
-        if find(record.run_id, generation) != generation:
+        lookup = self._under_way.pop if record.kind in _ENDS else self._under_way.get
+        if lookup(record.run_id, generation) != generation:
             raise _audit_error(LeaseLostError())
         return generation
 
@@ -153,49 +153,49 @@ class Journal:
     def _schedule(self, *, urgent: bool) -> Future[int]:
         if self._next is None:
             try:
-                written = self._writer.submit(self._write, urgent=urgent)
+                write = self._writer.submit(self._write, urgent=urgent)
             except StorageError as error:
                 raise _audit_error(error) from error
-            self._next = written
-            written.add_done_callback(self._settle)
+            self._next = write
+            write.add_done_callback(self._settle)
         elif urgent:
             self._writer.hurry()
         return self._next
 
     def _write(self, connection: Connection) -> int:
-        """Writes every line there is (in the writer's thread); the answer is their number."""
+        """Writes all queued lines and returns their number. Runs in the writer's thread."""
         with self._changed:
             self._next = None
             lines = tuple(self._lines)
             self._writing = len(lines)
         if lines:
             owner = self._leases.check(connection)
-            lines_of_now = [line for line in lines if line.generation == self._leases.generation]
-            if lines_of_now:
-                _INSERT.execute(connection, [line.event for line in lines_of_now])
-                _change_runs(connection, lines_of_now, owner)
+            current_lines = [line for line in lines if line.generation == self._leases.generation]
+            if current_lines:
+                _INSERT.execute(connection, [line.event for line in current_lines])
+                _change_runs(connection, current_lines, owner)
         return len(lines)
 
-    def _settle(self, written: Future[int]) -> None:
-        """After the commit, or after it failed (in the writer's thread)."""
-        failure = written.exception()
+    def _settle(self, write: Future[int]) -> None:
+        """Updates the queue after a commit or a failed one. Runs in the writer's thread."""
+        failure = write.exception()
         with self._changed:
             self._writing = 0
             withdrawn, self._withdrawn = self._withdrawn, []
             if failure is None:
-                if written.result():
+                if write.result():
                     self._leases.committed()
-                for _ in range(written.result()):
+                for _ in range(write.result()):
                     self._lines.popleft()
                 self._failure = None
             else:
                 self._lines = deque(line for line in self._lines if line not in withdrawn)
-                self._next = None if self._next is written else self._next
+                self._next = None if self._next is write else self._next
                 self._failure = failure if isinstance(failure, StorageError) else StorageError(repr(failure))
                 self._failed_at = self._clock()
             self._changed.notify_all()
 
-    def _try_again(self) -> None:
+    def _retry(self) -> None:
         if self._next is None and self._clock() - self._failed_at >= _RETRY_SECONDS:
             self._schedule(urgent=True)
 
@@ -210,23 +210,23 @@ class Journal:
 _INSERT = CompiledStatement(insert(events), ("run_id", "seq", "at", "kind", "data"))
 _BEGINS = frozenset({"run_started", "run_resumed"})
 _ENDS = frozenset({"run_finished", "run_paused", "run_failed"})
-_OWED = _ENDS | {"call_unknown"}
-"""Kept also while nothing can be written: it happened, and a run that has ended must not look as if it went on."""
+_ALWAYS_KEPT = _ENDS | {"call_unknown"}
+"""Kinds queued even while nothing can be written: they happened, and an ended run must not look as if it continued."""
 
 _ENDING = ("status", "turns", "rounds", "seconds")
-"""What the end of a run changes in its row, as far as the record says it."""
+"""Columns of a run's row that its end changes, if the record has them."""
 
 
 class _Line(msgspec.Struct, frozen=True, eq=False):
-    """An event as the table takes it, and what it changes in the row of its run: the whole row, or some columns of it."""
+    """An event as a row of the table, and its change to the row of its run: the whole row, or some of its columns."""
 
     event: Mapping[str, Any]
     generation: int
-    """The lease it belongs to."""
+    """Generation of its lease."""
     started: Mapping[str, Any] | None = None
     ended: Mapping[str, Any] | None = None
-    goes_on: bool = False
-    """Its process owns the run from here on."""
+    continues: bool = False
+    """This process owns the run from this event on."""
 
     def is_of(self, record: EventRecord) -> bool:
         event = self.event
@@ -245,19 +245,19 @@ def _line(record: EventRecord, generation: int) -> _Line:
         return _Line(event, generation, started=_started(record))
     if record.kind in _ENDS or record.kind in _BEGINS:
         changes = {name: record.data[name] for name in _ENDING if name in record.data}
-        return _Line(event, generation, ended=changes, goes_on=record.kind in _BEGINS)
+        return _Line(event, generation, ended=changes, continues=record.kind in _BEGINS)
     return _Line(event, generation)
 
 
-def _listed(query: RunQuery) -> Select[Any]:
-    listed = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(query.limit)
+def _select_runs(query: RunQuery) -> Select[Any]:
+    statement = select(runs).order_by(runs.c.started.desc(), runs.c.run_id).limit(query.limit)
     for name in ("tenant", "principal", "status"):
         if (value := getattr(query, name)) is not None:
-            listed = listed.where(runs.c[name] == value)
+            statement = statement.where(runs.c[name] == value)
     if (before := query.before) is not None:
         same_moment = (runs.c.started == before.started) & (runs.c.run_id > before.run_id)
-        listed = listed.where((runs.c.started < before.started) | same_moment)
-    return listed
+        statement = statement.where((runs.c.started < before.started) | same_moment)
+    return statement
 
 
 def _record(row: Row[Any]) -> EventRecord:
@@ -283,27 +283,27 @@ def _started(record: EventRecord) -> Mapping[str, Any]:
 
 
 def _change_runs(connection: Connection, lines: Sequence[_Line], owner: int) -> None:
-    """Starts before ends, as in every run; one statement for all that change the same columns, in their order."""
+    """Applies starts before ends, as in every run; one statement for neighbours that change the same columns."""
     if started := [{**line.started, "owner": owner} for line in lines if line.started]:
         upsert(connection, runs, started)
     ended = (line for line in lines if line.ended)
-    for (columns, goes_on), group in groupby(ended, key=lambda line: (tuple(line.ended or ()), line.goes_on)):
-        _ending(columns, goes_on).execute(connection, [_of_run(line, owner) for line in group])
+    for (columns, continues), group in groupby(ended, key=lambda line: (tuple(line.ended or ()), line.continues)):
+        _ending(columns, continues).execute(connection, [_parameters(line, owner) for line in group])
 
 
-def _of_run(line: _Line, owner: int) -> dict[str, Any]:
+def _parameters(line: _Line, owner: int) -> dict[str, Any]:
     changes = {f"new_{name}": value for name, value in (line.ended or {}).items()}
-    by = {"new_owner": owner} if line.goes_on else {"new_owner": None, "by": owner}
-    return {**changes, **by, "of_run": line.event["run_id"]}
+    ownership = {"new_owner": owner} if line.continues else {"new_owner": None, "by": owner}
+    return {**changes, **ownership, "of_run": line.event["run_id"]}
 
 
 @cache
-def _ending(columns: tuple[str, ...], goes_on: bool) -> CompiledStatement:
-    waits = runs.c.owner.is_(None) & (runs.c.status == literal_column("'pending'"))
-    # Nobody ends what another process carries on, or has ended meanwhile. Who resumes a run holds the claim on it.
-    ours = true() if goes_on else (runs.c.owner == bindparam("by")) | waits
+def _ending(columns: tuple[str, ...], continues: bool) -> CompiledStatement:
+    is_pending = runs.c.owner.is_(None) & (runs.c.status == literal_column("'pending'"))
+    # A process must not end a run that another one continues or has ended meanwhile. Resuming a run needs its claim.
+    is_ours = true() if continues else (runs.c.owner == bindparam("by")) | is_pending
     changes: dict[str, Any] = {column: bindparam(f"new_{column}") for column in (*columns, "owner")}
-    return CompiledStatement(update(runs).where(runs.c.run_id == bindparam("of_run"), ours).values(changes))
+    return CompiledStatement(update(runs).where(runs.c.run_id == bindparam("of_run"), is_ours).values(changes))
 
 
 def _audit_error(error: StorageError) -> AuditError:

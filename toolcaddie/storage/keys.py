@@ -1,4 +1,4 @@
-"""The gateway's own API keys. The secret is shown once, when it is made; what is kept cannot be turned back into it."""
+"""The gateway's own API keys. A secret is shown once, on creation; only its digest is stored."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _ANY = select(api_keys.c.id).limit(1)
 
 
 class ApiKeys:
-    """`ports.KeyStore` on the database.
+    """Implements `ports.KeyStore` on the database.
 
-    A live key is remembered for a second, so that a busy gateway does not ask the database for every request; a key
-    that another process revoked is refused a second later at most.
+    A live key is cached for a second, so that a busy gateway does not query the database for every request; a key
+    revoked by another process is refused a second later at most.
 
-    `clock` gives seconds since the epoch, which are stored. `steady` gives seconds that never go back: every age is
-    measured with it, so that a server whose clock is put back does not take an old answer for a fresh one.
+    `clock` returns seconds since the epoch, which are stored. `steady` returns seconds that never go back: every age is
+    measured with it, so that a clock set back does not make an old answer look fresh.
     """
 
     def __init__(
@@ -55,13 +55,13 @@ class ApiKeys:
         self._clock = clock
         self._steady = steady
         self._checked: dict[str, tuple[float, ApiKey]] = {}
-        """Digest of a secret -> when it was read (steady), and its key."""
+        """Digest of a secret -> moment it was read (steady), and its key."""
         self._used: dict[str, float] = {}
-        """Id of a key -> when this process last wrote its `last_used` (steady)."""
+        """Id of a key -> moment this process last wrote its `last_used` (steady)."""
         self._exist: tuple[float, bool] | None = None
 
     async def add(self, name: str, principal: Principal) -> tuple[ApiKey, str]:
-        """Raises `RequestError` for a name that is taken or cannot be one."""
+        """Makes a key and its secret. Raises `RequestError` for a name that is taken or invalid."""
         if not name.strip() or len(name) > _NAME_LENGTH or not name.isprintable():
             raise RequestError(f"a key's name is 1 to {_NAME_LENGTH} printable characters, not {name!r}", param="name")
         secret = SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
@@ -77,12 +77,12 @@ class ApiKeys:
         return key, secret
 
     async def list(self) -> Sequence[ApiKey]:
-        """All keys, revoked ones too, in the order they were made."""
+        """Returns all keys, revoked ones too, in the order of creation."""
         rows = await self._reader.all(select(api_keys).order_by(api_keys.c.created, api_keys.c.id))
         return [_key(row) for row in rows]
 
     async def revoke(self, id_or_name: str) -> ApiKey:
-        """For ever. Raises `RequestError` if there is no such key; revoking it again changes nothing."""
+        """Revokes a key for ever. Raises `RequestError` if there is no such key; repeating it changes nothing."""
         now = self._clock()
         key = await outcome(self._writer.submit(lambda connection: _revoke(connection, id_or_name, now)))
         self._forget()
@@ -90,8 +90,8 @@ class ApiKeys:
 
     async def check(self, secret: str) -> ApiKey | None:
         digest = _digest(secret)
-        read, key = self._checked.get(digest, (0.0, None))
-        if key is None or self._steady() - read >= _FRESH_SECONDS:
+        read_at, key = self._checked.get(digest, (0.0, None))
+        if key is None or self._steady() - read_at >= _FRESH_SECONDS:
             key = await self._read(digest)
         if key is not None:
             self._note_use(key)
@@ -105,22 +105,22 @@ class ApiKeys:
 
     async def _read(self, digest: str) -> ApiKey | None:
         self._checked.pop(digest, None)
-        asked_at = self._steady()
-        found = await self._reader.all(_BY_DIGEST, digest=digest)
-        # The index has found it by its digest, whose bytes nobody can steer, so timing tells nothing of a secret; the
-        # comparison in constant time keeps that true whatever the database does.
-        if not found or not hmac.compare_digest(found[0].digest, digest):
+        read_at = self._steady()
+        rows = await self._reader.all(_BY_DIGEST, digest=digest)
+        # The index looks keys up by digest, whose bytes a client cannot steer, so timing reveals nothing about a secret;
+        # the comparison in constant time keeps that true whatever the database does.
+        if not rows or not hmac.compare_digest(rows[0].digest, digest):
             return None
         if len(self._checked) >= _CACHED:
             self._checked.clear()
-        key = _key(found[0])
-        self._checked[digest] = asked_at, key
+        key = _key(rows[0])
+        self._checked[digest] = read_at, key
         return key
 
     def _note_use(self, key: ApiKey) -> None:
-        """Write `last_used`, once a minute at most and without waiting: it is for people, not for decisions."""
-        now, noted = self._steady(), self._used.get(key.id)
-        if noted is not None and now - noted < _USED_SECONDS:
+        """Writes `last_used` once a minute at most, without waiting: people read it, no decision depends on it."""
+        now, noted_at = self._steady(), self._used.get(key.id)
+        if noted_at is not None and now - noted_at < _USED_SECONDS:
             return
         self._used[key.id] = now
         statement = update(api_keys).where(api_keys.c.id == key.id).values(last_used=self._clock())
@@ -132,8 +132,8 @@ class ApiKeys:
 
 
 def _digest(secret: str) -> str:
-    # A plain fast hash is right here: the secret is 256 random bits of ours, so there is nothing to guess. Slow hashes
-    # are for passwords that people think of.
+    # A plain fast hash is right: the secret is 256 random bits, so there is nothing to guess. Slow hashes are for
+    # passwords that people choose.
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
 
 
@@ -161,8 +161,8 @@ def _insert(connection: Connection, key: ApiKey, digest: str) -> None:
 
 
 def _revoke(connection: Connection, id_or_name: str, now: float) -> ApiKey:
-    named = select(api_keys).where(or_(api_keys.c.id == id_or_name, api_keys.c.name == id_or_name))
-    row = connection.execute(named).first()
+    statement = select(api_keys).where(or_(api_keys.c.id == id_or_name, api_keys.c.name == id_or_name))
+    row = connection.execute(statement).first()
     if row is None:
         raise RequestError(f"there is no key {id_or_name!r}; `toolcaddie keys list` shows them", code="key_not_found")
     key = _key(row)

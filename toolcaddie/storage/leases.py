@@ -1,12 +1,12 @@
-"""Leases: which processes are living, by numbers that no two processes ever share.
+"""Leases of living processes, under numbers that no two processes ever share.
 
 A process that runs something owns a row of `owners` and moves its `beat` several times within the lease's length, from a
-thread of its own, so that a stalled event loop loses nothing. Whoever sees a beat stand still over `LOOKS` of its own looks
-removes the row, and settles what the owner left open in the same transaction. Every write that needs the lease looks for
-the row in its own transaction: a process that wakes up too late writes nothing.
+thread of its own, so that a stalled event loop loses nothing. A process that sees a beat stand still over `LOOKS` of its
+own looks removes the row and settles the owner's open runs in the same transaction. Every write that needs the lease
+looks for the row in its own transaction: a process that wakes up too late writes nothing.
 
-No clock is compared with another one, and none of the wall is read: a look counts only after this process has written its
-own beat, so a database that nobody can write takes nobody's lease.
+Clocks of two processes are never compared, and no wall clock is read: a look counts only after this process has written
+its own beat, so no lease is lost while the database cannot be written.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from toolcaddie.util.log import Logger
 
 LEASE_SECONDS = 3.0
 LONGEST_LEASE = 3_600
-"""A killed process's runs stand open for as long, so more is a slip of the pen."""
+"""Seconds. A killed process's runs stay open as long as its lease, so more must be a mistake."""
 LOOKS = 3
-"""Looks in a row at a beat that stands still, after the first, until its owner counts as gone; more where its lease is longer
-than ours."""
+"""Looks in a row, after the first, at a beat that stands still until its owner counts as dead; more if its lease is
+longer than ours."""
 
 _GLANCES = 4
-"""Reads of a beat in the time between two looks, where somebody waits to know."""
+"""Reads of a beat between two looks while a caller waits for the result."""
 
 log = Logger(__name__)
 
 T = TypeVar("T")
 
 Settle = Callable[[Connection, int], None]
-"""Ends what an owner left open, in the transaction that removes its row."""
+"""Ends an owner's open runs in the transaction that removes its row."""
 
 # Built once: making a statement costs more than running it. The weakest lock that a removal waits for: beats do not.
-_THERE = select(owners.c.number).where(owners.c.number == bindparam("n")).with_for_update(read=True, key_share=True)
+_EXISTS = select(owners.c.number).where(owners.c.number == bindparam("n")).with_for_update(read=True, key_share=True)
 _TAKE = insert(owners).returning(owners.c.number)
 _BEAT = update(owners).where(owners.c.number == bindparam("n")).values(beat=owners.c.beat + 1)
 _BEATS = select(owners.c.number, owners.c.beat, owners.c.seconds)
@@ -57,7 +57,7 @@ _BEAT_OF = select(owners.c.beat).where(owners.c.number == bindparam("n"))
 
 
 class LeaseLostError(StorageError):
-    """Another process took this one for gone: its runs are settled, and nothing of them may be written any more."""
+    """Another process counted this one as dead and settled its runs, so nothing more of them may be written."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -67,16 +67,16 @@ class LeaseLostError(StorageError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sight:
-    """An owner as it was last seen, and how many looks ago its beat moved."""
+    """An owner's beat at the last look, and the number of looks since it moved."""
 
     beat: int
     still: int = 0
 
 
 class DatabaseLeases:
-    """`ports.Leases` on the database. `alone`: no other process can reach it, so there is nobody to look at or to tell.
+    """Implements `ports.Leases` on the database. `alone`: no other process can reach it, so there are no others to watch.
 
-    `generation` counts the leases that were lost: what was begun in an earlier one may not be written.
+    `generation` counts lost leases: a run that began in an earlier one must not be written.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class DatabaseLeases:
         self._alone = alone
         self._number: int | None = None
         self._durable = False
-        """The row of `_number` was committed; until then a missing row only means that it was rolled back."""
+        """True once the row of `_number` is committed; until then a missing row only means that it was rolled back."""
         self._sights: dict[int, _Sight] = {}
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
@@ -112,18 +112,20 @@ class DatabaseLeases:
             await asyncio.sleep(self._interval / _GLANCES)
             if (beat := await self._beat_of(number)) != first:
                 return beat is not None
-        return True  # nobody could write for so long; nobody has taken it
+        return True  # no process could write for so long, so none has taken it
 
     async def labels(self) -> Mapping[int, str]:
-        """The processes that own a lease, as people know them."""
+        """Returns the processes that own a lease, by number, as people know them."""
         return {row.number: row.label for row in await self._reader.all(_LABELS)}
 
     def check(self, connection: Connection) -> int:
-        """The number that may write in this transaction; a new one where there is none, or none any more. In the writer's
-        thread."""
+        """Returns the number that may write in this transaction, a new one if there is none or it is lost.
+
+        Runs in the writer's thread.
+        """
         number = self._number
         if number is not None:
-            if _is_there(connection, number):
+            if _exists(connection, number):
                 return number
             if self._durable:
                 self._lost()
@@ -132,24 +134,24 @@ class DatabaseLeases:
         return self._number
 
     def require(self, connection: Connection, number: int) -> None:
-        """Raise `LeaseLostError` unless that number may write in this transaction. In the writer's thread."""
-        if _is_there(connection, number):
+        """Raises `LeaseLostError` unless that number may write in this transaction. Runs in the writer's thread."""
+        if _exists(connection, number):
             return
         if self._durable and number == self._number:
             self._lost()
         raise LeaseLostError
 
     def committed(self) -> None:
-        """A transaction in which `check` passed is on disk. In the writer's thread, before its next group."""
+        """Notes that a transaction in which `check` passed is on disk. Runs in the writer's thread, previous its next group."""
         if self._number is None or self._durable:
             return
         self._durable = True
         if self._thread is None and not self._alone:
-            self._thread = threading.Thread(target=self._keep, name="toolcaddie-lease", daemon=True)
+            self._thread = threading.Thread(target=self._renew_until_closed, name="toolcaddie-lease", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Give the lease up, so that whoever comes next need not wait. Blocks; calling it again does nothing."""
+        """Gives up the lease, so that the next process need not wait. Blocks; repeating it does nothing."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -160,46 +162,46 @@ class DatabaseLeases:
 
     # --- in the thread that renews -----------------------------------------------------------------------------------
 
-    def _keep(self) -> None:
+    def _renew_until_closed(self) -> None:
         while True:
             try:
                 self._look()
             except StorageError as error:
                 log.warning("lease_not_renewed", error=str(error))
-            except Exception:  # the outermost frame of the thread, which must go on whatever somebody left behind
+            except Exception:  # the outermost frame of the thread, which must outlive any failure
                 log.exception("sweep_failed")
             if self._closing.wait(self._interval):
                 return
 
     def _look(self) -> None:
-        """Renew, look at the others, and settle what those left who are gone."""
+        """Renews the lease, looks at the other owners and settles the runs of dead ones."""
         beats = self._submit(self._renew).result()
-        for number, beat in self._gone(beats):
+        for number, beat in self._dead_owners(beats):
             if self._writer.submit(partial(self._remove, number=number, beat=beat)).result():
                 log.warning("abandoned_runs_settled", owner=number)
 
-    def _gone(self, beats: Iterable[tuple[int, int, float]]) -> Sequence[tuple[int, int]]:
-        """The owners whose beat has not moved for so many looks that they are gone, each with that beat."""
+    def _dead_owners(self, beats: Iterable[tuple[int, int, float]]) -> Sequence[tuple[int, int]]:
+        """Returns the owners whose beat has stood still for too many looks, each with that beat."""
         sights: dict[int, _Sight] = {}
-        gone = []
+        dead = []
         for number, beat, seconds in beats:
-            before = self._sights.get(number)
-            still = 0 if before is None or before.beat != beat else before.still + 1
+            previous = self._sights.get(number)
+            still = 0 if previous is None or previous.beat != beat else previous.still + 1
             sights[number] = _Sight(beat=beat, still=still)
             if still >= max(LOOKS, seconds / self._interval):
-                gone.append((number, beat))
+                dead.append((number, beat))
         self._sights = sights
-        return gone
+        return dead
 
     # --- in the writer's thread --------------------------------------------------------------------------------------
 
     def _renew(self, connection: Connection) -> Sequence[tuple[int, int, float]]:
-        own = self.check(connection)
-        connection.execute(_BEAT, {"n": own})
-        return [(row.number, row.beat, row.seconds) for row in connection.execute(_BEATS) if row.number != own]
+        number = self.check(connection)
+        connection.execute(_BEAT, {"n": number})
+        return [(row.number, row.beat, row.seconds) for row in connection.execute(_BEATS) if row.number != number]
 
     def _remove(self, connection: Connection, *, number: int, beat: int | None = None) -> bool:
-        """Take a number out and settle what it left. False: somebody else did, or it has moved."""
+        """Removes an owner and settles its open runs. False: another process did, or its beat has moved."""
         same = owners.c.number == number
         if beat is not None:
             same &= owners.c.beat == beat
@@ -216,7 +218,7 @@ class DatabaseLeases:
     # -----------------------------------------------------------------------------------------------------------------
 
     def _submit(self, work: Callable[[Connection], T]) -> Future[T]:
-        """Work that passes `check`."""
+        """Submits work that passes `check`."""
         done = self._writer.submit(work)
         done.add_done_callback(lambda done: self.committed() if done.exception() is None else None)
         return done
@@ -226,13 +228,13 @@ class DatabaseLeases:
         return rows[0].beat if rows else None
 
 
-def _is_there(connection: Connection, number: int) -> bool:
-    if connection.dialect.name == "sqlite":  # it has no row locks, and by its driver alone this costs a tenth
+def _exists(connection: Connection, number: int) -> bool:
+    if connection.dialect.name == "sqlite":  # without row locks; through the driver alone this costs a tenth
         driver: Any = connection.connection.driver_connection
         return driver.execute("SELECT 1 FROM owners WHERE number = ?", (number,)).fetchone() is not None
-    return connection.execute(_THERE, {"n": number}).first() is not None
+    return connection.execute(_EXISTS, {"n": number}).first() is not None
 
 
 def _label() -> str:
-    """The process, for people."""
+    """Returns a text that lets people recognise this process."""
     return f"{socket.gethostname()[:200]} process {os.getpid()}"

@@ -1,4 +1,4 @@
-"""A store that lasts as long as the process, for a runtime without a database."""
+"""A store that lives as long as the process, for a runtime without a database."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from toolcaddie.core.storage import Document, DocumentPage, LogEntry
 from toolcaddie.storage.names import check_key, check_kind
 
 _NUMBER = 1
-"""The lease: no other process can reach what is stored, and this one lives as long as somebody asks."""
+"""Number of the only lease: no other process can reach the store, and this one lives while it is used."""
 
 
 class MemoryStore:
-    """Implements `ports.Store`. Holds `size` documents: the oldest go first. Logs are held whole.
+    """Implements `ports.Store`. Holds `size` documents: the oldest are evicted first. Logs are held whole.
 
-    `clock` gives seconds that never go back.
+    `clock` returns seconds that never go back.
     """
 
     def __init__(self, size: int = 10_000, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._size = size
         self._clock = clock
         self._documents: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
-        """(kind, key) -> value and when it expires; written last stands last."""
+        """(kind, key) -> value and its expiry; the last written is last."""
         self._streams: defaultdict[str, list[bytes]] = defaultdict(list)
 
     async def get(self, kind: str, key: str) -> bytes | None:
@@ -71,9 +71,9 @@ class MemoryStore:
 
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
         _require(owner)
-        there = self._live(kind, key) is not None
+        existed = self._live(kind, key) is not None
         self._documents.pop((kind, key), None)
-        return there
+        return existed
 
     async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
         keys = sorted(
@@ -103,8 +103,8 @@ class MemoryStore:
 
     def _live(self, kind: str, key: str) -> bytes | None:
         check_key(key)
-        value, until = self._documents.get((kind, key), (None, 0.0))
-        return value if until > self._clock() else None
+        value, expiry = self._documents.get((kind, key), (None, 0.0))
+        return value if expiry > self._clock() else None
 
     def _write(self, kind: str, key: str, value: bytes, ttl: float | None) -> None:
         check_kind(kind)

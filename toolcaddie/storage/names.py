@@ -1,6 +1,6 @@
 """Kinds, keys and streams as the tables hold them.
 
-PostgreSQL stores no NUL in a text. It is spelled by two other characters, in such a way that the order of keys stays.
+PostgreSQL stores no NUL in a text. NUL becomes two other characters, in a way that preserves the order of keys.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ _LAST = "\U0010ffff"
 def check_kind(kind: str) -> None:
     """Raises `StorageError` for a text that cannot be a kind."""
     if len(kind) > MAX_KIND or not kind.isascii() or "\0" in kind:
-        raise StorageError(f"a kind is up to {MAX_KIND} ASCII characters without NUL, not {_shown(kind)}")
+        raise StorageError(f"a kind is up to {MAX_KIND} ASCII characters without NUL, not {_abbreviated(kind)}")
 
 
 def check_key(key: str) -> None:
     """Raises `StorageError` for a text that cannot be a key or the name of a stream."""
     if len(key) > MAX_KEY:
         raise StorageError(
-            f"a key has up to {MAX_KEY} characters, this one {len(key):,}: {_shown(key)}; store its digest"
+            f"a key has up to {MAX_KEY} characters, this one {len(key):,}: {_abbreviated(key)}; store its digest"
         )
     if not key.isascii() and any("\ud800" <= character <= "\udfff" for character in key):
-        raise StorageError(f"a key cannot hold half of a surrogate pair: {_shown(key)}")
+        raise StorageError(f"a key cannot hold half of a surrogate pair: {_abbreviated(key)}")
 
 
 def stored_key(key: str) -> str:
-    """The key as it is stored."""
+    """Returns the key as it is stored. Raises `StorageError` for a text that cannot be a key."""
     check_key(key)
     return escaped(key)
 
@@ -45,12 +45,12 @@ def escaped(key: str) -> str:
 
 
 def original_key(stored: str) -> str:
-    """The key that `stored_key` made this text of."""
+    """Returns the key that `stored_key` turned into this text."""
     return stored if "\1" not in stored else stored.replace("\1\1", "\0").replace("\1\2", "\1")
 
 
 def after_prefix(prefix: str) -> str | None:
-    """The first text behind all that begin with `prefix`; None: every later text begins with it."""
+    """Returns the first text after all that begin with `prefix`; None: every later text begins with it."""
     prefix = prefix.rstrip(_LAST)
     if not prefix:
         return None
@@ -59,5 +59,5 @@ def after_prefix(prefix: str) -> str | None:
     return prefix[:-1] + following
 
 
-def _shown(text: str) -> str:
+def _abbreviated(text: str) -> str:
     return ascii(text if len(text) <= MAX_KIND else f"{text[:MAX_KIND]}...")

@@ -1,7 +1,7 @@
-"""The largest row of the trail, `tools_selected`, in a form of half the size. Whoever reads the trail sees it as it was.
+"""Packs the largest row of the trail, `tools_selected`, to half its size. Readers of the trail see the original.
 
-A selection of thirty tools says the same few reasons again and again, and the names of its fields with each tool. So tools
-become lists, and each text that repeats stands once, in `texts`, and is named by its place there.
+A selection of thirty tools repeats the same few reasons, and the names of its fields with each tool. So tools become
+lists, and each repeated text is stored once, in `texts`, and referred to by its index.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from operator import itemgetter
 from typing import Any
 
 PACKED = "tools_selected"
-"""The kind of the rows that are packed."""
+"""Kind of the rows that are packed."""
 
 _TEXTS = "texts"
 _FIELDS = 4
 _FLAGS = ("slim", "core")
-"""What a tool has beside its four fields, where it is so."""
+"""Flags that a tool may have in addition to its four fields."""
 _tool_fields = itemgetter("name", "category", "score", "reasons")
 _dropped_fields = itemgetter("name", "stage", "detail", "score")
 
 
 def packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The data of a selection as it is stored; data of another shape as it is."""
+    """Returns the data of a selection in its stored form, or data of another shape unchanged."""
     places: defaultdict[str | None, int] = defaultdict(count().__next__)
     place = places.__getitem__
     try:
@@ -49,7 +49,7 @@ def packed(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def unpacked(data: dict[str, Any]) -> dict[str, Any]:
-    """The data as it was before `packed`."""
+    """Returns the data as it was before `packed`."""
     if _TEXTS not in data:
         return data
     texts = data.pop(_TEXTS)

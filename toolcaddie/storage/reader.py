@@ -1,4 +1,4 @@
-"""Reading off the event loop. Readers never wait for the writer, nor it for them, except where there is one connection."""
+"""Reads off the event loop. Readers and the writer never wait for each other, except on a single connection."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Rows = Sequence[Row[Any]]
 
 
 class Reader:
-    """Runs selects in threads of its own; with `shared`, in the thread of that writer, whose connection is the only one.
+    """Runs selects in threads of its own, or in the thread of the writer `shared` if that has the only connection.
 
-    `check` raises `StorageError` where what is read is no longer the database.
+    `check` raises `StorageError` if the file being read is no longer the database.
     """
 
     def __init__(self, engine: Engine, *, check: Callable[[], None], shared: Writer | None = None) -> None:
@@ -30,7 +30,7 @@ class Reader:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="toolcaddie-reader")
 
     async def all(self, statement: Select[Any], **values: Any) -> Rows:
-        """Every row of the answer; `values` are for the statement's own parameters. Raises `StorageError`."""
+        """Returns every row of a select; `values` are its parameters. Raises `StorageError`."""
         return await outcome(self._submit(lambda connection: connection.execute(statement, values).all()))
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class Reader:
             return self._shared.submit(read)
         try:
             return self._threads.submit(self._read, read)
-        except RuntimeError as error:  # the pool's way of saying so
+        except RuntimeError as error:  # the pool refuses work once it is shut down
             raise StorageError("the database is closed") from error
 
     def _read(self, read: Callable[[Connection], Rows]) -> Rows:

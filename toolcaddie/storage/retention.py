@@ -1,6 +1,6 @@
-"""Removing old runs, and nothing but whole runs that have ended; each pruning leaves a row that says what it removed.
+"""Prunes old runs, always whole and only ended ones; each pruning records what it removed.
 
-Work goes in small batches, each a transaction of its own, so that runs under way wait for the lock a few milliseconds at
+It works in small batches, each a transaction of its own, so that active runs wait for the lock a few milliseconds at
 most. A batch and its record are committed together: a process that dies between two batches leaves a true record.
 """
 
@@ -22,17 +22,17 @@ from toolcaddie.storage.writer import Writer, outcome
 from toolcaddie.util.replacing import replace
 
 BATCH = 20
-"""Runs of one transaction: some 500 rows, a few milliseconds."""
+"""Runs removed in one transaction: some 500 rows, a few milliseconds."""
 
 _DOCUMENTS = 500
 _NOT_ENDED = ("running", "pending")
 _FREED_PAGES = 400
-"""Pages given back to the disk after a batch at most, which is more than it frees."""
+"""Most pages returned to the disk after a batch; more than a batch frees."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What a pruning removed."""
+    """Counts of what a pruning removed."""
 
     runs: int = 0
     events: int = 0
@@ -57,24 +57,24 @@ class Pruning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """What a database holds."""
+    """Counts and sizes of a database's contents."""
 
     runs: Mapping[str, int]
-    """By status."""
+    """Number of runs by status."""
     oldest_run: float | None
     events: int
     documents: Mapping[str, int]
-    """By kind."""
+    """Number of documents by kind."""
     expired_documents: int
     prunings: int
     size: int
-    """Bytes on disk; of SQLite without its log."""
+    """Bytes on disk; for SQLite without its write-ahead log."""
     free: int | None
-    """Bytes in it that new rows will use first; None: this database does not say."""
+    """Bytes of it that new rows will use first; None: the database does not report them."""
 
 
 class Retention:
-    """Prunes, and says what there is. `clock` gives seconds since the epoch, as in the rows it is compared with."""
+    """Prunes a database and counts its contents. `clock` returns seconds since the epoch, as in the rows."""
 
     def __init__(self, writer: Writer, reader: Reader, *, clock: Callable[[], float] = time.time) -> None:
         self._writer = writer
@@ -82,11 +82,11 @@ class Retention:
         self._clock = clock
 
     async def prune(self, older_than: float, *, by: str, batch: int = BATCH, pause: float = 0.0) -> Pruned:
-        """Remove the runs that ended more than `older_than` seconds ago, and documents that have expired.
+        """Removes runs that ended more than `older_than` seconds ago, and expired documents.
 
-        Runs that run, or wait for somebody who can still answer, stay whatever their age. `by` is kept in the record.
-        `pause`: seconds between two batches, for others who write. Raises `StorageError`; what was removed by then is on
-        record.
+        Runs that are running, or waiting for an answer that may still come, stay whatever their age. `by` is stored in the
+        record. `pause`: seconds between two batches, for other writers. Raises `StorageError`; the removals until then are
+        on record.
         """
         now = self._clock()
         step = _Step(at=now, by=by, cutoff=now - older_than, batch=batch)
@@ -103,20 +103,20 @@ class Retention:
             await asyncio.sleep(pause)
 
     async def prunable(self, older_than: float) -> Pruned:
-        """What `prune` would remove now."""
+        """Counts what `prune` would remove now."""
         now = self._clock()
         ended = _ended(now - older_than, now).subquery()
-        (found,) = await self._reader.all(
+        (counts,) = await self._reader.all(
             select(
                 _count(ended, "runs"),
                 _count(events.join(ended, events.c.run_id == ended.c.run_id), "events"),
                 _count(documents, "documents", documents.c.expires <= now),
             )
         )
-        return Pruned(**found._mapping)
+        return Pruned(**counts._mapping)
 
     async def prunings(self) -> Sequence[Pruning]:
-        """The records of all prunings, oldest first."""
+        """Returns the records of all prunings, oldest first."""
         rows = await self._reader.all(select(*(prunings.c[name] for name in _RECORDED)).order_by(prunings.c.id))
         return [Pruning(**row._mapping) for row in rows]
 
@@ -125,7 +125,7 @@ class Retention:
         by_kind = await self._reader.all(
             select(documents.c.kind, func.count().label("documents")).group_by(documents.c.kind)
         )
-        (whole,) = await self._reader.all(
+        (counts,) = await self._reader.all(
             select(
                 select(func.min(runs.c.started)).scalar_subquery().label("oldest_run"),
                 _count(events, "events"),
@@ -139,12 +139,12 @@ class Retention:
             documents={row.kind: row.documents for row in by_kind},
             size=size,
             free=free,
-            **whole._mapping,
+            **counts._mapping,
         )
 
 
-def _count(of: Any, name: str, *where: Any) -> Any:
-    return select(func.count()).select_from(of).where(*where).scalar_subquery().label(name)
+def _count(source: Any, name: str, *where: Any) -> Any:
+    return select(func.count()).select_from(source).where(*where).scalar_subquery().label(name)
 
 
 _RECORDED = ("at", "by", "cutoff", "runs", "events", "first_event", "last_event")
@@ -152,23 +152,23 @@ _RECORDED = ("at", "by", "cutoff", "runs", "events", "first_event", "last_event"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """Where a pruning stands."""
+    """The progress of a pruning."""
 
     at: float
     by: str
     cutoff: float
     batch: int
     after: float | None = None
-    """Runs that started before this moment are dealt with."""
+    """Start of the last run removed; earlier ones are done."""
     record: int | None = None
     """Id of its row in `prunings`, once it has removed a run."""
 
 
 def _ended(cutoff: float, now: float) -> Any:
-    """The runs that may go. One that somebody carries on, that waits, is stored to be carried on, or was active lately may not.
+    """Selects the runs that may be removed: neither active lately, nor owned, nor waiting, nor stored to be resumed.
 
-    Nor may the run of the newest row: SQLite gives an id again when the highest one is gone, and then the record of a
-    pruning would name rows that came later.
+    The run of the newest row stays too: SQLite reuses the highest id once its row is removed, and then the record of a
+    pruning would name later rows.
     """
     active = exists().where(events.c.run_id == runs.c.run_id, events.c.at >= cutoff)
     stored = exists().where(
@@ -190,34 +190,34 @@ def _ended(cutoff: float, now: float) -> Any:
 
 def _prune_some(connection: Connection, *, step: _Step) -> tuple[Pruned, _Step]:
     expired = _remove_expired(connection, step.at)
-    wanted = _ended(step.cutoff, step.at).order_by(runs.c.started).limit(step.batch)
+    statement = _ended(step.cutoff, step.at).order_by(runs.c.started).limit(step.batch)
     if step.after is not None:
-        wanted = wanted.where(runs.c.started >= step.after)
-    found = connection.execute(wanted).all()
-    if not found:
+        statement = statement.where(runs.c.started >= step.after)
+    ended = connection.execute(statement).all()
+    if not ended:
         _give_back(connection, expired)
         return Pruned(documents=expired), step
-    names = [row.run_id for row in found]
-    of_these = events.c.run_id.in_(names)
+    run_ids = [row.run_id for row in ended]
+    is_theirs = events.c.run_id.in_(run_ids)
     first, last, count = connection.execute(
-        select(func.min(events.c.id), func.max(events.c.id), func.count()).where(of_these)
+        select(func.min(events.c.id), func.max(events.c.id), func.count()).where(is_theirs)
     ).one()
-    connection.execute(delete(events).where(of_these))
-    connection.execute(delete(runs).where(runs.c.run_id.in_(names)))
-    done = Pruned(runs=len(names), events=count, documents=expired)
-    step = replace(step, after=found[-1].started, record=_record(connection, step, done, first or 0, last or 0))
-    _give_back(connection, len(names))
+    connection.execute(delete(events).where(is_theirs))
+    connection.execute(delete(runs).where(runs.c.run_id.in_(run_ids)))
+    done = Pruned(runs=len(run_ids), events=count, documents=expired)
+    step = replace(step, after=ended[-1].started, record=_record(connection, step, done, first or 0, last or 0))
+    _give_back(connection, len(run_ids))
     return done, step
 
 
 def _record(connection: Connection, step: _Step, done: Pruned, first: int, last: int) -> int:
-    """Writes what this batch removed into the pruning's row; gives the row's id."""
+    """Adds a batch to the pruning's row and returns the row's id."""
     if step.record is None:
         row = {"at": step.at, "by": step.by, "cutoff": step.cutoff, "runs": done.runs, "events": done.events}
-        made = insert(prunings).values(**row, first_event=first, last_event=last).returning(prunings.c.id)
-        return int(connection.execute(made).scalar_one())
-    lowest = select(prunings.c.first_event, prunings.c.last_event).where(prunings.c.id == step.record)
-    before = connection.execute(lowest).one()
+        statement = insert(prunings).values(**row, first_event=first, last_event=last).returning(prunings.c.id)
+        return int(connection.execute(statement).scalar_one())
+    extremes = select(prunings.c.first_event, prunings.c.last_event).where(prunings.c.id == step.record)
+    before = connection.execute(extremes).one()
     connection.execute(
         update(prunings)
         .where(prunings.c.id == step.record)
@@ -232,15 +232,15 @@ def _record(connection: Connection, step: _Step, done: Pruned, first: int, last:
 
 
 def _remove_expired(connection: Connection, now: float) -> int:
-    some = select(documents.c.kind, documents.c.key).where(documents.c.expires <= now).limit(_DOCUMENTS)
-    found = connection.execute(some).all()
-    for row in found:
+    statement = select(documents.c.kind, documents.c.key).where(documents.c.expires <= now).limit(_DOCUMENTS)
+    expired = connection.execute(statement).all()
+    for row in expired:
         connection.execute(delete(documents).where(documents.c.kind == row.kind, documents.c.key == row.key))
-    return len(found)
+    return len(expired)
 
 
 def _give_back(connection: Connection, removed: int) -> None:
-    """Shortens an SQLite file that was made for it by what was freed; others keep the room for new rows."""
+    """Shrinks an SQLite file by its free pages if it has auto-vacuum; others keep the space for new rows."""
     if removed and connection.dialect.name == "sqlite":
         free = connection.exec_driver_sql("PRAGMA freelist_count").scalar_one()
         for _ in range(min(free, _FREED_PAGES)):  # one by one: the driver takes a single step of each statement

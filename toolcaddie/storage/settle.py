@@ -1,6 +1,6 @@
-"""What becomes of the runs of a process that is gone: they can be resumed where their state was stored, else they failed.
+"""Settles the runs of a dead process: a run with a stored state can be resumed, any other has failed.
 
-Every call that was intended and has no outcome gets one: unknown.
+Every intended call without an outcome gets one: unknown.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from toolcaddie.storage.tables import documents, events, runs
 GONE = "the process that carried it on is gone"
 
 _AT_ONCE = 500
-"""Runs of one statement: below every database's limit of parameters (older SQLite: 999)."""
-_OF_CALLS = ("call_intended", "call_finished", "call_unknown")
+"""Runs per statement: below every database's limit of parameters (older SQLite: 999)."""
+_CALL_KINDS = ("call_intended", "call_finished", "call_unknown")
 
 _encode = msgspec.json.Encoder().encode
 
-_SOME: BindParameter[Sequence[str]] = bindparam("some", expanding=True)
+_RUN_IDS: BindParameter[Sequence[str]] = bindparam("run_ids", expanding=True)
 _ABANDONED = select(runs.c.run_id).where(runs.c.owner == bindparam("number"))
 _LAST = (
     select(events.c.run_id, func.max(events.c.seq).label("last"))
-    .where(events.c.run_id.in_(_SOME))
+    .where(events.c.run_id.in_(_RUN_IDS))
     .group_by(events.c.run_id)
 )
 _CALLS = (
     select(events.c.run_id, events.c.kind, events.c.data)
-    .where(events.c.run_id.in_(_SOME), events.c.kind.in_(_OF_CALLS))
+    .where(events.c.run_id.in_(_RUN_IDS), events.c.kind.in_(_CALL_KINDS))
     .order_by(events.c.id)
 )
 _STORED = select(documents.c.key, documents.c.value).where(
     documents.c.kind == RUN,
-    documents.c.key.in_(_SOME),
+    documents.c.key.in_(_RUN_IDS),
     or_(documents.c.expires.is_(None), documents.c.expires > bindparam("now")),
 )
 _END = update(runs).where(runs.c.run_id == bindparam("of_run")).values(status=bindparam("new_status"), owner=None)
@@ -45,17 +45,17 @@ Data = Mapping[str, Any]
 
 
 def settle_runs(connection: Connection, number: int, *, clock: Callable[[], float]) -> None:
-    """End what the owner of that number left open, within the transaction that removes it."""
+    """Ends the open runs of the owner with that number, within the transaction that removes it."""
     abandoned: Sequence[str] = connection.execute(_ABANDONED, {"number": number}).scalars().all()
     for start in range(0, len(abandoned), _AT_ONCE):
         _settle(connection, abandoned[start : start + _AT_ONCE], clock())
 
 
 def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
-    some = {"some": run_ids}
-    last = {row.run_id: row.last for row in connection.execute(_LAST, some)}
-    calls = _calls(connection.execute(_CALLS, some))
-    stored = {row.key: bytes(row.value) for row in connection.execute(_STORED, {**some, "now": now})}
+    parameters = {"run_ids": run_ids}
+    last = {row.run_id: row.last for row in connection.execute(_LAST, parameters)}
+    calls = _calls(connection.execute(_CALLS, parameters))
+    stored = {row.key: bytes(row.value) for row in connection.execute(_STORED, {**parameters, "now": now})}
     rows, ends = [], []
     for run_id in run_ids:
         end = _put_away(stored[run_id]) if run_id in stored else _failed()
@@ -69,7 +69,7 @@ def _settle(connection: Connection, run_ids: Sequence[str], now: float) -> None:
 
 
 def _calls(rows: Iterable[Any]) -> Mapping[str, Mapping[str, Data | None]]:
-    """By run and id: the calls that were intended; None where there is an outcome."""
+    """Returns the intended calls by run and call id; None for a call that has an outcome."""
     calls: dict[str, dict[str, Data | None]] = {}
     for run_id, kind, text in rows:
         data = msgspec.json.decode(text)
@@ -78,7 +78,7 @@ def _calls(rows: Iterable[Any]) -> Mapping[str, Mapping[str, Data | None]]:
 
 
 def _open_calls(calls: Mapping[str, Data | None], stored: bytes | None) -> Iterator[Data]:
-    """The calls of a run without an outcome. A kill right before the intent leaves some that only the stored state knows."""
+    """Yields the calls of a run without an outcome; after a kill right before the intent only the stored state has them."""
     yield from (data for data in calls.values() if data is not None)
     if stored is not None:
         yield from (data for data in unknown_calls(stored) if data["id"] not in calls)

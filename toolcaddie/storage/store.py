@@ -1,4 +1,4 @@
-"""The store's verbs on a database."""
+"""Implements the store on a database."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 _SWEEP_SECONDS = 60.0
 _AT_ONCE = 500
-"""Keys of one statement: below every database's limit of parameters (older SQLite: 999)."""
+"""Keys per statement: below every database's limit of parameters (older SQLite: 999)."""
 
 # Built once: making a statement costs more than running it.
 _IS_LIVE = or_(documents.c.expires.is_(None), documents.c.expires > bindparam("now"))
@@ -46,17 +46,17 @@ _ENTRIES = (
     .order_by(log_entries.c.position)
     .limit(bindparam("most"))
 )
-# One appender of a stream at a time: a position is taken only when the one before it is committed or given up, so no reader
-# sees a later entry before an earlier one. SQLite has one writer anyhow.
+# One appender of a stream at a time: a position is assigned only when the previous one is committed or rolled back, so no
+# reader sees a later entry before an earlier one. SQLite has one writer anyway.
 _LOCK_STREAM = select(func.pg_advisory_xact_lock(func.hashtextextended(bindparam("stream"), 0)))
 
 
 class DatabaseStore:
-    """`ports.Store` on a database. Expired documents are never returned; a write now and then removes them.
+    """Implements `ports.Store` on a database. Expired documents are never returned; an occasional write removes them.
 
-    `clock` gives seconds since the epoch. The moment a document expires is stored and read by other processes and after a
-    restart, so only a wall clock can measure it; where that clock is put back, documents live as much longer. `steady` gives
-    seconds that never go back and says when to sweep again.
+    `clock` returns seconds since the epoch. The moment a document expires is stored and read by other processes and after
+    a restart, so only a wall clock can measure it; if that clock is set back, documents live that much longer. `steady`
+    returns seconds that never go back and times the sweeps.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class DatabaseStore:
         self._reader = reader
         self._clock = clock
         self._steady = steady
-        self._swept: float | None = None
+        self._swept_at: float | None = None
 
     async def get(self, kind: str, key: str) -> bytes | None:
         rows = await self._reader.all(_ONE, of_kind=kind, of_key=stored_key(key), now=self._clock())
@@ -103,7 +103,7 @@ class DatabaseStore:
         await outcome(done)
 
     async def put_many(self, kind: str, values: Mapping[str, bytes], *, ttl: float | None = None) -> None:
-        # In one order everywhere: two processes that lock the same rows in different ones would wait for each other.
+        # In one order everywhere: two processes that lock the same rows in different orders would wait for each other.
         rows = [self._row(kind, key, values[key], ttl) for key in sorted(values)]
         if not rows:
             return
@@ -123,7 +123,7 @@ class DatabaseStore:
     ) -> bool:
         now, row = self._clock(), self._row(kind, key, value, ttl)
 
-        # One statement: between a look and a write another process could write too.
+        # One statement: between a read and a write another process could write too.
         def exchange(connection: Connection) -> bool:
             if expected is None:
                 return insert_absent(connection, documents, row, now=now)
@@ -140,12 +140,12 @@ class DatabaseStore:
         return await outcome(self._submit(exchange, owner))
 
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
-        named = (documents.c.kind == kind) & (documents.c.key == stored_key(key))
+        is_it = (documents.c.kind == kind) & (documents.c.key == stored_key(key))
         expired = documents.c.expires <= self._clock()
 
         def remove(connection: Connection) -> bool:
-            connection.execute(delete(documents).where(named, expired))
-            return connection.execute(delete(documents).where(named)).rowcount > 0
+            connection.execute(delete(documents).where(is_it, expired))
+            return connection.execute(delete(documents).where(is_it)).rowcount > 0
 
         return await outcome(self._submit(remove, owner))
 
@@ -157,7 +157,7 @@ class DatabaseStore:
             limits["behind"] = behind
         if cursor is not None:
             limits["cursor"] = escaped(cursor)
-        statement = _scan(bounded=behind is not None, goes_on=cursor is not None)
+        statement = _scan(bounded=behind is not None, continues=cursor is not None)
         rows = await self._reader.all(statement, of_kind=kind, now=self._clock(), **limits)
         page = [Document(key=original_key(row.key), value=bytes(row.value)) for row in rows[:limit]]
         return DocumentPage(documents=page, cursor=page[-1].key if len(rows) > limit else None)
@@ -192,7 +192,7 @@ class DatabaseStore:
         return {"kind": kind, "key": stored_key(key), "value": value, "expires": expires}
 
     def _submit(self, work: Callable[[Connection], T], owner: int | None, *, urgent: bool = True) -> Future[T]:
-        """Work that is done only while `owner` holds its lease, where one is named."""
+        """Submits work that is done only while `owner`, if not None, holds its lease."""
         if owner is None:
             return self._writer.submit(work, urgent=urgent)
         number = owner
@@ -205,18 +205,18 @@ class DatabaseStore:
 
     def _sweep(self) -> None:
         steady, now = self._steady(), self._clock()
-        if self._swept is not None and steady - self._swept < _SWEEP_SECONDS:
+        if self._swept_at is not None and steady - self._swept_at < _SWEEP_SECONDS:
             return
-        self._swept = steady
+        self._swept_at = steady
         self._writer.submit(lambda connection: _remove_expired(connection, now), urgent=False)
 
 
 @cache
-def _scan(*, bounded: bool, goes_on: bool) -> Select[Any]:
+def _scan(*, bounded: bool, continues: bool) -> Select[Any]:
     scan = _LIVE.where(documents.c.key >= bindparam("first"))
     if bounded:
         scan = scan.where(documents.c.key < bindparam("behind"))
-    if goes_on:
+    if continues:
         scan = scan.where(documents.c.key > bindparam("cursor"))
     return scan.order_by(documents.c.key).limit(bindparam("most"))
 

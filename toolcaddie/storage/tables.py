@@ -1,4 +1,4 @@
-"""The tables, once, for every database. What makes them on disk is `migrations/`; a test holds the two together."""
+"""The tables, once for every database. `migrations/` creates them on disk; a test compares the two."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from sqlalchemy import (
 
 metadata = MetaData()
 
-# SQLite counts by itself only in a column that is exactly INTEGER.
+# SQLite assigns ids only in a column whose type is exactly INTEGER.
 _SERIAL = BigInteger().with_variant(Integer, "sqlite")
 
-# Ordered by code points on both. SQLite does that by itself and holds no text to a length, so its column stays as the first
-# step made it.
+# Ordered by code points on both. SQLite does so by default and enforces no length, so its column stays as the first
+# migration made it.
 _KEY = String(255).with_variant(Text(collation="C"), "postgresql")
 
 events = Table(
     "events",
     metadata,
-    # The order of writing. (run_id, seq) is not unique on purpose: a row that is refused for ever would block all behind it.
+    # The order of writing. (run_id, seq) is deliberately not unique: a row that is always refused would block all others.
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
     Column("run_id", String(255), nullable=False),
     Column("seq", Integer, nullable=False),
@@ -51,7 +51,7 @@ runs = Table(
     Column("turns", Integer, nullable=False),
     Column("rounds", Integer, nullable=False),
     Column("seconds", Double),
-    Column("owner", BigInteger),  # the number of the process that carries it on; NULL: no process does
+    Column("owner", BigInteger),  # number of the process that continues it; NULL: no process does
     Column("tenant", String(255), nullable=False, server_default="default"),
     Index("runs_by_start", "started"),
     Index("runs_by_tenant", "tenant", "started"),
@@ -61,10 +61,10 @@ runs = Table(
 owners = Table(
     "owners",
     metadata,
-    # The fencing number. Never given twice, also when the newest row was removed: hence SQLite's own AUTOINCREMENT.
+    # The fencing number. Never reused, even if the newest row was removed: hence SQLite's own AUTOINCREMENT.
     Column("number", _SERIAL, primary_key=True, autoincrement=True),
     Column("beat", BigInteger, nullable=False),
-    Column("seconds", Double, nullable=False),  # the length of its lease, as its process is set up
+    Column("seconds", Double, nullable=False),  # length of its lease in the settings of its process
     Column("label", String(255), nullable=False),
     Column("started", Double, nullable=False),
     sqlite_autoincrement=True,
@@ -114,11 +114,11 @@ prunings = Table(
     Column("id", _SERIAL, primary_key=True, autoincrement=True),
     Column("at", Double, nullable=False),
     Column("by", String(255), nullable=False),
-    # Runs that ended before this moment were removed, whole.
+    # Runs that ended before this moment were removed.
     Column("cutoff", Double, nullable=False),
     Column("runs", Integer, nullable=False),
     Column("events", Integer, nullable=False),
-    # The lowest and the highest `events.id` that were removed: whoever checks the trail knows where rows are missing.
+    # The lowest and highest `events.id` removed, so that a check of the trail can tell where rows are missing.
     Column("first_event", BigInteger, nullable=False),
     Column("last_event", BigInteger, nullable=False),
 )

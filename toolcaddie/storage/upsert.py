@@ -1,4 +1,4 @@
-"""Insert or overwrite: the statements that SQL's dialects spell for themselves."""
+"""Inserts or overwrites rows, with statements that each SQL dialect spells its own way."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from sqlalchemy.dialects import postgresql, sqlite
 _INSERT: Mapping[str, Any] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
 
 DIALECTS = tuple(_INSERT)
-"""The databases there are words for."""
+"""Names of the supported dialects."""
 
 
 def upsert(connection: Connection, table: Table, values: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    """Put a row or several (all their columns), each over the one with the same primary key if there is one."""
+    """Writes one or several rows (all columns); a row with the same primary key is overwritten."""
     connection.execute(_upsert(connection.dialect.name, table), values)
 
 
 def insert_absent(connection: Connection, table: Table, row: Mapping[str, Any], *, now: float) -> bool:
-    """Put a row where none with its primary key is, or one that has expired. False: there is one."""
+    """Inserts a row unless a live one has its primary key; an expired one is overwritten. False: a live one exists."""
     statement = _insert_absent(connection.dialect.name, table)
     return connection.execute(statement, {**row, "now": now}).rowcount > 0
 
@@ -30,23 +30,25 @@ def insert_absent(connection: Connection, table: Table, row: Mapping[str, Any], 
 def _upsert(dialect: str, table: Table) -> Executable:
     keys = _keys(table)
     statement = _INSERT[dialect](table)
-    written: Executable = statement.on_conflict_do_update(index_elements=keys, set_=_rest(statement, table, keys))
-    return written
+    resolved: Executable = statement.on_conflict_do_update(
+        index_elements=keys, set_=_other_columns(statement, table, keys)
+    )
+    return resolved
 
 
 @cache
 def _insert_absent(dialect: str, table: Table) -> Executable:
     keys = _keys(table)
     statement = _INSERT[dialect](table).values({column.name: bindparam(column.name) for column in table.columns})
-    written: Executable = statement.on_conflict_do_update(
-        index_elements=keys, set_=_rest(statement, table, keys), where=table.c.expires <= bindparam("now")
+    resolved: Executable = statement.on_conflict_do_update(
+        index_elements=keys, set_=_other_columns(statement, table, keys), where=table.c.expires <= bindparam("now")
     )
-    return written.execution_options(preserve_rowcount=True)  # of an insert it would be thrown away
+    return resolved.execution_options(preserve_rowcount=True)  # dropped for an insert by default
 
 
 def _keys(table: Table) -> Sequence[str]:
     return [column.name for column in table.primary_key]
 
 
-def _rest(statement: Any, table: Table, keys: Sequence[str]) -> Mapping[str, Any]:
+def _other_columns(statement: Any, table: Table, keys: Sequence[str]) -> Mapping[str, Any]:
     return {column.name: statement.excluded[column.name] for column in table.columns if column.name not in keys}

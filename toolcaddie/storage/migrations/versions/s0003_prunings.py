@@ -1,4 +1,4 @@
-"""What was pruned: when, by whom, and which rows."""
+"""Records of prunings: moment, author and removed rows."""
 
 from __future__ import annotations
 
