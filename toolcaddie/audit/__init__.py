@@ -1,1 +1,1 @@
-"""The record of what was done and who allowed it: made of run events, redacted, then written."""
+"""The audit trail: made from run events, redacted, then written."""

@@ -1,4 +1,4 @@
-"""Secrets out of what is written down. Plain rules: names that say so, and values that look like keys."""
+"""Redaction of secrets before anything is stored, by plain rules: secret field names and values that look like keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 REDACTED = "[redacted]"
 
 MAX_PARSED = 64 * 1024
-"""Characters of JSON that are looked at field by field; longer text is treated as words."""
+"""Characters of JSON that are redacted field by field; longer JSON is treated as plain text."""
 
 _MAX_DEPTH = 32
 
@@ -35,7 +35,7 @@ _SECRET_PAIRS = frozenset(
     }
 )
 _NAMES = (("name", "value"), ("key", "value"), ("Name", "Value"), ("Key", "Value"))
-"""How lists of headers, variables and tags say what a value is."""
+"""Pairs of fields with which lists of headers, variables and tags name a value."""
 _MAX_NAME = 100
 
 _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
@@ -57,7 +57,7 @@ _KEYS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-"""What a key begins with, and its whole shape. Texts without the mark, nearly all, cost a substring search only."""
+"""The prefix of a key and its whole pattern. Texts without the prefix, nearly all, cost only a substring search."""
 
 _SCHEMES = re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
 _USER_INFO = re.compile(r"""(://[^/\s:@]{0,200}:)(?:[^/\s"'<>]{1,200}|[^/\s@]{1,200})@""")  # a password may hold an @
@@ -68,10 +68,10 @@ _HEADERS = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""Values of several words, to the end of the line or of the quotes around it all."""
+"""Values of several words, up to the end of the line or of the enclosing quotes."""
 
 _ASSIGNED = re.compile(r"""(?<![\w.-])([\w.-]++)\\{0,8}["']?\s{0,8}[:=]{1,2}>?\s{0,8}""")
-"""A name and what stands before its value. Names are read from their beginning on, so that no text is read twice."""
+"""A name and all characters up to its value. Names match only from their first character, so no text is read twice."""
 
 _VALUE = re.compile(
     r"""
@@ -87,7 +87,7 @@ _ASSIGNED_WORDS = (
     *("pass", "pwd", "secret", "token", "key", "auth", "cookie", "credential"),
     *("jwt", "bearer", "otp", "pin", "sess", "sig"),
 )
-"""One of these stands in every secret name."""
+"""Parts of names; every secret name contains one of them."""
 
 _PAIRED = re.compile(
     r"""
@@ -96,21 +96,21 @@ _PAIRED = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""`{"name": "Authorization", "value": "..."}` where it is not read as JSON."""
+"""`{"name": "Authorization", "value": "..."}` in text that is not parsed as JSON."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def redact(value: Any, *, _depth: int = 0) -> Any:
-    """The same JSON-compatible value without its secrets; what is nested deeper than 32 levels is left out whole."""
+    """Returns the same JSON-compatible value without its secrets; values nested deeper than 32 levels are omitted."""
     if isinstance(value, str):
         return redact_text(value)
     if _depth >= _MAX_DEPTH:
         return REDACTED if isinstance(value, Mapping | list | tuple) else value
     if isinstance(value, Mapping):
-        held = _held_secret(value)
+        secret_key = _named_secret(value)
         return {
-            key: _hidden(item) if key == held or is_secret_name(str(key)) else redact(item, _depth=_depth + 1)
+            key: _hidden(item) if key == secret_key or is_secret_name(str(key)) else redact(item, _depth=_depth + 1)
             for key, item in value.items()
         }
     if isinstance(value, list | tuple):
@@ -119,7 +119,7 @@ def redact(value: Any, *, _depth: int = 0) -> Any:
 
 
 def redact_text(text: str) -> str:
-    """Text without what looks like a key, a bearer token, a password in a URL, or `password: ...`."""
+    """Returns the text without API keys, bearer tokens, passwords in URLs, and values such as `password: ...`."""
     for mark, key in _KEYS:
         if mark in text:
             text = key.sub(REDACTED, text)
@@ -138,7 +138,7 @@ def redact_text(text: str) -> str:
 
 
 def redact_json(text: str) -> str:
-    """JSON text (a call's arguments) without secrets; text that is no JSON, or is huge, is treated as words."""
+    """Returns JSON text (a call's arguments) without secrets; invalid or huge JSON is treated as plain text."""
     if len(text) > MAX_PARSED:
         return redact_text(text)
     try:
@@ -150,7 +150,7 @@ def redact_json(text: str) -> str:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a field of that name holds a secret: `password`, `apiKey`, `X-Auth-Token`; not `tokens`, `token_count`."""
+    """Returns True if a field of that name is secret: `password`, `apiKey`, `X-Auth-Token`; not `tokens`, `token_count`."""
     return _is_secret(name[-_MAX_NAME:])
 
 
@@ -165,8 +165,8 @@ def _is_secret(name: str) -> bool:
     )
 
 
-def _held_secret(value: Mapping[Any, Any]) -> str | None:
-    """The field that holds a secret because another one says so: 'value' of `{"name": "Authorization", "value": ...}`."""
+def _named_secret(value: Mapping[Any, Any]) -> str | None:
+    """Returns the key whose value another field marks as secret: 'value' of `{"name": "Authorization", "value": ...}`."""
     for label, holder in _NAMES:
         if holder in value and isinstance(name := value.get(label), str) and is_secret_name(name):
             return holder
@@ -174,26 +174,26 @@ def _held_secret(value: Mapping[Any, Any]) -> str | None:
 
 
 def _hidden(value: Any) -> Any:
-    """No value, true or false is no secret, and `null` tells a reader something."""
+    """Returns the mark of redaction; empty values, booleans and `null` are not secret and stay, because they inform."""
     return value if value is None or isinstance(value, bool) or value == "" else REDACTED
 
 
 def _without_assigned(text: str) -> str:
-    """What is assigned to a secret name goes. Other values are read on: they may hold names themselves."""
-    kept, done = [], 0
+    """Redacts values assigned to secret names. Other values are searched too: they may contain names themselves."""
+    pieces, end = [], 0
     for match in _ASSIGNED.finditer(text):
-        if match.start() < done or not is_secret_name(match[1]):
+        if match.start() < end or not is_secret_name(match[1]):
             continue
         value = _VALUE.match(text, match.end())
         if value is None or _stays(match[1], value[0]):
             continue
-        kept += [text[done : match.end()], REDACTED]
-        done = value.end()
-    return "".join((*kept, text[done:])) if kept else text
+        pieces += [text[end : match.end()], REDACTED]
+        end = value.end()
+    return "".join((*pieces, text[end:])) if pieces else text
 
 
 def _stays(name: str, value: str) -> bool:
-    """What is redacted already, tells something, or is for `_HEADERS` to treat."""
+    """Returns True for values that are redacted already, are no secret, or are handled by `_HEADERS`."""
     return (
         value.startswith(REDACTED[:-1])
         or value.lower() in ("null", "none", "true", "false")

@@ -1,6 +1,6 @@
-"""From run events to rows of the trail. What a person needs to see afterwards is kept, in a form that stays small.
+"""Turns run events into small rows of the trail, with the facts a person needs afterwards.
 
-Nothing of the live stream is kept: a `TextDelta` is part of an answer that is written down whole.
+Live events are not stored: a `TextDelta` is part of an answer that is stored whole.
 """
 
 from __future__ import annotations
@@ -57,32 +57,31 @@ from toolcaddie.core.tool import ToolCall, ToolResult
 from toolcaddie.ports import EventLog
 
 TEXT_LIMIT = 4_000
-"""Characters of a text, of arguments or of a result that are kept."""
+"""Characters stored of a text, of arguments or of a result."""
 
 HISTORY_LIMIT = 1_000
-"""Characters of an earlier message that are kept: enough to select again as it was done."""
+"""Characters stored of an earlier message: enough to repeat a selection."""
 
 DROPPED_LIMIT = 50
-"""Tools left out that are named, the best first; the others are counted."""
+"""Dropped tools that are stored by name, the best first; the others are counted."""
 
 _REASONS = 5
 _NAMES = 200
 _MEDIA = 20
 _ATTEMPTS = 50
-_REMEMBERED_RUNS = 10_000
+_MOST_RUNS = 10_000
 _MARGIN = 2_000
 
 Data = dict[str, Any]
 
 
 class Trail:
-    """The audit sink. Raises `AuditError` when the log cannot write.
+    """The audit sink. Raises `AuditError` if the log cannot write.
 
-    `durable` says when `emit` waits for the disk: with `intent` before a call acts, with `answer` also at the end of a run,
-    so that no answer is given whose rows could still be lost.
+    `durable` sets the events at which `emit` waits for the disk: with `intent` before a call acts, with `answer` also at the
+    end of a run, so that no answer is returned whose rows could still be lost.
 
-    Each run's rows are numbered from 1, and the numbers rise; a run carried on by another process continues the count,
-    which the log knows.
+    The rows of a run are numbered upwards from 1; a run continued by another process continues the numbers in the log.
     """
 
     def __init__(
@@ -96,25 +95,27 @@ class Trail:
         self._clock = clock
         self._durable = durable
         self._last: OrderedDict[str, int] = OrderedDict()
-        """Number of the last row of each run under way. Bounded: a forgotten run is looked up in the log again."""
+        """Run id -> number of its last row, for active runs. Bounded: an evicted run is looked up in the log again."""
 
     async def emit(self, event: RunEvent) -> None:
         if type(event) not in _DATA:
             return
         if event.run_id not in self._last and not isinstance(event, RunStarted):
-            await self._know_last(event.run_id)
+            await self._load_last(event.run_id)
         record = self._record(event)
         self._log.append(record)
         if isinstance(event, CallIntended):
-            await self._flushed(record)
+            await self._flush_intent(record)
         elif isinstance(event, RunFinished | RunFailed | RunPaused):
             self._last.pop(event.run_id, None)
             if self._durable == "answer":
                 await self._log.flush(event.run_id)
 
-    async def _flushed(self, intent: EventRecord) -> None:
-        """Return when an intent is on disk. Where that fails, or nobody waits for it any longer, the call does not run, and
-        no later write may say that it was about to."""
+    async def _flush_intent(self, intent: EventRecord) -> None:
+        """Waits until an intent is on disk.
+
+        If that fails or is cancelled, the call does not run, and no later write may say that it was about to.
+        """
         try:
             await self._log.flush(intent.run_id)
         except BaseException:
@@ -130,27 +131,27 @@ class Trail:
             data=_DATA[type(event)](event),
         )
 
-    async def _know_last(self, run_id: str) -> None:
-        recorded = await self._log.events(run_id)
+    async def _load_last(self, run_id: str) -> None:
+        records = await self._log.events(run_id)
         # Calls of one turn end side by side: another event of this run may have been first.
-        self._last.setdefault(run_id, max((record.seq for record in recorded), default=0))
+        self._last.setdefault(run_id, max((record.seq for record in records), default=0))
 
     def _next(self, run_id: str) -> int:
         seq = self._last.get(run_id, 0) + 1
         self._last[run_id] = seq
         self._last.move_to_end(run_id)
-        if len(self._last) > _REMEMBERED_RUNS:
+        if len(self._last) > _MOST_RUNS:
             self._last.popitem(last=False)
         return seq
 
 
 def kind_of(event: type) -> str:
-    """`RunStarted` -> `run_started`."""
+    """Returns the kind of an event class: `RunStarted` -> `run_started`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
 
 
 def _run_started(event: RunStarted) -> Data:
-    said = [_said(message) for message in event.history if message.role in ("user", "assistant")]
+    history = [_message(message) for message in event.history if message.role in ("user", "assistant")]
     return {
         "principal": {
             "id": event.principal.id,
@@ -163,19 +164,19 @@ def _run_started(event: RunStarted) -> Data:
         "message": _text(event.message),
         "catalog_version": event.catalog_version,
         "catalog_size": event.catalog_size,
-        **({"history": said} if said else {}),
+        **({"history": history} if history else {}),
     }
 
 
 def _request_classified(event: RequestClassified) -> Data:
-    said = event.classification
+    classification = event.classification
     return {
-        "how": said.how,
-        "categories": said.categories,
-        "detail": _text(said.detail),
-        "model": said.model,
-        "usage": _usage(said.usage),
-        "seconds": _round(said.seconds),
+        "how": classification.how,
+        "categories": classification.categories,
+        "detail": _text(classification.detail),
+        "model": classification.model,
+        "usage": _usage(classification.usage),
+        "seconds": _round(classification.seconds),
     }
 
 
@@ -247,8 +248,12 @@ def _model_answered(event: ModelAnswered) -> Data:
         "model": event.model,
         "seconds": _round(event.seconds),
         **({"provider": event.provider} if event.provider else {}),
-        **({"attempts": [_attempt(one) for one in event.attempts[:_ATTEMPTS]]} if event.attempts else {}),
+        **_attempts(event.attempts),
     }
+
+
+def _attempts(attempts: Sequence[Attempt]) -> Data:
+    return {"attempts": [_attempt(attempt) for attempt in attempts[:_ATTEMPTS]]} if attempts else {}
 
 
 def _attempt(attempt: Attempt) -> Data:
@@ -322,8 +327,8 @@ def _run_finished(event: RunFinished) -> Data:
 
 def _run_failed(event: RunFailed) -> Data:
     counters = {} if event.state is None else _state(event.state)
-    tried = {"attempts": [_attempt(one) for one in event.attempts[:_ATTEMPTS]]} if event.attempts else {}
-    return {"status": "failed", "error": _text(event.error), "kind": event.kind, **tried, **counters}
+    attempts = _attempts(event.attempts)
+    return {"status": "failed", "error": _text(event.error), "kind": event.kind, **attempts, **counters}
 
 
 _DATA: Mapping[type, Callable[[Any], Data]] = {
@@ -344,37 +349,37 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     RunFinished: _run_finished,
     RunFailed: _run_failed,
 }
-"""What is kept of each event. `TextDelta`, `ClientCallDelta` and `CallProgressed` are missing on purpose."""
+"""Functions that return the data stored of an event, by its class. Live events such as `TextDelta` are missing on purpose."""
 
 _KINDS = {event: kind_of(event) for event in _DATA}
 
 
 def _are_clean(tools: Sequence[SelectedTool]) -> bool:
-    """Whether the reasons of all can be kept as they are: looked at in one piece, which nearly always settles it."""
-    reasons = [reason for chosen in tools for reason in chosen.reasons[:_REASONS]]
+    """Returns True if no reason needs redaction: one check of all of them nearly always settles it."""
+    reasons = [reason for tool in tools for reason in tool.reasons[:_REASONS]]
     text = "\n".join(reasons)
     return max(map(len, reasons), default=0) <= TEXT_LIMIT and redact_text(_plain(text)) == text
 
 
-def _said(message: Message) -> Data:
+def _message(message: Message) -> Data:
     text = message.text
-    # A secret across the cut would not be recognised: look at more than is kept.
-    kept: Data = {"role": message.role, "text": redact_text(_plain(text[: HISTORY_LIMIT + _MARGIN]))[:HISTORY_LIMIT]}
+    # A secret across the cut would not be recognised: redact more than is stored.
+    row: Data = {"role": message.role, "text": redact_text(_plain(text[: HISTORY_LIMIT + _MARGIN]))[:HISTORY_LIMIT]}
     if len(text) > HISTORY_LIMIT:
-        kept["characters"] = len(text)
+        row["characters"] = len(text)
     if message.tool_calls:
-        kept["called"] = [_text(call.name) for call in message.tool_calls[:_REASONS]]
-    return kept
+        row["called"] = [_text(call.name) for call in message.tool_calls[:_REASONS]]
+    return row
 
 
-def _selected(chosen: SelectedTool, *, clean: bool) -> Data:
-    kept: Data = {"name": chosen.tool.name, "category": chosen.tool.category, "score": _round(chosen.score)}
-    kept["reasons"] = [reason if clean else _text(reason) for reason in chosen.reasons[:_REASONS]]
-    if chosen.slim:
-        kept["slim"] = True
-    if chosen.core:
-        kept["core"] = True
-    return kept
+def _selected(selected: SelectedTool, *, clean: bool) -> Data:
+    row: Data = {"name": selected.tool.name, "category": selected.tool.category, "score": _round(selected.score)}
+    row["reasons"] = [reason if clean else _text(reason) for reason in selected.reasons[:_REASONS]]
+    if selected.slim:
+        row["slim"] = True
+    if selected.core:
+        row["core"] = True
+    return row
 
 
 def _dropped(tool: DroppedTool) -> Data:
@@ -386,16 +391,16 @@ def _call(call: ToolCall) -> Data:
 
 
 def _result(result: ToolResult) -> Data:
-    kept: Data = {"content": _json_or_text(shown_text(result.content)), "bytes": _length(result.content)}
+    row: Data = {"content": _json_or_text(shown_text(result.content)), "bytes": _length(result.content)}
     if media := media_of(result.content):
-        kept["media"] = [_digested(block) for block in media[:_MEDIA]]
+        row["media"] = [_media_digest(block) for block in media[:_MEDIA]]
     if result.cached:
-        kept["cached"] = True
+        row["cached"] = True
     elif result.tries > 1:
-        kept["tries"] = result.tries
+        row["tries"] = result.tries
     if result.is_error:
-        kept["error"] = result.error or "failed"
-    return kept
+        row["error"] = result.error or "failed"
+    return row
 
 
 def _length(content: Content) -> int:
@@ -404,8 +409,8 @@ def _length(content: Content) -> int:
     return len(text_of(content)) + sum(byte_size(block.data) for block in media_of(content))
 
 
-def _digested(block: Image | Audio | Video | Resource) -> Data:
-    """A picture, sound or file by its digest: the trail proves what was there, and does not carry it."""
+def _media_digest(block: Image | Audio | Video | Resource) -> Data:
+    """Returns the digest of a picture, sound or file: the trail proves its content without storing it."""
     return {
         "type": block_kind(block),
         "mime_type": _text(block.mime_type),
@@ -415,7 +420,7 @@ def _digested(block: Image | Audio | Video | Resource) -> Data:
 
 
 def _binary(data: str) -> bytes:
-    """The bytes that base64 stands for; of what is no base64, its text."""
+    """Returns the decoded base64, or the text itself if it is not base64."""
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -450,14 +455,14 @@ def _usage(usage: Usage) -> Data:
 
 
 def _json_or_text(text: str) -> str:
-    """Arguments and results are mostly JSON; then a secret field is known by its name."""
+    """Redacts and caps a text that is mostly JSON, where secret fields are recognised by their names."""
     if text[:20].lstrip()[:1] in ("{", "[") and len(text) <= MAX_PARSED:
         return _capped(redact_json(_plain(text)), total=len(text))
     return _text(text)
 
 
 def _text(text: str) -> str:
-    # A secret across the cut would not be recognised: look at more than is kept.
+    # A secret across the cut would not be recognised: redact more than is stored.
     return _capped(redact_text(_plain(text[: TEXT_LIMIT + _MARGIN])), total=len(text))
 
 
@@ -468,7 +473,7 @@ def _capped(text: str, *, total: int) -> str:
 
 
 def _plain(text: str) -> str:
-    """Models and tools send halves of surrogate pairs, and zero bytes, which not every database takes."""
+    """Replaces halves of surrogate pairs and zero bytes, which models and tools send and not every database takes."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
 
 

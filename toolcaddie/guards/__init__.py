@@ -1,1 +1,1 @@
-"""The fences under every room: what may leave this machine, and what may come in as text."""
+"""Guards under every room: outgoing requests, child processes and heavy work beside the event loop."""

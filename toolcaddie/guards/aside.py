@@ -1,9 +1,9 @@
-"""Heavy work beside the event loop, one piece at a time.
+"""Runs heavy work beside the event loop, one job at a time.
 
     tools = await aside(read, body)
 
-A thread that computes takes the interpreter in turns with the loop, some milliseconds each. Several at once would take it
-in turns with each other as well, and the loop would wait for all of them; so there is one for the whole process.
+A computing thread and the loop take turns with the interpreter, some milliseconds each. Several threads would take turns
+with each other as well, and the loop would wait for all of them; so there is one for the whole process.
 """
 
 from __future__ import annotations
@@ -22,6 +22,6 @@ _worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="toolcaddie-aside
 
 
 async def aside(job: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns or raises what the job does, once those before it are done. A job that has begun is not cancelled."""
+    """Runs a job after those queued before it, and returns or raises its outcome. A started job cannot be cancelled."""
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_worker, partial(context.run, job, *args, **kwargs))

@@ -1,7 +1,7 @@
-"""What a JSON text holds, counted without decoding it.
+"""Counts the values of a JSON text without decoding it.
 
-A decoder makes twenty bytes of objects of one byte of text, holds the interpreter while it does, and cannot be stopped. So
-a large text is counted first: by array operations over pieces of it, which let other threads run and need little memory.
+A decoder needs twenty bytes of objects for a byte of text, holds the interpreter meanwhile, and cannot be stopped. So a
+large text is counted first, by array operations over pieces of it, which let other threads run and need little memory.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Of a text that may be no JSON at all: then they are of what a decoder would see before it gives up, or more."""
+    """Counts of a JSON text; for invalid JSON at least those of the part a decoder would read before it fails."""
 
     values: int
-    """Objects, lists and what they hold."""
+    """Objects, lists and their items."""
     depth: int
     fields: int
     """Values of the outermost object."""
 
 
 def counts(text: bytes, *, most: int, deepest: int) -> Counts:
-    """Counts the values of a JSON text; stops early where there are more than `most`, or more than `deepest` levels."""
-    whole = np.frombuffer(text, dtype=np.uint8)
+    """Counts the values of a JSON text; stops early at more than `most` values or `deepest` levels."""
+    data = np.frombuffer(text, dtype=np.uint8)
     values = fields = 1
     depth = level = 0
     inside, escaped = False, False
-    for at in range(0, len(whole), _PIECE):
-        piece = whole[at : at + _PIECE]
+    for at in range(0, len(data), _PIECE):
+        piece = data[at : at + _PIECE]
         quotes, escaped = _quotes(piece, escaped)
         outside = ~_inside(quotes, inside)
         inside = bool(inside ^ (np.count_nonzero(quotes) & 1))
@@ -60,7 +60,7 @@ def counts(text: bytes, *, most: int, deepest: int) -> Counts:
 
 
 def _quotes(piece: Bytes, escaped: bool) -> tuple[npt.NDArray[np.bool_], bool]:
-    """Where a text begins or ends, and whether the first byte of the next piece is escaped."""
+    """Returns the places of the quotes around strings, and True if the first byte of the next piece is escaped."""
     quotes = piece == _QUOTE
     backslashes = np.flatnonzero(piece == _BACKSLASH)
     if escaped:
@@ -79,17 +79,17 @@ def _quotes(piece: Bytes, escaped: bool) -> tuple[npt.NDArray[np.bool_], bool]:
 
 
 def _inside(quotes: npt.NDArray[np.bool_], before: bool) -> npt.NDArray[np.bool_]:
-    """Whether each byte stands in a text; the quotes themselves may count either way."""
+    """Returns True for each byte inside a string; the quotes themselves may count either way."""
     return np.logical_xor(np.logical_xor.accumulate(quotes), before)
 
 
 def check_counts(text: bytes, bounds: Bounds, *, what: str) -> Counts:
-    """Raises `RequestError` where a JSON text holds more than is accepted, or is nested deeper."""
-    found = counts(text, most=bounds.values, deepest=bounds.depth)
-    if found.values > bounds.values:
-        told = beyond(f"{what} holds too many JSON values", bounds.values, "values")
-        raise RequestError(told, code="too_many_values")
-    if found.depth > bounds.depth:
-        told = beyond(f"{what} nests objects and lists too deep", bounds.depth, "depth")
-        raise RequestError(told, code="too_deep")
-    return found
+    """Raises `RequestError` if a JSON text has more values or levels than the bounds allow."""
+    result = counts(text, most=bounds.values, deepest=bounds.depth)
+    if result.values > bounds.values:
+        message = beyond(f"{what} holds too many JSON values", bounds.values, "values")
+        raise RequestError(message, code="too_many_values")
+    if result.depth > bounds.depth:
+        message = beyond(f"{what} nests objects and lists too deep", bounds.depth, "depth")
+        raise RequestError(message, code="too_deep")
+    return result

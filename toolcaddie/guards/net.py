@@ -1,7 +1,7 @@
-"""The two ways out: to addresses an operator wrote down, and to addresses a model, a document or a remote server named.
+"""Clients for outgoing requests: to addresses from an operator, and to addresses from a model, document or remote server.
 
-The second kind is fenced where it cannot be talked around: at the socket, on the address that is really connected to.
-Whatever a URL, a name server or a redirect says before that only makes the error come earlier and read better.
+Addresses of the second kind are checked at the socket, on the address that is really connected to, so that nothing gets
+around the check. Earlier checks of URLs, names and redirects only give earlier and clearer errors.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from toolcaddie.core.errors import OutboundError
 AddressInfo = tuple[
     int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[str, int] | tuple[str, int, int, int]
 ]
-"""An address as `socket.getaddrinfo` gives it: family, type, protocol, canonical name, socket address."""
+"""An address as `socket.getaddrinfo` returns it: family, type, protocol, canonical name, socket address."""
 
 OpenSocket = Callable[[AddressInfo], socket.socket]
 
@@ -32,14 +32,14 @@ MEGABYTE = 1024 * 1024
 USER_AGENT = "toolcaddie"
 
 PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
-"""Headers that prove who somebody is, in lower case: they go to whom they were given for, and are not kept."""
+"""Headers with credentials, in lower case: they go only to their own recipient and are never stored."""
 
 _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
-"""Errors a request may end with. ValueError: a name that cannot even be looked up; RuntimeError: one without any address."""
+"""Errors with which a request may end. ValueError: a name that cannot be looked up; RuntimeError: one without an address."""
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
-"""Everything else may be a credential under some name, so a redirect to another origin loses it."""
+"""Headers that a redirect to another origin keeps; any other may be a credential under some name."""
 
 
 # ---------------------------------------------------------------- addresses from settings and flags
@@ -48,14 +48,16 @@ _SAFE_ACROSS_HOSTS = frozenset({"accept", "accept-language", "content-type", "us
 def operator_client(
     *, seconds: float | None = 300.0, headers: Mapping[str, str] | None = None
 ) -> aiohttp.ClientSession:
-    """A session for addresses the operator chose: any address, also this machine's.
+    """Returns a session for addresses set by the operator: any address, this machine's too.
 
-    `seconds` bounds a whole exchange. No proxy is taken from the environment, no cookie is kept, and a redirect is followed
-    only where it stays on its host: one to another host raises `OutboundError` naming both, because the key in the headers
-    is meant for the first alone. To be made inside a running loop.
+    `seconds` bounds a whole exchange. Proxies of the environment are ignored, cookies are not stored, and a redirect is
+    followed only on the same host: one to another host raises `OutboundError` naming both, because the key in the headers
+    is meant for the first alone. Must be called inside a running loop.
     """
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=0),  # the door bounds how much runs at once; a queue here would hide it
+        connector=aiohttp.TCPConnector(
+            limit=0
+        ),  # the door bounds concurrent requests; a queue in the client would hide that
         timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
         headers={"User-Agent": USER_AGENT, **(headers or {})},
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -70,21 +72,23 @@ async def _stay_on_host(request: aiohttp.ClientRequest, send: aiohttp.ClientHand
     if target is not None and not _same_host(request.url, target):
         response.close()
         raise OutboundError(
-            f"{_shown(request.url)} redirects to another host, {_shown(target)}, which is not followed; "
+            f"{_safe(request.url)} redirects to another host, {_safe(target)}, which is not followed; "
             "if it is meant, set that address instead"
         )
     return response
 
 
-def _same_host(here: URL, there: URL) -> bool:
-    """The same origin, or the same host over TLS from now on."""
-    upgrade = here.host == there.host and here.scheme == "http" and there.scheme == "https" and there.port == 443
-    return _origin(here) == _origin(there) or upgrade
+def _same_host(source: URL, target: URL) -> bool:
+    """Returns True for the same origin, or for an upgrade of the same host to TLS."""
+    upgrade = source.host == target.host and (source.scheme, target.scheme, target.port) == ("http", "https", 443)
+    return _origin(source) == _origin(target) or upgrade
 
 
 async def read_capped(response: aiohttp.ClientResponse, limit: int, *, setting: str = "") -> bytes:
-    """The whole body, decompressed. Raises `OutboundError` as soon as it is larger than `limit` bytes; `setting` says where
-    that is set."""
+    """Returns the whole body, decompressed. Raises `OutboundError` as soon as it exceeds `limit` bytes.
+
+    `setting`: name of the setting of that limit, for the message.
+    """
     declared = response.content_length
     if declared is not None and declared > limit:
         response.close()
@@ -101,18 +105,16 @@ async def read_capped(response: aiohttp.ClientResponse, limit: int, *, setting: 
 
 
 def _too_large(response: aiohttp.ClientResponse, limit: int, setting: str) -> OutboundError:
-    named = f" (setting {setting})" if setting else ""
-    return OutboundError(
-        f"the answer of {_shown(response.url)} is larger than the {limit:,} bytes allowed for it{named}"
-    )
+    note = f" (setting {setting})" if setting else ""
+    return OutboundError(f"the answer of {_safe(response.url)} is larger than the {limit:,} bytes allowed for it{note}")
 
 
-# ---------------------------------------------------------------- addresses from anybody else
+# ---------------------------------------------------------------- addresses from anyone else
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """A whole answer. `url` is where it came from in the end; header names are in lower case."""
+    """A whole answer. `url` is the address after all redirects; header names are in lower case."""
 
     url: str
     status: int
@@ -121,12 +123,12 @@ class Fetched:
 
 
 class GuardedClient:
-    """Reaches public http(s) addresses and nothing else, whatever the URL, the name server or a redirect says.
+    """Reaches only public http(s) addresses, whatever the URL, the name server or a redirect says.
 
     async with guarded_client() as client:
         page = await client.fetch("https://example.com/")
 
-    Every failure is an `OutboundError`. No cookies, no proxies from the environment; headers other than the harmless ones
+    Every failure is an `OutboundError`. No cookies, no proxies from the environment; headers that may hold credentials
     go to the first origin only.
     """
 
@@ -153,7 +155,7 @@ class GuardedClient:
         body: bytes | None = None,
         max_bytes: int | None = None,
     ) -> Fetched:
-        """The whole answer, whatever its status, if it is not larger than `max_bytes` (None: the client's own limit)."""
+        """Returns the whole answer, whatever its status, up to `max_bytes` (None: the client's own limit)."""
         async with self.open(url, method=method, headers=headers, body=body) as response:
             content = await read_capped(response, self._max_bytes if max_bytes is None else max_bytes)
             return Fetched(
@@ -167,15 +169,15 @@ class GuardedClient:
     async def open(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None, body: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer after all redirects, for callers who read it as it comes; closed at the end of the block."""
+        """Yields the answer after all redirects, to be read as a stream; closed at the end of the block."""
         target = checked_url(url)
         response = await self._follow(method, target, dict(headers or {}), body)
         try:
             yield response
         except TimeoutError as error:
-            raise OutboundError(f"{_shown(target)} did not finish its answer in time") from error
+            raise OutboundError(f"{_safe(target)} did not finish its answer in time") from error
         except aiohttp.ClientError as error:
-            raise OutboundError(f"{_shown(target)} broke off its answer: {error}") from error
+            raise OutboundError(f"{_safe(target)} broke off its answer: {error}") from error
         finally:
             response.close()
 
@@ -184,16 +186,16 @@ class GuardedClient:
     ) -> aiohttp.ClientResponse:
         for _ in range(self._max_redirects + 1):
             response = await self._send(method, target, headers, body)
-            there = _redirect_target(response)
-            if there is None:
+            location = _redirect_target(response)
+            if location is None:
                 return response
             response.close()
-            here, target = target, _checked_redirect(target, there)
-            if _origin(here) != _origin(target):
+            source, target = target, _checked_redirect(target, location)
+            if _origin(source) != _origin(target):
                 headers = {name: value for name, value in headers.items() if name.lower() in _SAFE_ACROSS_HOSTS}
             if response.status == 303 or (response.status in (301, 302) and method == "POST"):
                 method, body = "GET", None
-        raise OutboundError(f"{_shown(target)}: more than {self._max_redirects} redirects; the last is not followed")
+        raise OutboundError(f"{_safe(target)}: more than {self._max_redirects} redirects; the last is not followed")
 
     async def _send(
         self, method: str, target: URL, headers: Mapping[str, str], body: bytes | None
@@ -201,9 +203,9 @@ class GuardedClient:
         try:
             return await self._session.request(method, target, headers=headers, data=body, allow_redirects=False)
         except TimeoutError as error:
-            raise OutboundError(f"{_shown(target)} did not answer in time") from error
+            raise OutboundError(f"{_safe(target)} did not answer in time") from error
         except _FAILURES as error:
-            raise OutboundError(f"{_shown(target)} cannot be fetched: {error or type(error).__name__}") from error
+            raise OutboundError(f"{_safe(target)} cannot be fetched: {error or type(error).__name__}") from error
 
 
 def guarded_client(
@@ -214,17 +216,17 @@ def guarded_client(
     resolver: AbstractResolver | None = None,
     open_socket: OpenSocket | None = None,
 ) -> GuardedClient:
-    """A client for addresses that came from a model, a document or a remote server. To be made inside a running loop.
+    """Returns a client for addresses from a model, a document or a remote server. Must be called inside a running loop.
 
     `seconds` bounds one exchange of the redirect chain. `resolver` replaces the system's; `open_socket` makes the socket
-    once its address has passed (to bind it, or to watch it in a test). Neither can widen what is reachable.
+    once its address has passed (to bind it, or to watch it in a test). Neither can make more addresses reachable.
     """
     make = open_socket or _plain_socket
 
     def checked_socket(address: AddressInfo) -> socket.socket:
-        why = why_not_public(address[4][0])
-        if why is not None:
-            raise OSError(errno.EACCES, f"the address {address[4][0]} is not public: {why}")
+        reason = why_not_public(address[4][0])
+        if reason is not None:
+            raise OSError(errno.EACCES, f"the address {address[4][0]} is not public: {reason}")
         return make(address)
 
     session = aiohttp.ClientSession(
@@ -249,9 +251,9 @@ _ENDS_IN_A_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9a-fA-F]*)\Z")
 
 
 def checked_url(text: str) -> URL:
-    """The URL in `text`, if it is one we would go to: http(s), a host, nothing that different readers read differently.
+    """Parses a URL that may be fetched: http(s), with a host, and not ambiguous to different parsers.
 
-    Raises `OutboundError`. A literal address is judged here already; a name is judged when it is connected to.
+    Raises `OutboundError`. A literal address is checked at once, a name when it is connected to.
     """
     text = text.strip()
     if _UNPRINTABLE.search(text) or "\\" in re.split(r"[?#]", text, maxsplit=1)[0]:
@@ -267,23 +269,23 @@ def checked_url(text: str) -> URL:
 def _checked(url: URL) -> URL:
     if url.scheme not in ("http", "https"):
         raise OutboundError(
-            f"{_shown(url)}: only http and https are fetched, not {url.scheme or 'a URL without scheme'!r}"
+            f"{_safe(url)}: only http and https are fetched, not {url.scheme or 'a URL without scheme'!r}"
         )
     host = (url.host or "").rstrip(".")
     if not host:
-        raise OutboundError(f"{_shown(url)}: the URL names no host")
-    why = _why_not_host(host)
-    if why is not None:
-        raise OutboundError(f"{_shown(url)} is not fetched: {why}")
+        raise OutboundError(f"{_safe(url)}: the URL names no host")
+    reason = _why_not_host(host)
+    if reason is not None:
+        raise OutboundError(f"{_safe(url)} is not fetched: {reason}")
     return url
 
 
-def _checked_redirect(here: URL, there: URL) -> URL:
-    """A URL reads some of its parts only when they are asked for, and raises then."""
+def _checked_redirect(source: URL, target: URL) -> URL:
+    """Checks the target of a redirect. A `URL` parses some of its parts only on access, and raises then."""
     try:
-        return _checked(there)
+        return _checked(target)
     except ValueError as error:
-        raise OutboundError(f"{_shown(here)} redirects to something that is not a URL: {error}") from error
+        raise OutboundError(f"{_safe(source)} redirects to something that is not a URL: {error}") from error
 
 
 def _why_not_host(host: str) -> str | None:
@@ -295,32 +297,32 @@ def _why_not_host(host: str) -> str | None:
                 f"{host!r} is an address in a spelling that programs read differently; write it as four decimal numbers"
             )
         return "a host holds no percent sign" if "%" in host else None
-    why = why_not_public(host)
-    return why and f"the address {host} is not public: {why}"
+    reason = why_not_public(host)
+    return reason and f"the address {host} is not public: {reason}"
 
 
 def _redirect_target(response: aiohttp.ClientResponse) -> URL | None:
-    """Target of a redirect; None if it is none."""
+    """Returns the target of a redirect; None: the answer is no redirect."""
     location = response.headers.get("Location")
     if response.status not in _REDIRECTS or location is None:
         return None
     location = location.strip()
     if _UNPRINTABLE.search(location) or "\\" in location:
         response.close()
-        raise OutboundError(f"{_shown(response.url)} redirects to {location!r}, which is not a URL")
+        raise OutboundError(f"{_safe(response.url)} redirects to {location!r}, which is not a URL")
     try:
         return response.url.join(URL(location))
     except ValueError as error:
         response.close()
-        raise OutboundError(f"{_shown(response.url)} redirects to {location!r}, which is not a URL: {error}") from error
+        raise OutboundError(f"{_safe(response.url)} redirects to {location!r}, which is not a URL: {error}") from error
 
 
 def _origin(url: URL) -> tuple[str, str | None, int | None]:
     return url.scheme, url.host, url.port
 
 
-def _shown(url: URL) -> str:
-    """The URL as an error may show it: without credentials and without the query, which often holds one."""
+def _safe(url: URL) -> str:
+    """Returns the URL for an error: without credentials and without the query, which often contains one."""
     return str(url.with_user(None).with_query(None).with_fragment(None)) if url.absolute else str(url)
 
 
@@ -328,9 +330,10 @@ def _shown(url: URL) -> str:
 
 
 def why_not_public(address: str) -> str | None:
-    """Reason why an address is not of the public Internet; None if it is. Takes IPv4 and IPv6 as sockets write them.
+    """Returns the reason an address is not of the public Internet; None: it is public.
 
-    Our own table: `ipaddress.is_global` lets through what a tunnel or a cloud turns into something internal.
+    Takes IPv4 and IPv6 as sockets write them. The table is our own because `ipaddress.is_global` accepts addresses that a
+    tunnel or a cloud maps to internal ones.
     """
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
@@ -338,19 +341,19 @@ def why_not_public(address: str) -> str | None:
         return "it is no address at all"
     value = int(parsed)
     if isinstance(parsed, ipaddress.IPv4Address):
-        return _why(value, _CLOSED_4)
+        return _range_use(value, _CLOSED_4)
     if value >> 125 != 0b001:
-        return _why(value, _OUTSIDE_6) or "outside 2000::/3, the public part of IPv6"
+        return _range_use(value, _OUTSIDE_6) or "outside 2000::/3, the public part of IPv6"
     if (value >> 32) & 0xFFFFFFFF in (0x00005EFE, 0x02005EFE):
         return "an IPv4 address in an ISATAP tunnel"
-    return _why(value, _CLOSED_6)
+    return _range_use(value, _CLOSED_6)
 
 
 Range = tuple[int, int, str]
-"""First and last address, and what they are for."""
+"""First and last address, and their use."""
 
 
-def _why(value: int, table: tuple[Range, ...]) -> str | None:
+def _range_use(value: int, table: tuple[Range, ...]) -> str | None:
     return next((use for first, last, use in table if first <= value <= last), None)
 
 
@@ -410,4 +413,4 @@ _OUTSIDE_6 = _table(
     ff00::/8          multicast
     """
 )
-"""All of this is refused anyway; the table only says what it is."""
+"""Addresses outside the public part of IPv6; all are refused anyway, the table only names their use."""

@@ -1,7 +1,7 @@
-"""Commands that leave nothing behind: when a command ends or is given up, all it has started is killed with it.
+"""Runs commands and kills all their descendants when they end or are cancelled.
 
-Each runs below a small program (`supervisor.py`) that no descendant can slip away from, and that kills them too when our own
-process dies. Linux only. This is housekeeping, no wall: a command that means harm can kill its supervisor, which is of the same
+Each runs below a small program (`supervisor.py`) that no descendant can escape, and that kills them too when our own
+process dies. Linux only. This is cleanup, no sandbox: a malicious command can kill its supervisor, which has the same
 user.
 """
 
@@ -22,11 +22,11 @@ from typing import IO
 from toolcaddie.core.errors import ConfigError
 
 MAX_OUTPUT = 1_000_000
-"""Bytes of stdout, and of stderr, that are kept unless a caller says otherwise."""
+"""Default for the bytes read of stdout and of stderr."""
 
 _SUPERVISOR = Path(__file__).with_name("supervisor.py")
 _CLEANING_SECONDS = 6.0
-"""The supervisor gives up after five."""
+"""Seconds to wait for the supervisor, which gives up after five."""
 
 _PIPE_SECONDS = 1.0
 _STATUS_BYTES = 100
@@ -37,13 +37,13 @@ _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
-    """A command that has ended. `code` is its exit code; below 0: the signal that ended it."""
+    """A finished command. `code` is its exit code; below 0: the signal that ended it."""
 
     code: int
     stdout: bytes
     stderr: bytes
     cut: bool = False
-    """There was more output than was kept."""
+    """True if the output exceeded the limit."""
 
 
 async def run(
@@ -54,12 +54,12 @@ async def run(
     env: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT,
 ) -> Completed:
-    """Run a command, no shell, and wait for it. Cancelling kills it and whatever it started before the cancellation goes on.
+    """Runs a command without a shell and waits for it. Cancelling kills it and its descendants, then raises.
 
-    What it leaves running in the background is killed when it ends. `env` None: the language, home and path of this process
-    and no more, because its environment is full of keys. Of stdout and stderr the first `max_output` bytes each are kept.
+    Processes it leaves in the background are killed when it ends. `env` None: only the language, home and path of this
+    process, because its environment is full of keys. The first `max_output` bytes of stdout and of stderr are returned.
 
-    Raises OSError where the command cannot be started, and `ConfigError` where this is not Linux.
+    Raises `OSError` if the command cannot be started, and `ConfigError` on systems other than Linux.
     """
     command = _Command(argv, stdin=stdin, cwd=cwd, env=_environment() if env is None else env)
     with _registered(command):
@@ -74,41 +74,41 @@ def run_blocking(
     env: Mapping[str, str] | None = None,
     max_output: int = MAX_OUTPUT,
 ) -> Completed:
-    """`run` for a thread without an event loop, such as that of a tool that is a plain function.
+    """Runs a command as `run` does, in a thread without an event loop, such as that of a tool that is a plain function.
 
-    Nobody can cancel a thread; a call that is given up kills its commands through `commands_ended`, and this returns.
+    A thread cannot be cancelled; a cancelled call kills its commands through `commands_ended`, and then this returns.
     """
     return asyncio.run(run(argv, stdin=stdin, cwd=cwd, env=env, max_output=max_output))
 
 
 @contextlib.contextmanager
 def commands_ended() -> Iterator[None]:
-    """Around a call: whatever command was started inside and still runs at the end is killed, the threads' too.
+    """Kills the commands of the block that still run at its end, those of its threads too.
 
-    A thread that goes on after that can start no further one: it is killed at once.
+    A command started later by a remaining thread is killed at once.
     """
     commands = _Commands()
-    token = _AROUND.set((*_AROUND.get(), commands))
+    token = _ENCLOSING.set((*_ENCLOSING.get(), commands))
     try:
         yield
     finally:
-        _AROUND.reset(token)
+        _ENCLOSING.reset(token)
         commands.end()
 
 
 class _Commands:
-    """The processes of one call. Threads come and go here."""
+    """The commands of one call. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: set[_Command] = set()
-        self._over = False
+        self._ended = False
 
     def add(self, command: _Command) -> None:
         with self._lock:
             self._running.add(command)
-            over = self._over
-        if over:
+            ended = self._ended
+        if ended:
             command.kill()
 
     def remove(self, command: _Command) -> None:
@@ -117,30 +117,30 @@ class _Commands:
 
     def end(self) -> None:
         with self._lock:
-            self._over = True
+            self._ended = True
             running = list(self._running)
         for command in running:
             command.kill()
 
 
-_AROUND: ContextVar[tuple[_Commands, ...]] = ContextVar("toolcaddie_commands", default=())
-"""The calls this one is inside of: a tool may run an agent. Carried into tasks and, by `functions`, into their threads."""
+_ENCLOSING: ContextVar[tuple[_Commands, ...]] = ContextVar("toolcaddie_commands", default=())
+"""The enclosing calls: a tool may run an agent. Inherited by tasks and, through `functions`, by their threads."""
 
 
 @contextlib.contextmanager
 def _registered(command: _Command) -> Iterator[None]:
-    around = _AROUND.get()
-    for commands in around:
+    enclosing = _ENCLOSING.get()
+    for commands in enclosing:
         commands.add(command)
     try:
         yield
     finally:
-        for commands in around:
+        for commands in enclosing:
             commands.remove(command)
 
 
 class _Command:
-    """A command below its supervisor. Started when made."""
+    """A command below its supervisor, started on construction."""
 
     def __init__(
         self,
@@ -156,48 +156,48 @@ class _Command:
             raise ValueError("the command is empty")
         self._name = argv[0]
         self._closing = threading.Lock()
-        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+        with contextlib.ExitStack() as child_files, contextlib.ExitStack() as own_files:
             control, self._control = os.pipe()
-            theirs.callback(os.close, control)
-            ours.callback(os.close, self._control)
-            status, told = os.pipe()
-            self._status = ours.enter_context(open(status, "rb", buffering=0))
-            theirs.callback(os.close, told)
-            # A file in memory instead of a pipe: nobody has to feed it, and a command that never reads blocks nothing.
-            given = theirs.enter_context(open(os.memfd_create("stdin"), "wb"))
-            given.write(stdin)
-            given.seek(0)
+            child_files.callback(os.close, control)
+            own_files.callback(os.close, self._control)
+            status, status_writer = os.pipe()
+            self._status = own_files.enter_context(open(status, "rb", buffering=0))
+            child_files.callback(os.close, status_writer)
+            # A file in memory instead of a pipe: it need not be fed, and a command that never reads it blocks nothing.
+            input_file = child_files.enter_context(open(os.memfd_create("stdin"), "wb"))
+            input_file.write(stdin)
+            input_file.seek(0)
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(control), str(told), *argv],
-                stdin=given,
+                [sys.executable, "-I", "-S", str(_SUPERVISOR), str(control), str(status_writer), *argv],
+                stdin=input_file,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
                 env=env,
-                pass_fds=(control, told),
+                pass_fds=(control, status_writer),
                 start_new_session=True,
             )
-            ours.pop_all()
+            own_files.pop_all()
 
     def kill(self) -> None:
-        """From any thread, any number of times. The supervisor does it; nobody waits here."""
+        """Asks the supervisor to kill the command, without waiting. Callable from any thread, any number of times."""
         with self._closing:
             if self._control >= 0:
-                # The byte as well: a fork of this process made by others may hold the pipe open.
+                # The byte as well: another library's fork of this process may hold the pipe open.
                 with contextlib.suppress(BrokenPipeError):
                     os.write(self._control, b"k")
                 os.close(self._control)
                 self._control = -1
 
     async def completed(self, max_output: int) -> Completed:
-        """Wait for its end. Whatever interrupts this, the command is killed."""
+        """Waits for the end of the command, and kills it if the wait is interrupted."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         status = _Reader(self._status, _STATUS_BYTES)
         stdout, stderr = _Reader(self._process.stdout, max_output), _Reader(self._process.stderr, max_output)
         try:
             await asyncio.wait({status.closed})
-            # One of another user, which we may not kill, can keep them open.
+            # A descendant of another user, which we may not kill, can keep them open.
             await asyncio.wait({stdout.closed, stderr.closed}, timeout=_PIPE_SECONDS)
         finally:
             self.kill()
@@ -207,11 +207,12 @@ class _Command:
                 for reader in (status, stdout, stderr):
                     reader.close()
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(_PIPE_SECONDS if status.kept else 0)  # it has said its last word: microseconds
+                    # The supervisor ends microseconds after its status.
+                    self._process.wait(_PIPE_SECONDS if status.data else 0)
         return Completed(
-            code=self._code(bytes(status.kept)),
-            stdout=bytes(stdout.kept),
-            stderr=bytes(stderr.kept),
+            code=self._code(bytes(status.data)),
+            stdout=bytes(stdout.data),
+            stderr=bytes(stderr.data),
             cut=stdout.cut or stderr.cut,
         )
 
@@ -226,14 +227,14 @@ class _Command:
 
 
 class _Reader:
-    """Reads a pipe to its end, keeps the beginning, and lets the rest go by: a full pipe would stop who writes."""
+    """Reads a pipe to its end but stores only the beginning: a full pipe would block the writer."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file = file
         self._limit = limit
         self._loop = asyncio.get_running_loop()
         self.closed: asyncio.Future[None] = self._loop.create_future()
-        self.kept = bytearray()
+        self.data = bytearray()
         self.cut = False
         os.set_blocking(file.fileno(), False)
         self._loop.add_reader(file.fileno(), self._more)
@@ -246,15 +247,15 @@ class _Reader:
 
     def _more(self) -> None:
         try:
-            data = os.read(self._file.fileno(), _CHUNK)
+            chunk = os.read(self._file.fileno(), _CHUNK)
         except BlockingIOError:
             return
-        if not data:
+        if not chunk:
             self.close()
             return
-        room = self._limit - len(self.kept)
-        self.kept += data[:room]
-        self.cut = self.cut or len(data) > room
+        room = self._limit - len(self.data)
+        self.data += chunk[:room]
+        self.cut = self.cut or len(chunk) > room
 
 
 def _environment() -> dict[str, str]:

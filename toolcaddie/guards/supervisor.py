@@ -1,13 +1,12 @@
-"""The program that stands between us and a command, so that nothing the command started outlives it.
+"""A program between us and a command that lets no descendant of the command outlive it.
 
     python -I -S supervisor.py CONTROL STATUS COMMAND...
 
-It asks the kernel for every descendant that loses its parent (PR_SET_CHILD_SUBREAPER), so none gets out of its sight: not by
-forking twice, not by a session of its own. When the command ends, when a byte comes through the file descriptor CONTROL, or when
-that closes because we are gone, it kills what is left and writes to STATUS: `exec ERRNO` or `exit CODE`, a negative code
-being a signal.
+It adopts every orphaned descendant (PR_SET_CHILD_SUBREAPER), so none escapes by forking twice or by a session of its own.
+When the command ends, when a byte arrives at the file descriptor CONTROL, or when that closes because we have died, it
+kills the remaining descendants and writes to STATUS: `exec ERRNO` or `exit CODE`, a negative code being a signal.
 
-A file of its own that imports nothing of ours: it starts in 20 ms, and a fork of a process with threads does not.
+It is a separate file without our imports: it starts in 20 ms, and forking a process with threads would be unsafe.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ import time
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 
 _PATIENCE = 5.0
-"""Seconds for what was killed to be gone; a process that waits for a dead disk takes longer, and nobody can help it."""
+"""Seconds for killed processes to disappear; one that waits for a dead disk takes longer, which cannot be helped."""
 
-_KEPT_OFF = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Signals that a command may well send to every process it can see."""
 
 _PYTHONS_OWN = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Ignored by the interpreter, and a command would inherit that."""
+"""Signals that the interpreter ignores, which a command would inherit."""
 
 
 def main() -> None:
@@ -36,7 +35,7 @@ def main() -> None:
     for descriptor in (control, status):
         os.set_inheritable(descriptor, False)
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    for number in _KEPT_OFF:
+    for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
@@ -49,11 +48,11 @@ def main() -> None:
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):  # the command's pipes must close when the command closes them
         os.dup2(nowhere, descriptor)
-    code, alive = _until_over(child, control, wake)
-    given_up = time.monotonic() + _PATIENCE
-    while alive and time.monotonic() < given_up:
+    code, alive = _wait_for_end(child, control, wake)
+    deadline = time.monotonic() + _PATIENCE
+    while alive and time.monotonic() < deadline:
         _kill_descendants()
-        code, alive = _buried(child, code)
+        code, alive = _reap(child, code)
         if alive:
             time.sleep(0.001)
     os.write(status, f"exit {-signal.SIGKILL if code is None else code}\n".encode())
@@ -66,8 +65,8 @@ def _prctl(option: int, value: int) -> None:
 
 def _become(command: list[str], status: int) -> None:
     os.setsid()
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # should we be killed ourselves, at least the command goes too
-    for number in (*_KEPT_OFF, *_PYTHONS_OWN, signal.SIGCHLD):
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # if we are killed ourselves, at least the command is too
+    for number in (*_IGNORED, *_PYTHONS_OWN, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
     try:
         os.execvpe(command[0], command, _environment())
@@ -78,14 +77,14 @@ def _become(command: list[str], status: int) -> None:
 
 
 def _environment() -> dict[bytes, bytes]:
-    """As it was handed to us: the interpreter adds a variable of its own where no language is set."""
+    """Returns the environment before the interpreter's change: it adds a variable if no language is set."""
     with open("/proc/self/environ", "rb") as file:
         pairs = [entry.partition(b"=") for entry in file.read().split(b"\0") if entry]
     return {name: value for name, _, value in pairs}
 
 
-def _until_over(child: int, control: int, wake: int) -> tuple[int | None, bool]:
-    """Wait for the command's end or the word to stop it; as `_buried`."""
+def _wait_for_end(child: int, control: int, wake: int) -> tuple[int | None, bool]:
+    """Waits for the command's end or the order to stop it. Returns the same as `_reap`."""
     poll = select.poll()
     poll.register(control, select.POLLIN)
     poll.register(wake, select.POLLIN)
@@ -93,13 +92,13 @@ def _until_over(child: int, control: int, wake: int) -> tuple[int | None, bool]:
         ready = [descriptor for descriptor, _ in poll.poll()]
         if wake in ready:
             os.read(wake, 4096)
-        code, alive = _buried(child, None)
+        code, alive = _reap(child, None)
         if code is not None or control in ready:
             return code, alive
 
 
-def _buried(child: int, code: int | None) -> tuple[int | None, bool]:
-    """Collect who has died. The command's code as soon as it is known, and whether any descendant is left.
+def _reap(child: int, code: int | None) -> tuple[int | None, bool]:
+    """Collects dead children. Returns the command's code once it has ended, and True while a descendant lives.
 
     Orphans become our children, so as long as one lives we have a child.
     """
@@ -115,7 +114,7 @@ def _buried(child: int, code: int | None) -> tuple[int | None, bool]:
 
 
 def _kill_descendants() -> None:
-    """Stop them all before any is killed: what stands still starts nothing new."""
+    """Stops all descendants before it kills any: a stopped process starts no new one."""
     stopped: set[int] = set()
     while new := _descendants() - stopped:
         stopped |= new
@@ -131,7 +130,7 @@ def _send(pid: int, number: signal.Signals, tree: set[int]) -> None:
     except OSError:  # gone
         return
     try:
-        # Asked again now that the handle holds it: the number may have passed to a stranger since it was listed.
+        # Checked again now that the handle pins the process: its number may have been reused since it was listed.
         if _parent(pid) in tree | {os.getpid()}:
             signal.pidfd_send_signal(handle, number)
     except (ProcessLookupError, PermissionError):  # gone, or another user's by now (sudo)
@@ -141,7 +140,7 @@ def _send(pid: int, number: signal.Signals, tree: set[int]) -> None:
 
 
 def _descendants() -> set[int]:
-    """All living processes below this one."""
+    """Returns all living processes below this one."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdecimal() and (parent := _parent(int(name))) is not None:
@@ -156,7 +155,7 @@ def _descendants() -> set[int]:
 
 
 def _parent(pid: int) -> int | None:
-    """None: there is no such process, or it is dead and only waits to be collected."""
+    """Returns the parent's id; None: there is no such process, or it is dead and waits to be collected."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             # "pid (name) state ppid ...", and a name may hold anything.

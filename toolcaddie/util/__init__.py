@@ -1,1 +1,1 @@
-"""Small helpers that know nothing of ours."""
+"""Small functions that depend on no other package of Toolcaddie."""

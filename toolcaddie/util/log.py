@@ -1,8 +1,8 @@
-"""Log lines of a library: through structlog as the application set it up, and where it did not, through the standard library.
+"""Log lines of a library: through structlog if the application has configured it, otherwise through the standard library.
 
-structlog's own default prints every line to the standard output of a program that never asked for one.
+structlog's own default would print every line to the standard output of a program that never asked for it.
 
-An event is named in snake_case, by what happened; what it happened to are its values:
+An event is named in snake_case after what happened; its details are values:
 
     log = Logger(__name__)
     log.warning("cache_not_written", tool=tool.name, error=str(error))
@@ -20,7 +20,7 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO}
 
 
 class Logger:
-    """`structlog.get_logger(name)`, chosen again for every line: a program may set up its logging after its imports."""
+    """A logger that looks up its target for every line: a program may configure logging after its imports."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -32,7 +32,7 @@ class Logger:
         )
 
     def is_enabled_for(self, level: Literal["debug", "info"]) -> bool:
-        """False: a line of this level would go nowhere. For places where making the line costs more than this call."""
+        """Returns False if a line of this level would be dropped. For places where making the line costs more than this call."""
         return structlog.is_configured() or self._standard.isEnabledFor(_LEVELS[level])
 
     def debug(self, event: str, **values: Any) -> None:
@@ -55,7 +55,7 @@ class Logger:
 
 
 def _in_words(_: Any, __: str, values: MutableMapping[str, Any]) -> tuple[tuple[str], dict[str, Any]]:
-    """The event and its values as one line, because the standard library's usual format shows nothing else."""
-    event, raised = values.pop("event"), values.pop("exc_info", None)
+    """Returns the event and its values as one line, because the standard library's usual format shows only that."""
+    event, error = values.pop("event"), values.pop("exc_info", None)
     line = " ".join([str(event), *(f"{name}={value!r}" for name, value in values.items())])
-    return (line,), {"exc_info": raised} if raised else {}
+    return (line,), {"exc_info": error} if error else {}
