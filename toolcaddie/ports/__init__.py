@@ -1,4 +1,4 @@
-"""Every socket a plugin may fill. Rooms meet here and nowhere else: they implement, the runtime hands in."""
+"""Every interface that a plugin may implement. Rooms meet only here: they implement ports, the runtime passes them in."""
 
 from __future__ import annotations
 

@@ -14,46 +14,46 @@ from toolcaddie.core.control import Decision, Principal
 class Policy(Protocol):
     @property
     def version(self) -> str:
-        """Names the rules as they stand: an approval holds under the version it was asked under."""
+        """Version of the rules; an approval is valid only under the version for which it was requested."""
         ...
 
     def visible(self, catalog: Catalog, principal: Principal) -> Mask | None:
-        """Which tools this principal may see; None: all."""
+        """Returns the tools this principal may see; None: all."""
         ...
 
     async def decide(self, request: CallRequest) -> Decision: ...
 
 
 class Approver(Protocol):
-    """Answers questions at once, where there is somebody to answer."""
+    """Answers approvals at once, if a person is present to answer."""
 
     async def approve(self, approval: Approval) -> bool | None:
-        """True or False: decided now. None: not yet; the question is stored, and the run is put away."""
+        """Returns the decision; None: not decided yet, so the approval and the run are stored."""
         ...
 
 
 class ApprovalStore(Protocol):
-    """Questions to people and their answers. Of several who answer or use one at the same time one succeeds.
+    """Approvals requested from people, and their answers. If several answer or use one at the same time, one succeeds.
 
-    An approval belongs to the tenant of its principal: others neither see nor answer it.
+    An approval belongs to the tenant of its principal: other tenants can neither see nor answer it.
     """
 
     async def open(self, approval: Approval) -> None:
-        """Store a new question."""
+        """Stores a new approval."""
         ...
 
     async def get(self, tenant: str, approval_id: str) -> Approval | None: ...
 
     async def list(self, tenant: str, *, status: ApprovalStatus | None = None, limit: int = 100) -> Sequence[Approval]:
-        """The oldest first."""
+        """Returns approvals, the oldest first."""
         ...
 
     async def answer(
         self, tenant: str, approval_id: str, *, approved: bool, by: Principal | None = None, reason: str = ""
     ) -> Approval:
-        """Answer a question, once. Raises `RequestError` if it is unknown, was answered before, or has expired."""
+        """Answers an approval, once. Raises `RequestError` if it is unknown, answered or expired."""
         ...
 
     async def use(self, tenant: str, approval_id: str, *, digest: str, policy_version: str) -> Approval:
-        """Take an approved call through the gate. Raises `RequestError` unless the approval holds for this call now."""
+        """Uses an approval for its call. Raises `RequestError` unless it is valid for this call now."""
         ...

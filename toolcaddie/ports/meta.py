@@ -19,60 +19,60 @@ from toolcaddie.ports.selection import Selector
 from toolcaddie.ports.tools import HeldPages
 
 Prepare = Callable[[View, SelectionQuery], Awaitable[None]]
-"""Awaited before a search: a selector does no I/O, so whatever it needs from elsewhere is fetched here."""
+"""Fetches data for a search; awaited before it, because a selector does no I/O."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaOffer:
-    """What definitions may depend on. They are byte-stable for it, so that the prompt cache holds."""
+    """The input of a meta tool's definition. Equal offers give identical bytes, so that the prompt cache holds."""
 
     categories: tuple[str, ...] = ()
-    """The categories that the model may ask for."""
+    """Categories that the model may request."""
     expand_by: Literal["query", "categories"] = "query"
-    """`presets.Preset.expand_by`."""
+    """Same as `Preset.expand_by`."""
     page_size: int = PAGE_SIZE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaScene:
-    """What a meta tool may look at."""
+    """The state of a run that a meta tool may read."""
 
     view: View
     principal: Principal
     selector: Selector
     prepare: Prepare
     held: HeldPages | None
-    """Where cut results are read on; None: nowhere."""
+    """Pages of truncated results; None: not available."""
     budget: Budget
     delivered: Sequence[DeliveredTool]
-    """Tools that can be called and take a place in the array."""
+    """Callable tools that take a place in the array."""
     known: Sequence[str]
-    """Further tools that can be called."""
+    """Names of further callable tools."""
     fixed_tokens: int
-    """Tokens of all that is sent already."""
+    """Tokens of all definitions that are already sent."""
     fixed_meta: int
     """Number of meta tools sent."""
     meta_tokens: int
-    """Tokens of the meta tools: sent even when everything else is chosen again."""
+    """Tokens of the meta tools, which are sent even when all other tools are selected again."""
     pinned: Sequence[str]
-    """Tools that the caller's choice names: they stay when everything else is chosen again."""
+    """Names of tools in the caller's choice, which stay when all other tools are selected again."""
     sparing: bool
-    """Every later call pays for what is revealed, so only tools nearly as good as the best one are."""
+    """True: reveal only tools nearly as good as the best one, because every later call pays for them."""
     page_size: int
-    """Most tools of a page of `list_tools`, and most hits of a search."""
+    """Limit of the tools on a page of `list_tools` and of the hits of a search."""
     expandable: frozenset[str] | None
-    """The categories that the model may ask for; None: all of the view."""
+    """Categories that the model may request; None: all of the view."""
     expand_by: Literal["query", "categories"]
 
 
 class MetaTool(Protocol):
-    """Answers a call from what the run can see. It changes the run by the effect of its result and in no other way."""
+    """Answers a call from the state of the run. It changes the run only through the effect of its result."""
 
     @property
     def name(self) -> str: ...
     def definition(self, offer: MetaOffer) -> Tool: ...
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
-        """The arguments fit the schema already."""
+        """Returns the result. The arguments are already validated."""
         ...
 
 
@@ -84,5 +84,5 @@ class CallWrapper(Protocol):
     def name(self) -> str: ...
     def definition(self, offer: MetaOffer) -> Tool: ...
     def unwrapped(self, call: ToolCall, arguments: Mapping[str, Any]) -> ToolCall:
-        """The call inside. The arguments fit the schema already."""
+        """Returns the wrapped call. The arguments are already validated."""
         ...

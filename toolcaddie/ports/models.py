@@ -18,20 +18,20 @@ class Provider(Protocol):
     def name(self) -> str: ...
     async def complete(self, request: ModelRequest) -> ModelReply: ...
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
-        """Deltas as they come; the last item is the whole reply."""
+        """Yields deltas as they arrive; the last item is the whole reply."""
         ...
 
     async def models(self) -> Sequence[JsonObject]:
-        """The models there are, as OpenAI's model objects."""
+        """Returns the available models, as OpenAI's model objects."""
         ...
 
     async def close(self) -> None:
-        """Close what is open. Asked again afterwards, a provider opens anew: `run_sync` closes behind every run."""
+        """Closes connections. A later request opens new ones: `run_sync` closes after every run."""
         ...
 
 
 class RawResponse(Protocol):
-    """An upstream's answer as it comes; `aiohttp.ClientResponse` is one."""
+    """A streamed answer of an upstream; `aiohttp.ClientResponse` is one."""
 
     @property
     def status(self) -> int: ...
@@ -39,7 +39,7 @@ class RawResponse(Protocol):
     def headers(self) -> Mapping[str, str]: ...
     @property
     def content(self) -> Any:
-        """Has `readany()`: the next bytes of the body as soon as there are any, none at its end."""
+        """Stream with `readany()`, which returns the next bytes of the body as soon as there are any, none at its end."""
         ...
 
     def close(self) -> None: ...
@@ -48,18 +48,20 @@ class RawResponse(Protocol):
 
 @runtime_checkable
 class Forwarder(Protocol):
-    """A provider that can also hand a request on byte for byte."""
+    """A provider that can also pass a request through byte for byte."""
 
     async def forward(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None = None
     ) -> RawResponse:
-        """`path` is below the provider's base address. Raises `ProviderError` only when there is no answer at all."""
+        """Sends a request to `path` below the provider's base address. Raises `ProviderError` only without any answer."""
         ...
 
 
 class Embedder(Protocol):
-    """Texts to vectors that are near each other where the meaning is. `name` says which model made them: vectors of different
-    names are never compared, nor kept under one key."""
+    """Turns texts into vectors that are near each other if their meanings are.
+
+    `name` identifies the model: vectors of different names are never compared, nor cached under one key.
+    """
 
     @property
     def name(self) -> str: ...
@@ -67,41 +69,43 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
     @property
     def languages(self) -> Collection[str] | None:
-        """Languages the model was made for, such as "english"; None: all of them, or it is not known."""
+        """Languages of the model, such as "english"; None: all of them, or unknown."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Any:
-        """float32 array, one row a text, each of length 1; a row of zeros: this text says nothing to the model. No I/O."""
+        """Returns a float32 array with one row of length 1 per text; zeros for a text without meaning to the model. No I/O."""
         ...
 
 
 @runtime_checkable
 class RemoteEmbedder(Protocol):
-    """An embedder that has to ask somebody. A selection does no I/O, so its vectors are fetched before.
+    """An embedder behind a server. A selection does no I/O, so its vectors are fetched before.
 
-    A process may ask from several event loops, one after the other or side by side (`Runtime.select` has its own), so what is
-    opened belongs to the loop it was opened in, and `close` closes what the running loop opened.
+    A process may call it from several event loops, in sequence or in parallel (`Runtime.select` has its own), so a connection
+    belongs to the loop that opened it, and `close` closes those of the running loop.
     """
 
     @property
     def name(self) -> str: ...
     @property
     def dimensions(self) -> int:
-        """0: not known before the first answer."""
+        """Length of a vector; 0: unknown before the first answer."""
         ...
 
     @property
     def languages(self) -> Collection[str] | None:
-        """As `Embedder.languages`."""
+        """Same as `Embedder.languages`."""
         ...
 
     async def fetch(self, texts: Sequence[str]) -> Any:
-        """As `Embedder.embed`. Raises `ProviderError`."""
+        """Returns vectors as `Embedder.embed` does. Raises `ProviderError`."""
         ...
 
     async def close(self) -> None: ...
 
 
 Classifier = Callable[[Sequence[Message], View], Awaitable[Sequence[str] | Classification]]
-"""A first stage that names categories for a conversation; unknown names are dropped. A `Classification` also says what it cost
-and whether it failed. What it has to close, `close()` closes, if there is one."""
+"""A first stage that names categories for a conversation; unknown names are dropped.
+
+A `Classification` also reports its cost and failure. If the function has a `close()` method, it is called at shutdown.
+"""

@@ -11,11 +11,11 @@ from toolcaddie.core.selection import Budget, SelectedTool, Selection, Selection
 
 
 class Selector(Protocol):
-    """Finds the tools of a view that fit. Pure: no I/O, the same answer for the same input in every process."""
+    """Finds the tools of a view that fit a request. Pure: no I/O, the same answer for the same input in every process."""
 
     def select(self, view: View, query: SelectionQuery, budget: Budget) -> Selection: ...
     def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
-        """The best matches for some words, best first; only tools that match at all."""
+        """Returns the best matches of a text, best first, without tools that do not match at all."""
         ...
 
 

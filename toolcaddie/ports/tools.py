@@ -1,4 +1,4 @@
-"""Sockets around tools: what gives them, and what stands around a call."""
+"""Sockets around tools: their sources, and middleware around their calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolcaddie.core.tool import Tool, ToolCall, ToolResult
 
 @runtime_checkable
 class ToolSource(Protocol):
-    """Where tools come from and who runs them. `revision` changes whenever `tools()` or `categories()` would."""
+    """A source that has tools and runs them. `revision` changes whenever `tools()` or `categories()` would."""
 
     @property
     def name(self) -> str: ...
@@ -23,26 +23,26 @@ class ToolSource(Protocol):
     def tools(self) -> Sequence[Tool]: ...
     def categories(self) -> Sequence[Category]: ...
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        """Run it. Arguments are checked already. A tool this source holds no longer answers with kind 'revoked'.
+        """Runs a tool. The arguments are already validated. For a tool it no longer has, the result is an error 'revoked'.
 
-        A call that takes too long, or whose caller has left, is cancelled: `asyncio.CancelledError` is raised where it waits.
+        A call that takes too long, or whose caller has disconnected, is cancelled with `asyncio.CancelledError`.
         """
         ...
 
 
 @runtime_checkable
 class OpenableSource(ToolSource, Protocol):
-    """A source that connects to something before it has tools: a server, a process, a file that is watched.
+    """A source that connects before it has tools: to a server, a process, a watched file.
 
-    It may be opened again after it was closed, in another event loop too. What it opened belongs to the loop it was opened in.
+    It may be opened again after it was closed, in another event loop too. Its connections belong to the loop it was opened in.
     """
 
     async def open(self) -> None:
-        """Connect, and hold tools on return. Whatever it raises is reported with the source's name; it holds nothing then."""
+        """Connects; on return the source has its tools. An exception is reported with the source's name; nothing stays open."""
         ...
 
     async def close(self) -> None:
-        """Give back everything that was opened. Safe when nothing is open."""
+        """Closes everything that was opened. Safe if nothing is open."""
         ...
 
 
@@ -52,12 +52,12 @@ class ClaimingSource(ToolSource, Protocol):
 
     @property
     def claims(self) -> frozenset[str]:
-        """The reserved names (`core.reserved`) that are its own."""
+        """Reserved names (`core.reserved`) that this source may use."""
         ...
 
 
 class HeldPages(Protocol):
-    """Where results that were cut can be read on."""
+    """Reads further pages of truncated results."""
 
     async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult: ...
 
@@ -71,13 +71,13 @@ class Invocation:
     arguments: dict[str, Any]
     context: RunContext
     seconds: float
-    """The timeout that holds for it."""
+    """Its timeout."""
 
 
 CallNext = Callable[[Invocation], Awaitable[ToolResult]]
 
 
 class Middleware(Protocol):
-    """Around a call. The first of a list is the outermost."""
+    """Wraps a call. The first of a list is the outermost."""
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult: ...

@@ -29,11 +29,11 @@ class StreamReader(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether the answer is whole; what still comes is not read."""
+        """True if the answer is complete; further data is not read."""
         ...
 
     def add(self, data: bytes) -> ModelDelta | None:
-        """Takes in the data of one event; None: nothing of it is for the caller."""
+        """Reads the data of one event; None: it contains nothing for the caller."""
         ...
 
     def end(self) -> None:
@@ -49,7 +49,7 @@ class StreamWriter(Protocol):
     """A door's streamed answer while it goes out: each method returns the bytes to send, often none."""
 
     def begin(self) -> bytes:
-        """Writes the opening, unless it was written; without this the first piece brings it along."""
+        """Writes the opening unless it was written; otherwise the first piece includes it."""
         ...
 
     def add(self, delta: ModelDelta) -> bytes:
@@ -57,24 +57,24 @@ class StreamWriter(Protocol):
         ...
 
     def end(self, reply: ModelReply) -> bytes:
-        """Writes what was not streamed yet of the whole answer, its reason to stop, its usage, and the end."""
+        """Writes the rest of the answer that was not streamed yet, its finish reason, its usage, and the end."""
         ...
 
 
 class ClientWire(Protocol):
-    """The client's side of an API. An instance belongs to one provider: it holds options, and definitions of tools that it has
-    translated before."""
+    """The client's side of an API. An instance belongs to one provider: it holds options, and cached definitions of
+    tools."""
 
     @property
     def name(self) -> WireName: ...
     @property
     def models_path(self) -> str:
-        """Where the list of models lies, below the provider's base address."""
+        """Path of the list of models, below the provider's base address."""
         ...
 
     def write_request(self, request: ModelRequest, *, model: str, author: str, stream: bool) -> WireRequest:
         """Writes a request. `author` names the provider and model asked, as `Message.author` does. `request.tools` may hold
-        definitions or `msgspec.Raw`, which are already encoded. Raises `RequestError` for what the API cannot be asked."""
+        definitions or `msgspec.Raw`, which are already encoded. Raises `RequestError` if the API cannot express a request."""
         ...
 
     def read_reply(self, body: bytes, *, who: str, author: str) -> ModelReply:
@@ -101,16 +101,16 @@ class DoorWire(Protocol):
     def name(self) -> WireName: ...
     @property
     def upstream_path(self) -> str:
-        """Where a request goes that is passed on to a provider of the same wire, below the provider's base address."""
+        """Path for a request that is passed through to a provider of the same wire, below the provider's base address."""
         ...
 
     def open(self, body: bytes, bounds: Bounds) -> Envelope:
-        """Reads a body as far as its route depends on it. Raises `RequestError` where it is no JSON object, or holds more than
-        the bounds allow."""
+        """Reads the parts of a body that its route depends on. Raises `RequestError` if it is no JSON object or exceeds the
+        bounds."""
         ...
 
     def declines_tools(self, envelope: Envelope) -> bool:
-        """Returns whether the request says that no tool may be called."""
+        """Returns True if the request forbids tool calls."""
         ...
 
     def read_request(self, envelope: Envelope, bounds: Bounds) -> DoorRequest:
@@ -135,13 +135,13 @@ class DoorWire(Protocol):
         ...
 
     def write_error_event(self, problem: Problem) -> bytes:
-        """Writes an error that ends a stream. Status and headers have been sent, so whether to send the request again is said
-        in the event."""
+        """Writes an error that ends a stream. Status and headers have been sent, so the event itself tells the client if
+        a retry may help."""
         ...
 
     def complaint(self, path: str, body: object) -> JsonObject | None:
-        """Returns the error body with which the real server would refuse a decoded request (status 400); None: it would not.
-        Scripted servers are as strict as the real one by it."""
+        """Returns the error body with which the real server would refuse a decoded request (status 400); None: it is valid.
+        It makes scripted servers as strict as the real one."""
         ...
 
 

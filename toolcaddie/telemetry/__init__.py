@@ -1,6 +1,6 @@
-"""Three sinks for those who run the thing: log lines, metrics, spans. None of them is asked whether a run may go on.
+"""Three sinks for operators: log lines, metrics and spans. None of them can stop a run.
 
-What a sink remembers of a run is dropped when the run ends or is put away; what never ends is pushed out by newer runs.
+A sink drops its state of a run when the run ends or is stored; the state of a run that never ends is evicted by newer ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory of sinks: runs under way, and names from outside, both bounded."""
+"""Bounded memory of sinks: the state of active runs, and label values from outside."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from toolcaddie.util.text import visible_line
 M = TypeVar("M")
 
 LABEL_LIMIT = 500
-"""Different values of a label that comes from outside (tools, models); what comes later counts as `other`."""
+"""Different values of a label from outside (tools, models); later values count as `other`."""
 
 _LABEL_LENGTH = 200
-_REMEMBERED_RUNS = 10_000
+_MOST_RUNS = 10_000
 
 
 class Remembered(Generic[M]):
-    """State of the runs under way; the oldest is forgotten when there are too many."""
+    """State of the active runs; the oldest is evicted if there are too many."""
 
     def __init__(self, forget: Callable[[M], None] = lambda _: None) -> None:
         self._runs: OrderedDict[str, M] = OrderedDict()
@@ -26,7 +26,7 @@ class Remembered(Generic[M]):
 
     def put(self, run_id: str, value: M) -> None:
         self._runs[run_id] = value
-        if len(self._runs) > _REMEMBERED_RUNS:
+        if len(self._runs) > _MOST_RUNS:
             self._forget(self._runs.popitem(last=False)[1])
 
     def get(self, run_id: str) -> M | None:
@@ -37,16 +37,16 @@ class Remembered(Generic[M]):
 
 
 class Labels:
-    """Keeps the number of different label values bounded: each costs memory for ever, here and in the database behind."""
+    """Bounds the number of different label values: each costs memory for ever, in this process and in the metrics database."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._labels: dict[str, str] = {}
 
     def of(self, value: str) -> str:
-        """The label for a value: as it is, of bounded length, and safe to show."""
-        if value in self._known:
-            return self._known[value]
-        if len(self._known) >= LABEL_LIMIT:
+        """Returns the label for a value: of bounded length and safe to display."""
+        if value in self._labels:
+            return self._labels[value]
+        if len(self._labels) >= LABEL_LIMIT:
             return "other"
-        label = self._known[value] = visible_line(value[:_LABEL_LENGTH])
+        label = self._labels[value] = visible_line(value[:_LABEL_LENGTH])
         return label

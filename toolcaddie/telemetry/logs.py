@@ -1,4 +1,4 @@
-"""Log lines of runs, and where log lines go."""
+"""Log lines of runs, and the configuration of logging."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from toolcaddie.core.run import RunState
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.util.text import visible, visible_line
 
-_SHOWN = 200
-_BELOW = ("stack", "exception")
-_NAMED = 10
+_CAP = 200
+_TRACEBACKS = ("stack", "exception")
+_MOST_NAMES = 10
 _PLAIN_WORD = re.compile(r"[\w.:/+-]+", re.ASCII)
 
 LEVELS = ("debug", "info", "warning", "error")
 
 
 def configure_logging(*, json: bool = False, level: str = "info") -> None:
-    """Log lines on stderr, ours and those of the libraries: for people, or with `json` one object a line.
+    """Sends log lines, ours and those of the libraries, to stderr: for people, or with `json` one object per line.
 
     For the edge of a program (the command line, the server); a library never calls it. Raises `ConfigError`.
     """
@@ -66,7 +66,7 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # Its one line of info is in that of `StructlogSink`.
+    # Its only line at info repeats that of `StructlogSink`.
     logging.getLogger("toolcaddie.selection").setLevel(max(logging.WARNING, root.level))
     structlog.configure(
         processors=[
@@ -81,31 +81,31 @@ def configure_logging(*, json: bool = False, level: str = "info") -> None:
 
 
 def _rendering(json: bool) -> list[Any]:
-    """The last steps of a line: an object, columns on a terminal, words in a file."""
+    """Returns the last processors of a line: JSON, columns on a terminal, or words in a file."""
     if json:
         encode = msgspec.json.Encoder(enc_hook=str).encode
         render = structlog.processors.JSONRenderer(serializer=lambda value, **_: encode(value).decode())
         return [structlog.processors.format_exc_info, render]
     if sys.stderr.isatty():
-        # Tracebacks without local variables: keys of providers stand in them.
+        # Tracebacks without local variables, which contain keys of providers.
         console = structlog.dev.ConsoleRenderer(colors=True, exception_formatter=structlog.dev.plain_traceback)
         return [structlog.processors.format_exc_info, _all_visible, console]
     return [structlog.processors.format_exc_info, _in_words]
 
 
 def _in_words(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
-    """Renders what `ConsoleRenderer` does without colours and columns, at a tenth of its cost: a server writes two a request."""
-    below = [visible(str(event.pop(name))) for name in _BELOW if event.get(name)]
-    when, level, what = event.pop("timestamp", ""), event.pop("level", ""), event.pop("event", "")
+    """Renders as `ConsoleRenderer` does, without colours and columns, at a tenth of its cost: a server writes two per request."""
+    tracebacks = [visible(str(event.pop(name))) for name in _TRACEBACKS if event.get(name)]
+    timestamp, level, title = event.pop("timestamp", ""), event.pop("level", ""), event.pop("event", "")
     words = [f"{name}={_word(value)}" for name, value in event.items()]
-    return "\n".join((" ".join((when, f"[{level}]", _one_line(str(what)), *words)), *below))
+    return "\n".join((" ".join((timestamp, f"[{level}]", _one_line(str(title)), *words)), *tracebacks))
 
 
 def _all_visible(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Texts of an event as a terminal may be sent them; only what stands below its line has lines of its own."""
+    """Makes the texts of an event safe for a terminal; only tracebacks, below its line, have lines of their own."""
     for name, value in event.items():
         if isinstance(value, str):
-            event[name] = visible(value) if name in _BELOW else visible_line(value)
+            event[name] = visible(value) if name in _TRACEBACKS else visible_line(value)
     return event
 
 
@@ -114,21 +114,21 @@ def _word(value: Any) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A message from outside must not look like two lines."""
+    """Returns a message as one line: one from outside must not look like two."""
     return text if text.isprintable() else repr(text)
 
 
 _STEPS = frozenset({RunStarted, ToolsDelivered, ModelAnswered})
-"""Always at level debug."""
+"""Events that are always logged at level debug."""
 
 
 class StructlogSink:
-    """A line where something is decided, a summary at the end; the steps between at level debug."""
+    """Logs a line for each decision and a summary at the end, and the steps between at level debug."""
 
     def __init__(self, logger: Any = None) -> None:
-        self._given = logger
+        self._logger_override = logger
         self._bound: Any = None
-        self._bound_for: Any = None
+        self._bound_config: Any = None
         self._lines: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             RequestClassified: self._classified,
@@ -147,12 +147,12 @@ class StructlogSink:
 
     @property
     def _log(self) -> Any:
-        """The logger, bound once for each configuration: binding costs more than a line that is not shown."""
-        if self._given is not None:
-            return self._given
+        """Returns the logger, bound once per configuration: binding costs more than a line that is dropped."""
+        if self._logger_override is not None:
+            return self._logger_override
         configured = structlog.get_config()["processors"]
-        if configured is not self._bound_for:
-            self._bound, self._bound_for = structlog.get_logger("toolcaddie.run").bind(), configured
+        if configured is not self._bound_config:
+            self._bound, self._bound_config = structlog.get_logger("toolcaddie.run").bind(), configured
         return self._bound
 
     async def emit(self, event: RunEvent) -> None:
@@ -161,7 +161,7 @@ class StructlogSink:
             line(event)
 
     def _shows_steps(self) -> bool:
-        """Asked before a line is made that nearly never is shown."""
+        """Returns True if steps are logged; checked before a line is built that is nearly always dropped."""
         log = self._log
         return not isinstance(log, structlog.stdlib.BoundLogger) or log.isEnabledFor(logging.DEBUG)
 
@@ -177,13 +177,13 @@ class StructlogSink:
 
     def _classified(self, event: RequestClassified) -> None:
         classification = event.classification
-        say = self._log.warning if classification.how == "failed" else self._log.info
-        say(
+        log = self._log.warning if classification.how == "failed" else self._log.info
+        log(
             "request_classified",
             run=event.run_id,
             how=classification.how,
             categories=list(classification.categories),
-            detail=_shown(classification.detail),
+            detail=_capped(classification.detail),
             model=classification.model,
             input_tokens=classification.usage.input_tokens,
             output_tokens=classification.usage.output_tokens,
@@ -193,8 +193,8 @@ class StructlogSink:
     def _selected(self, event: ToolsSelected) -> None:
         selection = event.selection
         nothing_to_choose = len(selection.tools) == selection.catalog_size and not selection.matched
-        say = self._log.debug if nothing_to_choose else self._log.info
-        say(
+        log = self._log.debug if nothing_to_choose else self._log.info
+        log(
             "tools_selected",
             run=event.run_id,
             selected=len(selection.tools),
@@ -236,7 +236,7 @@ class StructlogSink:
         )
 
     def _meta(self, event: MetaCalled) -> None:
-        request = _asked_for(event.call)
+        request = _arguments(event.call)
         self._log.info(
             "meta_tool",
             run=event.run_id,
@@ -244,21 +244,21 @@ class StructlogSink:
             added=len(event.added),
             names=list(event.added),
             categories=request.get("categories"),
-            query=_shown(request.get("query")),
-            reason=_shown(request.get("reason")),
+            query=_capped(request.get("query")),
+            reason=_capped(request.get("reason")),
         )
 
     def _decided(self, event: CallDecided) -> None:
         decision = event.decision
-        say = self._log.debug if decision.verdict == "allow" else self._log.info
-        say(
+        log = self._log.debug if decision.verdict == "allow" else self._log.info
+        log(
             "call_decided",
             run=event.run_id,
             tool=event.call.name,
             verdict=decision.verdict,
             rule=decision.rule,
-            reason=_shown(decision.reason),
-            **({"dropped": [_shown(name) for name in event.dropped[:_NAMED]]} if event.dropped else {}),
+            reason=_capped(decision.reason),
+            **({"dropped": [_capped(name) for name in event.dropped[:_MOST_NAMES]]} if event.dropped else {}),
         )
 
     def _called(self, event: CallFinished) -> None:
@@ -289,14 +289,14 @@ class StructlogSink:
 
     def _failed(self, event: RunFailed) -> None:
         counters = {} if event.state is None else _counters(event.state)
-        tried = _attempts(event.attempts)
+        attempts = _attempts(event.attempts)
         self._log.warning(
-            "run_failed", run=event.run_id, kind=event.kind, error=_shown(event.error), **tried, **counters
+            "run_failed", run=event.run_id, kind=event.kind, error=_capped(event.error), **attempts, **counters
         )
 
 
 def _attempts(attempts: Sequence[Attempt]) -> dict[str, Any]:
-    return {"attempts": [f"{one.how} {one.outcome}" for one in attempts]} if attempts else {}
+    return {"attempts": [f"{attempt.how} {attempt.outcome}" for attempt in attempts]} if attempts else {}
 
 
 def _counters(state: RunState) -> dict[str, Any]:
@@ -309,16 +309,16 @@ def _counters(state: RunState) -> dict[str, Any]:
     }
 
 
-def _asked_for(call: ToolCall) -> Mapping[str, Any]:
+def _arguments(call: ToolCall) -> Mapping[str, Any]:
     try:
         value = msgspec.json.decode(call.arguments)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return {}  # the model wrote nonsense, which the engine told it already
+        return {}  # the model wrote invalid JSON; the engine has answered that
     return value if isinstance(value, Mapping) else {}
 
 
-def _shown(value: Any) -> Any:
-    return value[:_SHOWN] if isinstance(value, str) else value
+def _capped(value: Any) -> Any:
+    return value[:_CAP] if isinstance(value, str) else value
 
 
 def _ms(seconds: float) -> float:

@@ -37,7 +37,7 @@ _TOOLS = (0, 5, 8, 16, 24, 32, 48, 64, 96, 128, 256)
 
 
 class PrometheusSink:
-    """Counters and histograms in `registry`; of a run only its preset and its expansions are remembered, until it ends."""
+    """Counts runs in `registry`; a few numbers of each run are held until it ends."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
         self._runs = Remembered[_RunNumbers]()
@@ -48,7 +48,7 @@ class PrometheusSink:
             ToolsSelected: self._selected,
             ToolsDelivered: self._delivered,
             ModelAnswered: self._answered,
-            ModelAsked: self._asked,
+            ModelAsked: self._request,
             MetaCalled: self._meta,
             CallDecided: self._decided,
             CallFinished: self._called,
@@ -119,7 +119,7 @@ class PrometheusSink:
         self.classifications.labels(classification.how).inc()
         if classification.model and classification.how != "kept":
             self.model_seconds.labels(self._models.of(classification.model)).observe(classification.seconds)
-        self._used(classification.usage)
+        self._count_tokens(classification.usage)
 
     def _selected(self, event: ToolsSelected) -> None:
         self.selection_seconds.observe(event.selection.seconds)
@@ -131,7 +131,7 @@ class PrometheusSink:
         if numbers is not None:
             numbers.saved = max(0, event.delivery.tokens_all - event.delivery.tokens)
 
-    def _asked(self, event: ModelAsked) -> None:
+    def _request(self, event: ModelAsked) -> None:
         self.tools_sent.observe(event.tools)
         numbers = self._runs.get(event.run_id)
         if numbers is not None:
@@ -142,22 +142,22 @@ class PrometheusSink:
         numbers = self._runs.get(event.run_id)
         model = self._models.of(event.model)
         provider = self._providers.of(event.provider or (numbers.provider if numbers else ""))
-        self._tried(event.attempts)
+        self._count_attempts(event.attempts)
         if numbers is not None and event.provider not in ("", numbers.provider):
             self.fallback_answers.labels(provider).inc()
         self.model_calls.labels(provider, model).inc()
         self.model_seconds.labels(model).observe(event.seconds)
-        self._used(event.usage)
+        self._count_tokens(event.usage)
 
-    def _tried(self, attempts: Sequence[Attempt]) -> None:
+    def _count_attempts(self, attempts: Sequence[Attempt]) -> None:
         for attempt in attempts:
             self.model_attempts.labels(self._providers.of(attempt.provider), attempt.how, attempt.outcome).inc()
 
     def _failed(self, event: RunFailed) -> None:
-        self._tried(event.attempts)
+        self._count_attempts(event.attempts)
         self._ended(event.run_id, "failed", event.state)
 
-    def _used(self, usage: Usage) -> None:
+    def _count_tokens(self, usage: Usage) -> None:
         self.tokens.labels("input").inc(usage.input_tokens)
         self.tokens.labels("output").inc(usage.output_tokens)
         self.tokens.labels("cached").inc(usage.cached_tokens)
@@ -202,9 +202,9 @@ class _RunNumbers:
     provider: str = ""
     expansions: int = 0
     saved: int = 0
-    """Tokens that each request with tools does without."""
+    """Tokens saved by each request with tools."""
 
 
 def metrics(*, parts: Parts) -> PrometheusSink:
-    """Returns the sink of the host's metrics, or of the process's where the host serves none."""
+    """Returns a sink into the host's metrics, or into the process's if the host serves none."""
     return PrometheusSink(parts.metrics or REGISTRY)

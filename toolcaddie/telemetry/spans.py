@@ -26,8 +26,8 @@ from toolcaddie.core.events import (
 from toolcaddie.core.message import Attempt
 from toolcaddie.telemetry.bounded import Remembered
 
-# The names of OpenTelemetry's conventions for generative AI, kept here: the package that has them calls them incubating
-# and moves them about.
+# The names of OpenTelemetry's conventions for generative AI, copied because the package that defines them marks them as
+# incubating and moves them.
 GEN_AI_OPERATION = "gen_ai.operation.name"
 GEN_AI_PROVIDER = "gen_ai.provider.name"
 GEN_AI_REQUEST_MODEL = "gen_ai.request.model"
@@ -58,10 +58,10 @@ ATTEMPT_OUTCOME = "toolcaddie.attempt.outcome"
 
 
 class OpenTelemetrySink:
-    """A span for the run, in it one for each model round and each tool call. What people and models wrote stays out.
+    """Records a span for a run, with one in it for each model round and tool call, without texts of people and models.
 
     Without an SDK, and for runs that are not sampled, an event costs a dictionary lookup. Spans of rounds and calls are made
-    when they are over, with the times they had: a sink hears of a tool call when it has ended.
+    when they have ended, with their real times: a sink gets the event of a tool call only at its end.
     """
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
@@ -70,7 +70,7 @@ class OpenTelemetrySink:
         self._spans: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             ToolsSelected: self._selected,
-            ModelAsked: self._asked,
+            ModelAsked: self._request,
             ModelAnswered: self._answered,
             MetaCalled: self._meta,
             CallFinished: self._called,
@@ -104,10 +104,10 @@ class OpenTelemetrySink:
         if run is not None:
             run.span.set_attribute(SELECTED_TOOLS, len(event.selection.tools))
 
-    def _asked(self, event: ModelAsked) -> None:
+    def _request(self, event: ModelAsked) -> None:
         run = self._runs.get(event.run_id)
         if run is not None:
-            run.asked, run.asked_at = event, time.time_ns()
+            run.request, run.requested_at = event, time.time_ns()
 
     def _answered(self, event: ModelAnswered) -> None:
         run = self._runs.get(event.run_id)
@@ -128,7 +128,7 @@ class OpenTelemetrySink:
             span.set_attribute(GEN_AI_PROVIDER, event.provider)
         _add_attempts(span, event.attempts)
         span.end()
-        run.asked = None
+        run.request = None
 
     def _meta(self, event: MetaCalled) -> None:
         run = self._runs.get(event.run_id)
@@ -185,7 +185,7 @@ class OpenTelemetrySink:
         run = self._runs.get(event.run_id)
         if run is None:
             return
-        if run.asked is not None:  # the model was asked and never answered
+        if run.request is not None:  # the model never answered
             span = self._model_span(run)
             _add_attempts(span, event.attempts)
             _mark_failed(span, event.kind)
@@ -200,7 +200,7 @@ class OpenTelemetrySink:
             run.span.end()
 
     def _model_span(self, run: _RunSpan) -> Span:
-        request = run.asked
+        request = run.request
         model, provider, number, tools = ("", "", 0, 0)
         if request is not None:
             model, provider, number, tools = request.model, request.provider, request.round, request.tools
@@ -208,7 +208,7 @@ class OpenTelemetrySink:
             f"chat {model}".rstrip(),
             run.context,
             SpanKind.CLIENT,
-            start_time=run.asked_at or None,
+            start_time=run.requested_at or None,
             attributes={
                 GEN_AI_OPERATION: "chat",
                 GEN_AI_PROVIDER: provider,
@@ -222,9 +222,9 @@ class OpenTelemetrySink:
 @dataclass(slots=True)
 class _RunSpan:
     span: Span
-    asked: ModelAsked | None = None
-    """The model call under way."""
-    asked_at: int = 0
+    request: ModelAsked | None = None
+    """The model call in progress."""
+    requested_at: int = 0
     context: Any = field(init=False)
 
     def __post_init__(self) -> None:
