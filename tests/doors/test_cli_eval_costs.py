@@ -57,7 +57,7 @@ def test_the_table_names_strategies_prices_and_what_was_assumed(toolcaddie: Comm
     for word in ("all", "fresh", "compact", "native", "planned", "misses", "prefix kept"):
         assert word in done.stdout
     assert "planned costs" in done.stdout
-    assert "Assumed: conversations of 20 turns" in done.stdout
+    assert "Assumed: scripted conversations of 20 turns" in done.stdout
 
 
 def test_a_strategy_that_a_provider_does_not_have_is_left_out(toolcaddie: CommandLine) -> None:

@@ -20,7 +20,7 @@ from toolcaddie.doors.cli.failure import FAILED, CommandFailed
 from toolcaddie.doors.cli.options import bot_option, catalog_option, database_option, settings_of
 from toolcaddie.doors.cli.output import json_option, print_json
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.tools import meant
+from toolcaddie.doors.cli.tools import name_advice
 
 
 @click.command(
@@ -73,8 +73,10 @@ def command(
 
 
 async def _call(settings: Settings, name: str, base: Mapping[str, Any], pairs: Sequence[str]) -> ToolResult:
-    """Returns the result of the call. Raises `RequestError` if the caller got the name or the arguments wrong, worded for a
-    person, because the result's words are for a model, with the whole schema in them."""
+    """Returns the result of the call. Raises `RequestError` for a wrong name or wrong arguments.
+
+    The error is worded for a person: the result's text is written for a model and contains the whole schema.
+    """
     async with assembled(settings, needs_catalog=True) as parts:
         catalog = parts.runtime.source.snapshot()
         tool = catalog.get(name)
@@ -83,7 +85,9 @@ async def _call(settings: Settings, name: str, base: Mapping[str, Any], pairs: S
         result = await parts.runtime.call(name, arguments)
     match result.error:
         case "unknown_tool":
-            raise RequestError(f"no tool {name!r}; {meant(name, [other.name for other in catalog])}", param="tool")
+            raise RequestError(
+                f"no tool {name!r}; {name_advice(name, [other.name for other in catalog])}", param="tool"
+            )
         case "invalid_arguments":
             wrong = "; ".join(argument_errors(schema, arguments)) or result.text
             raise RequestError(f"{wrong}; see `toolcaddie tools show {name}`", param="arguments")
@@ -104,15 +108,15 @@ def _arguments(text: str | None) -> dict[str, Any]:
 
 
 def _pairs(pairs: Sequence[str], schema: JsonObject) -> dict[str, Any]:
-    """`key=value` words as arguments; what the schema does not take as text is read as JSON."""
+    """Returns arguments from `key=value` words; a value whose schema is not text is read as JSON."""
     properties = schema.get("properties") or {}
-    read: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"{pair!r} is no argument; write KEY=VALUE, or all of them with --args JSON")
-        read[key] = _value(text, properties.get(key))
-    return read
+            raise click.UsageError(f"{pair!r} is not an argument; write KEY=VALUE, or all of them with --args JSON")
+        arguments[key] = _value(text, properties.get(key))
+    return arguments
 
 
 def _value(text: str, schema: Any) -> Any:
@@ -122,4 +126,4 @@ def _value(text: str, schema: Any) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return text  # the tool's schema says what it should have been
+        return text  # the check against the schema reports it, in terms of the expected type

@@ -19,13 +19,13 @@ from toolcaddie.core.selection import Selection
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.failure import FAILED, CommandFailed, failure_of, print_failure
 from toolcaddie.doors.cli.options import run_options, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, tell_degraded
+from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.run import answer, require_model, run_json, tell_warnings
+from toolcaddie.doors.cli.run import answer, note_warnings, require_model, run_json
 from toolcaddie.doors.cli.steps import Steps
 from toolcaddie.doors.cli.why import print_explanation
 
-with suppress(ImportError):  # lines can be edited where the platform has it
+with suppress(ImportError):  # line editing, if the platform has it
     import readline  # noqa: F401
 
 _PROMPT = "you> "
@@ -50,14 +50,14 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
     """
     settings = settings_of(common, **flags)
     if not as_json:
-        tell_warnings(settings)
+        note_warnings(settings)
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         parts = runner.run(stack.enter_async_context(assembled(settings)))
         try:
             require_model(parts)
             chat = _Chat(runner, parts, as_json=as_json)
-            chat.hold()
+            chat.converse()
         finally:
             runner.run(stack.aclose())
     if chat.failures and not sys.stdin.isatty():
@@ -65,7 +65,7 @@ def command(common: Common, /, as_json: bool, **flags: Any) -> None:
 
 
 class _Chat:
-    """One conversation. Reads between the runs, not beside them, so that Ctrl-C means the one that is going on."""
+    """One conversation. It reads input between runs, never during one, so that Ctrl-C stops the current run."""
 
     def __init__(self, runner: asyncio.Runner, parts: Assembled, *, as_json: bool) -> None:
         self._runner = runner
@@ -74,10 +74,12 @@ class _Chat:
         self.failures = 0
         self._start_over()
 
-    def hold(self) -> None:
+    def converse(self) -> None:
         if sys.stdin.isatty() and not self._json:
-            who = " (the practice model: rules, offline)" if self._parts.practice else ""
-            note(f"{len(self._parts.runtime.source.snapshot())} tools, {self._parts.provider.name}{who}\n{_HELP}")
+            model_note = " (the practice model: rules, offline)" if self._parts.practice else ""
+            note(
+                f"{len(self._parts.runtime.source.snapshot())} tools, {self._parts.provider.name}{model_note}\n{_HELP}"
+            )
         for line in _lines():
             match line.split():
                 case []:
@@ -87,24 +89,24 @@ class _Chat:
                 case ["/new"]:
                     self._start_over()
                 case ["/why", *names]:
-                    self._why(names)
+                    self._print_reasons(names)
                 case ["/tools"]:
-                    self._tools()
+                    self._print_tools()
                 case [word, *_] if word.startswith("/"):
                     note(f"no command {word}; {_HELP}")
                 case _:
-                    self._turn(line)
+                    self._run_turn(line)
 
     def _start_over(self) -> None:
         self._messages: tuple[Message, ...] = ()
-        self._asked: tuple[Message, ...] = ()
+        self._selected_for: tuple[Message, ...] = ()
         """The messages of the last selection."""
         self._conversation = uuid.uuid4().hex
         self._selection: Selection | None = None
-        self._sent: tuple[str, ...] = ()
+        self._sent_names: tuple[str, ...] = ()
 
-    def _turn(self, line: str) -> None:
-        messages = self._asked = (*self._messages, Message(role="user", content=line))
+    def _run_turn(self, line: str) -> None:
+        messages = self._selected_for = (*self._messages, Message(role="user", content=line))
         steps = Steps(quiet=self._json, live=not self._json)
         try:
             with steps:
@@ -118,27 +120,27 @@ class _Chat:
             print_failure(failure_of(error), as_json=self._json)
         else:
             self._messages = (*messages, *result.messages)
-            tell_degraded(self._parts.runtime)
+            note_degraded(self._parts.runtime)
             if self._json:
                 degraded = self._parts.runtime.degraded
-                print_json({**run_json(result, steps.seen), "degraded": degraded}, one_line=True)
-        self._selection = steps.seen.selection or self._selection
-        if steps.seen.delivery is not None:
-            self._sent = tuple(tool.name for tool in steps.seen.delivery.tools)
+                print_json({**run_json(result, steps.progress), "degraded": degraded}, one_line=True)
+        self._selection = steps.progress.selection or self._selection
+        if steps.progress.delivery is not None:
+            self._sent_names = tuple(tool.name for tool in steps.progress.delivery.tools)
 
-    def _why(self, names: list[str]) -> None:
-        if not self._asked or self._selection is None:
+    def _print_reasons(self, names: list[str]) -> None:
+        if not self._selected_for or self._selection is None:
             note("nothing was selected yet; say something first")
             return
         if names:
             for name in names:
-                print_explanation(self._parts.runtime.explain(name, RunRequest(messages=self._asked)))
+                print_explanation(self._parts.runtime.explain(name, RunRequest(messages=self._selected_for)))
             return
         rows = [(tool.tool.name, f"{tool.score:.3f}", "; ".join(tool.reasons)) for tool in self._selection.tools]
         print_table(("tool", "score", "why"), rows, right=("score",))
 
-    def _tools(self) -> None:
-        names = self._sent or tuple(tool.name for tool in self._parts.runtime.source.snapshot())
+    def _print_tools(self) -> None:
+        names = self._sent_names or tuple(tool.name for tool in self._parts.runtime.source.snapshot())
         echo(", ".join(names))
 
 

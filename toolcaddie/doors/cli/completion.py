@@ -8,7 +8,7 @@ from click.shell_completion import get_completion_class
 from toolcaddie.doors.cli.echo import echo
 
 _VARIABLE = "_TOOLCADDIE_COMPLETE"
-"""The name click listens to for a program called toolcaddie."""
+"""The environment variable that click reads for a program called toolcaddie."""
 
 
 @click.command(
@@ -23,5 +23,5 @@ _VARIABLE = "_TOOLCADDIE_COMPLETE"
 def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script of your shell."""
     completion = get_completion_class(shell)
-    assert completion is not None  # click knows the three that the argument allows
+    assert completion is not None  # click has a class for each shell that the argument allows
     echo(completion(ctx.find_root().command, {}, "toolcaddie", _VARIABLE).source())

@@ -1,4 +1,4 @@
-"""`toolcaddie db`: what the database holds, and removing what is old."""
+"""`toolcaddie db`: shows the contents of the database, and removes old runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from toolcaddie.storage.retention import Pruned, Statistics
 T = TypeVar("T")
 
 _BATCH = 200
-"""Runs removed at once: more than a server's own pruning does, because somebody waits for the end."""
+"""Runs removed at once: more than a server's own pruning removes, because a person waits for the end."""
 
 
 @click.group(
@@ -41,12 +41,12 @@ def command() -> None:
 @click.pass_obj
 def stats(common: Common, database_url: str | None, as_json: bool) -> None:
     """Show how much there is of what, and what was pruned."""
-    held = _with_database(common, database_url, lambda database: database.retention.statistics())
+    statistics = _with_database(common, database_url, lambda database: database.retention.statistics())
     prunings = _with_database(common, database_url, lambda database: database.retention.prunings())
     if as_json:
-        print_json({"held": held, "prunings": prunings})
+        print_json({"held": statistics, "prunings": prunings})
         return
-    print_table(("what", "how many", ""), _rows(held), right=("how many",))
+    print_table(("what", "how many", ""), _rows(statistics), right=("how many",))
     for pruning in prunings:
         note(
             f"{local_time(pruning.at)}  {pruning.by} removed {counted(pruning.runs, 'run')} that ended before "
@@ -74,26 +74,26 @@ def prune(
 ) -> None:
     """Remove old runs with their trail, and documents that have expired.
 
-    Runs that run or wait for somebody stay. What was removed, when and by whom stays on record.
+    Runs that are running or wait for a person stay. Each removal is recorded: runs, time and user.
     """
     seconds = _seconds(older_than)
 
-    async def pruned(database: Database) -> Pruned:
+    async def removal(database: Database) -> Pruned:
         if dry_run:
             return await database.retention.prunable(seconds)
-        done = await database.retention.prune(seconds, by=f"{_user()}: toolcaddie db prune", batch=_BATCH)
+        report = await database.retention.prune(seconds, by=f"{_user()}: toolcaddie db prune", batch=_BATCH)
         if shrink:
             await database.shrink()
-        return done
+        return report
 
-    done = _with_database(common, database_url, pruned)
+    report = _with_database(common, database_url, removal)
     if as_json:
-        print_json({"dry_run": dry_run, "runs": done.runs, "rows": done.events, "documents": done.documents})
+        print_json({"dry_run": dry_run, "runs": report.runs, "rows": report.events, "documents": report.documents})
         return
     verb = "would remove" if dry_run else "removed"
     echo(
-        f"{verb} {counted(done.runs, 'run')} ({counted(done.events, 'row')} of the trail) and "
-        f"{counted(done.documents, 'expired document')}"
+        f"{verb} {counted(report.runs, 'run')} ({counted(report.events, 'row')} of the trail) and "
+        f"{counted(report.documents, 'expired document')}"
     )
 
 
@@ -107,28 +107,28 @@ def _seconds(age: str) -> float:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a container may have no name for its user
+    except (OSError, KeyError, ImportError):  # in a container the user may have no name
         return "unknown"
 
 
-def _rows(held: Statistics) -> list[tuple[str, str, str]]:
-    oldest = f"the oldest began {local_time(held.oldest_run)}" if held.oldest_run else ""
-    free = "" if held.free is None else f"{held.free:,} of them free for new rows"
+def _rows(statistics: Statistics) -> list[tuple[str, str, str]]:
+    oldest = f"the oldest began {local_time(statistics.oldest_run)}" if statistics.oldest_run else ""
+    free = "" if statistics.free is None else f"{statistics.free:,} of them free for new rows"
     return [
-        ("runs", f"{sum(held.runs.values()):,}", oldest),
-        *((f"runs {status}", f"{number:,}", "") for status, number in sorted(held.runs.items())),
-        ("rows of the trail", f"{held.events:,}", ""),
-        *((f"documents {kind}", f"{number:,}", "") for kind, number in sorted(held.documents.items())),
-        ("documents expired", f"{held.expired_documents:,}", ""),
-        ("bytes", f"{held.size:,}", free),
+        ("runs", f"{sum(statistics.runs.values()):,}", oldest),
+        *((f"runs {status}", f"{number:,}", "") for status, number in sorted(statistics.runs.items())),
+        ("rows of the trail", f"{statistics.events:,}", ""),
+        *((f"documents {kind}", f"{number:,}", "") for kind, number in sorted(statistics.documents.items())),
+        ("documents expired", f"{statistics.expired_documents:,}", ""),
+        ("bytes", f"{statistics.size:,}", free),
     ]
 
 
-def _with_database(common: Common, database_url: str | None, ask: Callable[[Database], Awaitable[T]]) -> T:
+def _with_database(common: Common, database_url: str | None, query: Callable[[Database], Awaitable[T]]) -> T:
     settings = settings_of(common, database_url=database_url)
 
-    async def asked() -> T:
+    async def answer() -> T:
         async with opened(settings) as database:
-            return await ask(database)
+            return await query(database)
 
-    return asyncio.run(asked())
+    return asyncio.run(answer())

@@ -1,4 +1,4 @@
-"""`toolcaddie why --delivery`: the ways to send the tools that were weighed, what was chosen, and what it is expected to cost."""
+"""`toolcaddie why --delivery`: the weighed ways of sending the tools, the chosen one, and its expected cost."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.doors.cli.echo import echo
-from toolcaddie.doors.cli.output import print_json, print_table, tell_degraded
+from toolcaddie.doors.cli.output import note_degraded, print_json, print_table
 from toolcaddie.doors.cli.trail import events_of
 
-Told = Mapping[str, Any]
-"""The JSON of a delivery; of a message and of a recorded run alike, as far as the trail goes."""
+Data = Mapping[str, Any]
+"""The JSON of a delivery or a part of it; the same for a message and a recorded run, as far as the trail goes."""
 
 _LATER = {
     "array": "tools that join later go into the array; what stands behind them is billed again",
@@ -31,19 +31,18 @@ _LATER = {
 }
 _EXPECTED = "* chosen; expected: what the tools cost until the conversation ends, in tokens of fresh input"
 
-
 _GOES_ON = "planned as for chat and gateway, where a conversation goes on; --once: as `run` sends it"
 _ONCE = "as `run` sends it: nobody remembers a lone request, so that its selection goes out whole"
 
 
-def of_message(settings: Settings, messages: Sequence[Message], *, once: bool, as_json: bool) -> None:
-    """Plans the first request of a conversation with `messages`, with reasons; `once`: it is the only one."""
+def print_for_message(settings: Settings, messages: Sequence[Message], *, once: bool, as_json: bool) -> None:
+    """Prints the plan of a conversation's first request, with reasons; `once`: it is the only request."""
     runtime = offline(settings)
-    # A name, because a conversation that goes on is what is worth planning for.
+    # A conversation without an id is planned as a single request, which is not the case worth planning for.
     request = RunRequest(messages=messages, conversation=None if once else "preview")
     selection, delivery = runtime.preview(request)
-    tell_degraded(runtime)
-    told = {
+    note_degraded(runtime)
+    report = {
         "message": messages[-1].text,
         "provider": runtime.provider.name,
         "model": runtime.model,
@@ -62,26 +61,26 @@ def of_message(settings: Settings, messages: Sequence[Message], *, once: bool, a
         "bill": None if delivery.bill is None else msgspec.to_builtins(delivery.bill),
     }
     if as_json:
-        print_json(told)
+        print_json(report)
         return
-    _print(told)
-    _say(_ONCE if once else _GOES_ON)
+    _print(report)
+    _print_wrapped(_ONCE if once else _GOES_ON)
 
 
-def of_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
-    """The same of a recorded run, and what the provider then billed."""
+def print_for_run(settings: Settings, run_id: str, *, as_json: bool) -> None:
+    """Prints the plan of a recorded run, and the tokens that the provider then billed."""
     events = asyncio.run(events_of(settings, run_id))
-    delivery = _recorded(events)
+    delivery = _report_of_run(events)
     if as_json:
         print_json(delivery)
         return
     _print(delivery)
-    for each in delivery["later"]:
-        note = f": {each['note']}" if each["note"] else ""
-        echo(f"round {each['round']}: {each['strategy']}, {each['tools']} tools{note}")
+    for row in delivery["later"]:
+        note = f": {row['note']}" if row["note"] else ""
+        echo(f"round {row['round']}: {row['strategy']}, {row['tools']} tools{note}")
 
 
-def _recorded(events: Sequence[EventRecord]) -> dict[str, Any]:
+def _report_of_run(events: Sequence[EventRecord]) -> dict[str, Any]:
     run_id = events[0].run_id
     rows: dict[str, list[Any]] = {}
     for event in events:
@@ -89,15 +88,18 @@ def _recorded(events: Sequence[EventRecord]) -> dict[str, Any]:
     if "tools_delivered" not in rows:
         raise RequestError(f"run {run_id} sent no tools; `toolcaddie trail {run_id}` shows what it did")
     first, *later = rows["tools_delivered"]
-    started, selected = _first(rows, "run_started"), _first(rows, "tools_selected")
-    asked, answered = _first(rows, "model_asked"), _first(rows, "model_answered")
+    start, selection = _first(rows, "run_started"), _first(rows, "tools_selected")
+    request, answer = _first(rows, "model_asked"), _first(rows, "model_answered")
     return {
         "run_id": run_id,
-        "message": started.get("message", ""),
-        "provider": asked.get("provider", ""),
-        "model": asked.get("model", ""),
-        "preset": started.get("preset", ""),
-        "counts": {**selected.get("counts", {}), "sent": asked.get("tools", len(first["tools"]) + len(first["meta"]))},
+        "message": start.get("message", ""),
+        "provider": request.get("provider", ""),
+        "model": request.get("model", ""),
+        "preset": start.get("preset", ""),
+        "counts": {
+            **selection.get("counts", {}),
+            "sent": request.get("tools", len(first["tools"]) + len(first["meta"])),
+        },
         "tokens": first["tokens"],
         "strategy": first["strategy"],
         "note": first["note"],
@@ -105,7 +107,7 @@ def _recorded(events: Sequence[EventRecord]) -> dict[str, Any]:
         "added": first.get("added", []),
         "options": first.get("options", []),
         "bill": first.get("bill"),
-        "billed": _billed(answered),
+        "billed": _billed(answer),
         "later": [
             {
                 "round": row["round"],
@@ -118,54 +120,58 @@ def _recorded(events: Sequence[EventRecord]) -> dict[str, Any]:
     }
 
 
-def _first(rows: Mapping[str, Sequence[Told]], kind: str) -> Told:
+def _first(rows: Mapping[str, Sequence[Data]], kind: str) -> Data:
     return rows.get(kind, ({},))[0]
 
 
-def _billed(answered: Told) -> dict[str, int] | None:
+def _billed(answer: Data) -> dict[str, int] | None:
     """Tokens the provider counted for the first answer; None if there is none, or it took several requests."""
-    usage = answered.get("usage")
-    if usage is None or answered.get("attempts"):
+    usage = answer.get("usage")
+    if usage is None or answer.get("attempts"):
         return None
-    read, written = usage["cached"], usage.get("written", 0)
-    return {"read": read, "written": written, "plain": max(0, usage["input"] - read - written)}
+    read_tokens, written_tokens = usage["cached"], usage.get("written", 0)
+    return {
+        "read": read_tokens,
+        "written": written_tokens,
+        "plain": max(0, usage["input"] - read_tokens - written_tokens),
+    }
 
 
 # --- for a person ---------------------------------------------------------------------------------------------------------
 
 
-def _print(delivery: Told) -> None:
+def _print(delivery: Data) -> None:
     counts, tokens = delivery["counts"], delivery["tokens"]
     model = f"{delivery['provider']}:{delivery['model']}".rstrip(":") or "the model"
-    _say(
+    _print_wrapped(
         f"{model}, preset {delivery['preset']}: {counts.get('selected', 0)} of {counts.get('catalog', 0)} tools selected, "
         f"{counts['sent']} definitions sent with {tokens['sent']:,} of {tokens['all']:,} tokens"
     )
     if delivery["options"]:
         echo()
         _print_options(delivery["options"])
-        _say(_EXPECTED)
+        _print_wrapped(_EXPECTED)
     else:
-        _say(f"nothing was weighed: the preset sends its tools one way, {delivery['strategy']}")
+        _print_wrapped(f"nothing was weighed: the preset sends its tools one way, {delivery['strategy']}")
     if delivery["note"]:
-        _say(f"chosen: {delivery['note']}")
+        _print_wrapped(f"chosen: {delivery['note']}")
     if delivery["added"]:
-        _say(f"added behind the conversation: {', '.join(delivery['added'])}")
+        _print_wrapped(f"added behind the conversation: {', '.join(delivery['added'])}")
     if delivery["options"]:
-        _say(_LATER.get(delivery["later_by"], str(delivery["later_by"])))
+        _print_wrapped(_LATER.get(delivery["later_by"], str(delivery["later_by"])))
     if delivery["bill"] is not None:
         expected = "first request was" if "run_id" in delivery else "next request is"
-        _say(f"the {expected} expected to bill {_bill(delivery['bill'])}")
+        _print_wrapped(f"the {expected} expected to bill {_bill(delivery['bill'])}")
     if delivery.get("billed") is not None:
-        _say(f"the provider counted {_bill(delivery['billed'])}")
+        _print_wrapped(f"the provider counted {_bill(delivery['billed'])}")
 
 
-def _say(text: str) -> None:
-    """A line, broken between words where a terminal is narrower."""
+def _print_wrapped(text: str) -> None:
+    """Prints a line, wrapped between words if the terminal is narrower."""
     echo(textwrap.fill(text, Console().width) if sys.stdout.isatty() else text)
 
 
-def _print_options(options: Sequence[Told]) -> None:
+def _print_options(options: Sequence[Data]) -> None:
     several = len({option["strategy"] for option in options}) > 1
     rows = [
         (
@@ -184,7 +190,7 @@ def _print_options(options: Sequence[Told]) -> None:
     print_table((*words, *numbers), rows, right=numbers, spare=words[1:])
 
 
-def _bill(bill: Told) -> str:
+def _bill(bill: Data) -> str:
     total = bill["read"] + bill["written"] + bill["plain"]
     dollars = bill.get("dollars")
     return (
@@ -194,5 +200,5 @@ def _bill(bill: Told) -> str:
 
 
 def _dollars(amount: float | None) -> str:
-    """Four places: what a request costs is mostly less than a cent."""
+    """Returns an amount with four decimal places: most requests cost less than a cent."""
     return "" if amount is None else f"{amount:.4f}"

@@ -1,6 +1,7 @@
-"""The one place where text goes to a terminal: strangers' control characters are spelled out here.
+"""The one place where text goes to a terminal: control characters from outside are spelled out here.
 
-The linter bans `click.echo` everywhere else. Apart from `output`, because errors are told without loading what draws tables.
+The linter bans `click.echo` everywhere else. It is a file of its own because errors are printed without loading the
+library that `output` draws tables with.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from toolcaddie.util.text import visible, visible_json
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
-    """A text, control characters in it spelled out; `style` as `click.style` takes it."""
-    shown = visible(text)
-    click.echo(click.style(shown, **style) if style else shown, err=err, nl=nl)
+    """Prints a text with its control characters spelled out; `style`: the arguments of `click.style`."""
+    safe_text = visible(text)
+    click.echo(click.style(safe_text, **style) if style else safe_text, err=err, nl=nl)
 
 
 def echo_json(document: str, *, err: bool = False) -> None:
-    """A JSON document, control characters in it as JSON's own escapes: it decodes to the same value."""
+    """Prints a JSON document with its control characters as JSON escapes: it decodes to the same value."""
     click.echo(visible_json(document), err=err)

@@ -31,17 +31,17 @@ class Failure:
     message: str
     exit_code: int
     attempts: tuple[Any, ...] = ()
-    """Every request to a model behind it, where they were counted: `message.Attempt`s, which --help is not to wait for."""
+    """The requests to a model behind the error, as `message.Attempt`s; not typed so, because --help would load them."""
 
 
 class CommandFailed(click.ClickException):
-    """The command could not do its work, for a reason that is nobody's wrong use."""
+    """Raised if a command could not do its work although it was used correctly."""
 
     exit_code = FAILED
 
 
 def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
-    """Notes on the error, such as the run it ended, are part of the message."""
+    """Returns the report of an error. Its notes, such as the run that it ended, are part of the message."""
     kind = type(error).__name__
     if isinstance(error, click.UsageError):
         return Failure(kind=kind, message=_usage_message(error), exit_code=WRONG_USE)
@@ -54,12 +54,12 @@ def failure_of(error: click.ClickException | ToolcaddieError) -> Failure:
             f"the {error.retry_after:g} s it asks for were not waited for; try again then, or name a [[fallback]]"
         )
     lines += getattr(error, "__notes__", ())
-    tried = error.attempts if isinstance(error, ProviderError | ToolNotCalledError) else ()
-    return Failure(kind=kind, message="; ".join(lines), exit_code=code, attempts=tuple(tried))
+    attempts = error.attempts if isinstance(error, ProviderError | ToolNotCalledError) else ()
+    return Failure(kind=kind, message="; ".join(lines), exit_code=code, attempts=tuple(attempts))
 
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:
-    """On stderr in both forms, so that stdout holds results and nothing else."""
+    """Prints the report to stderr in both forms, so that stdout holds results and nothing else."""
     if as_json:
         error: dict[str, Any] = {"kind": failure.kind, "message": failure.message}
         if failure.attempts:
@@ -71,7 +71,7 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
 
 
 def attempt_json(attempt: Any) -> dict[str, Any]:
-    """One request on the way to an answer or an error, a `message.Attempt`."""
+    """Returns the JSON of a `message.Attempt`: one request on the way to an answer or an error."""
     return {
         "provider": attempt.provider,
         "model": attempt.model,

@@ -38,7 +38,7 @@ history_option = click.option(
 
 
 def read_history(path: Path | None) -> tuple[Message, ...]:
-    """The messages of a file, oldest first; no file, none. Raises `click.UsageError` naming the line at fault."""
+    """Returns the messages of a file, oldest first; no file: no messages. Raises `click.UsageError` with the wrong line."""
     if path is None:
         return ()
     raw = path.read_bytes().strip()
@@ -50,12 +50,12 @@ def read_history(path: Path | None) -> tuple[Message, ...]:
     return tuple(_message(entry) for entry in entries)
 
 
-def _decode(raw: bytes, shape: Any, where: str) -> Any:
+def _decode(raw: bytes, shape: Any, place: str) -> Any:
     try:
         return msgspec.json.decode(raw, type=shape)
     except (msgspec.DecodeError, UnicodeError) as error:
         advice = 'write {"role": "user", "content": "..."}'
-        raise click.UsageError(f"--history {where}: {error}; {advice}") from error
+        raise click.UsageError(f"--history {place}: {error}; {advice}") from error
 
 
 def _message(entry: _Entry) -> Message:

@@ -13,17 +13,17 @@ from toolcaddie.doors.cli.output import json_option, note, print_json
 
 
 @click.command(name="init", epilog="\b\nExamples:\n  toolcaddie init\n  toolcaddie init --force --json")
-@click.option("--force", is_flag=True, help="Write over a file that is there.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 def command(force: bool, as_json: bool) -> None:
     """Write a commented toolcaddie.toml into this folder."""
     path = Path(DEFAULT_FILE)
     try:
-        # "x" and not a look beforehand: nothing that appears in between is written over.
+        # "x" instead of a check beforehand: a file that appears in between is not overwritten.
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(starter_toml())
     except FileExistsError:
-        raise ConfigError(f"{path} is there already; edit it, or write over it with --force") from None
+        raise ConfigError(f"{path} exists already; edit it, or overwrite it with --force") from None
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}; go to a folder of your own") from error
     if as_json:

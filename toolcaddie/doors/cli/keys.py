@@ -60,7 +60,7 @@ def add(common: Common, name: str, role: str | None, bot: str | None, database_u
         print_json({**_key_json(key), "secret": secret})
         return
     echo(secret)
-    note(f"Key {key.id} ({key.name}). The secret is kept nowhere: copy it now.")
+    note(f"Key {key.id} ({key.name}). The secret is not stored: copy it now.")
     if settings.bots and bot is None and settings.default_bot is None:
         note("It names no bot, so its requests are refused: make one with --bot, or set default_bot.")
 
@@ -108,12 +108,12 @@ def revoke(common: Common, key: str, database_url: str | None, as_json: bool) ->
         echo(f"revoked {revoked.id} ({revoked.name})")
 
 
-def _with_keys(settings: Settings, ask: Callable[[KeyStore], Awaitable[T]]) -> T:
-    async def asked() -> T:
+def _with_keys(settings: Settings, query: Callable[[KeyStore], Awaitable[T]]) -> T:
+    async def answer() -> T:
         async with opened(settings) as database:
-            return await ask(database.keys)
+            return await query(database.keys)
 
-    return asyncio.run(asked())
+    return asyncio.run(answer())
 
 
 def _key_json(key: ApiKey) -> dict[str, Any]:

@@ -1,9 +1,9 @@
-"""A group whose commands are imported when they are used: the one place where an import waits.
+"""A group whose commands are imported when they are used: the one place with a deferred import.
 
-Why here and nowhere else: `toolcaddie --help`, shell completion and `--version` must answer at once, and a command such
-as `serve` needs a web server, a database and a model's client, which take most of a second to load. Everywhere else
-imports stand at the top of the file. The sentence each command shows in the list is kept beside its module, because
-asking the command for it would import it; a test holds the two together.
+`toolcaddie --help`, shell completion and `--version` must answer at once, and a command such as `serve` needs a web
+server, a database and a model's client, which take most of a second to load. Everywhere else imports are at the top of
+the file. The list of commands repeats each command's first sentence, because reading it from the command would import
+the command; a test keeps the two equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from toolcaddie.doors.cli.failure import Failure, failure_of, print_failure
 
 
 class LazyGroup(click.Group):
-    """`lazy` maps a command's name to (module, one sentence); the module holds the command as `command`."""
+    """A group of commands. `lazy` maps a name to (module, one sentence); the module has the command as `command`."""
 
     def __init__(self, *args: Any, lazy: Mapping[str, tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -40,7 +40,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's own, which suggests loaded commands alone, and here none is loaded yet."""
+        """Returns the command, or suggests close names: click's own suggests loaded commands only, and none is loaded."""
         if args[0] not in self.lazy and (close := difflib.get_close_matches(args[0], self.lazy, n=1)):
             ctx.fail(f"No such command {args[0]!r}; did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
@@ -49,16 +49,16 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in self.lazy.items()])
 
-    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> NoReturn:
-        """Run and exit: 0 fine, 2 wrong use, 1 failed, 130 interrupted. What is expected to go wrong leaves one line on
-        stderr and no traceback."""
+    def main(self, args: Sequence[str] | None = None, *positional: Any, **extra: Any) -> NoReturn:
+        """Runs and exits: 0 fine, 2 wrong use, 1 failed, 130 interrupted. An expected error prints one line on stderr and
+        no traceback."""
         words = list(sys.argv[1:] if args is None else args)
         extra["standalone_mode"] = False
         try:
-            code = super().main(words, *rest, **extra)
+            code = super().main(words, *positional, **extra)
         except (click.exceptions.Abort, KeyboardInterrupt):
             sys.exit(130)
-        except BrokenPipeError:  # the reader of our output has gone (`| head`): nobody is left to be told
+        except BrokenPipeError:  # the reader of our output is gone (`| head`): no one could read an error
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(1)
         except click.exceptions.NoArgsIsHelpError as error:
@@ -72,7 +72,7 @@ class LazyGroup(click.Group):
 
 
 def _asks_for_json(words: Sequence[str]) -> bool:
-    """Read from the bare words, because the command line may be what could not be read."""
+    """Tells from the bare words, because the error may be that the command line could not be parsed."""
     options = words[: words.index("--")] if "--" in words else words
     return "--json" in options
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the settings that flags, environment and file make together."""
+"""Options that several commands share, and the settings that result from flags, environment and file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ bot_option = click.option(
     "--bot", metavar="NAME", help="Ask as this bot of the settings. [default: default_bot of toolcaddie.toml]"
 )
 database_option = click.option(
-    "--database-url", metavar="URL", help="Where runs, keys and the trail are kept. [default: an SQLite file]"
+    "--database-url", metavar="URL", help="Database of runs, keys and the trail. [default: an SQLite file]"
 )
 _upstream = click.option("--upstream", metavar="URL", help="Base address of the model's API, with /v1.")
 
@@ -76,12 +76,12 @@ max_tools_option = click.option(
 
 
 def upstream_options(command: F) -> F:
-    """The options that choose a model's API."""
+    """Adds the options that choose a model's API."""
     return _upstream(_upstream_key_env(command))
 
 
 def run_options(command: F) -> F:
-    """Everything a command needs that runs the model."""
+    """Adds the options of a command that runs the model."""
     return catalog_option(preset_option(bot_option(model_option(upstream_options(database_option(command))))))
 
 
@@ -101,42 +101,44 @@ def settings_of(
     bot: str | None = None,
     quiet: bool = True,
 ) -> Settings:
-    """Flags over environment over file over defaults; a flag that was not given says nothing. Logs go as they say.
+    """Returns the settings: flags over environment over file over defaults. Configures logging with them.
 
-    `quiet`: the command tells what happens itself, so that only errors are logged unless another level was set.
+    `quiet`: the command reports its progress itself, so that only errors are logged unless another level was set.
 
-    Raises `ConfigError` naming the key at fault.
+    Raises `ConfigError` with the wrong key.
     """
     settings = load_settings(common.config)
     level = "error" if quiet and settings.log.level == Log().level else settings.log.level
     configure_logging(json=settings.log.json, level=level)
     check_bot(settings, bot)
-    logging.getLogger("alembic").setLevel(logging.WARNING)  # it tells at every start that there was nothing to do
-    return _with(
+    logging.getLogger("alembic").setLevel(
+        logging.WARNING
+    )  # at info it logs at every start that there was nothing to do
+    return _changed(
         settings,
         catalogs=catalogs or None,
         preset=preset,
         model=model,
         default_bot=bot,
         database_url=database_url,
-        upstream=_with(settings.upstream, url=upstream, key_env=upstream_key_env),
-        server=_with(settings.server, host=host, port=port),
-        selection={**settings.selection, **_given(match=match)},
-        budget={**settings.budget, **_given(max_tools=max_tools)},
+        upstream=_changed(settings.upstream, url=upstream, key_env=upstream_key_env),
+        server=_changed(settings.server, host=host, port=port),
+        selection={**settings.selection, **_set_flags(match=match)},
+        budget={**settings.budget, **_set_flags(max_tools=max_tools)},
     )
 
 
 def check_bot(settings: Settings, name: str | None) -> None:
     """Raises `ConfigError` for a bot that the settings do not have."""
     if name is not None and name not in settings.bots:
-        there = unknown_bot(name, settings.bots) if settings.bots else "there are no bots; add a table [bots.NAME]"
-        raise ConfigError(f"--bot: {there}")
+        advice = unknown_bot(name, settings.bots) if settings.bots else "there are no bots; add a table [bots.NAME]"
+        raise ConfigError(f"--bot: {advice}")
 
 
-def _with(values: S, **given: Any) -> S:
-    return replace(values, **_given(**given))
+def _changed(values: S, **changes: Any) -> S:
+    return replace(values, **_set_flags(**changes))
 
 
-def _given(**flags: Any) -> dict[str, Any]:
-    """The flags that were used."""
+def _set_flags(**flags: Any) -> dict[str, Any]:
+    """Returns the flags that have a value."""
     return {name: value for name, value in flags.items() if value is not None}

@@ -1,4 +1,4 @@
-"""`toolcaddie plugins`: what other packages brought, and what of it cannot be used."""
+"""`toolcaddie plugins`: lists the parts that other packages bring, and the errors of those that cannot be used."""
 
 from __future__ import annotations
 

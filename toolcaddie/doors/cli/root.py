@@ -10,24 +10,24 @@ import click
 from toolcaddie import __version__
 from toolcaddie.doors.cli.lazy import LazyGroup
 
-_HERE = "toolcaddie.doors.cli"
+_PACKAGE = "toolcaddie.doors.cli"
 
 _COMMANDS = {
-    "init": (f"{_HERE}.init", "Write a commented toolcaddie.toml into this folder."),
-    "serve": (f"{_HERE}.serve", "Run the OpenAI-compatible gateway."),
-    "run": (f"{_HERE}.run", "Answer MESSAGE, calling tools on the way."),
-    "chat": (f"{_HERE}.chat", "Talk to the model with your tools, turn by turn."),
-    "select": (f"{_HERE}.select", "Show which tools MESSAGE would be given."),
-    "why": (f"{_HERE}.why", "Say why TOOL is in or out for MESSAGE, or for a recorded run."),
-    "eval": (f"{_HERE}.eval", "Measure how well tools are found."),
-    "tools": (f"{_HERE}.tools", "List the tools of a catalog, or show one."),
-    "call": (f"{_HERE}.call", "Run TOOL through every gate, without a model."),
-    "trail": (f"{_HERE}.trail", "List recorded runs, or show what one run did."),
-    "runs": (f"{_HERE}.runs", "List runs and how they stand, or show how each call of one ended."),
-    "db": (f"{_HERE}.db", "See what the database holds, and remove what is old."),
-    "keys": (f"{_HERE}.keys", "Make, list and revoke keys of the gateway."),
-    "plugins": (f"{_HERE}.plugins", "Show what plugins were found and what failed."),
-    "completion": (f"{_HERE}.completion", "Print the completion script of your shell."),
+    "init": (f"{_PACKAGE}.init", "Write a commented toolcaddie.toml into this folder."),
+    "serve": (f"{_PACKAGE}.serve", "Run the OpenAI-compatible gateway."),
+    "run": (f"{_PACKAGE}.run", "Answer MESSAGE, calling tools on the way."),
+    "chat": (f"{_PACKAGE}.chat", "Talk to the model with your tools, turn by turn."),
+    "select": (f"{_PACKAGE}.select", "Show which tools MESSAGE would be given."),
+    "why": (f"{_PACKAGE}.why", "Say why TOOL is in or out for MESSAGE, or for a recorded run."),
+    "eval": (f"{_PACKAGE}.eval", "Measure how well tools are found."),
+    "tools": (f"{_PACKAGE}.tools", "List the tools of a catalog, or show one."),
+    "call": (f"{_PACKAGE}.call", "Run TOOL through every gate, without a model."),
+    "trail": (f"{_PACKAGE}.trail", "List recorded runs, or show what one run did."),
+    "runs": (f"{_PACKAGE}.runs", "List runs and how they stand, or show how each call of one ended."),
+    "db": (f"{_PACKAGE}.db", "See what the database holds, and remove what is old."),
+    "keys": (f"{_PACKAGE}.keys", "Make, list and revoke keys of the gateway."),
+    "plugins": (f"{_PACKAGE}.plugins", "Show what plugins were found and what failed."),
+    "completion": (f"{_PACKAGE}.completion", "Print the completion script of your shell."),
 }
 
 
@@ -36,7 +36,7 @@ class Common:
     """Options before a command's name, kept as the context's `obj`."""
 
     config: Path | None = None
-    """The settings file that was named; None: toolcaddie.toml of this folder, if there is one."""
+    """The settings file of `--config`; None: toolcaddie.toml of this folder, if there is one."""
 
 
 @click.group(
@@ -65,5 +65,5 @@ def cli(ctx: click.Context, config: Path | None) -> None:
 
 
 def main() -> None:
-    """The entry point: never returns, exits."""
+    """Runs the command line and exits."""
     cli.main(prog_name="toolcaddie")

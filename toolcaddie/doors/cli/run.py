@@ -22,7 +22,7 @@ from toolcaddie.doors.cli.failure import CommandFailed, attempt_json
 from toolcaddie.doors.cli.options import max_tools_option, run_options, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.steps import Seen, Steps, call_json
+from toolcaddie.doors.cli.steps import Progress, Steps, call_json
 
 
 @click.command(
@@ -46,13 +46,13 @@ def command(common: Common, /, message: str, as_json: bool, max_tools: int | Non
     request = RunRequest(messages=(Message(role="user", content=message),), max_tools=max_tools)
     live = sys.stdout.isatty() and not as_json
     if not as_json:
-        tell_warnings(settings)
+        note_warnings(settings)
     with Steps(quiet=as_json, live=live) as steps:
         result, degraded = asyncio.run(_answer(settings, request, steps))
     for sentence in degraded:
         note(sentence)
     if as_json:
-        print_json({**run_json(result, steps.seen), "degraded": degraded})
+        print_json({**run_json(result, steps.progress), "degraded": degraded})
     elif not live:
         echo(result.text)
     if not as_json:
@@ -66,8 +66,8 @@ async def _answer(settings: Settings, request: RunRequest, steps: Steps) -> tupl
         return result, parts.runtime.degraded
 
 
-def tell_warnings(settings: Settings) -> None:
-    """Warns of what the settings allow and probably do not mean; the log does so if a level was set for it."""
+def note_warnings(settings: Settings) -> None:
+    """Warns of settings that are valid and probably not intended; the log does so if its level was set."""
     if settings.log.level != Log().level:
         return
     if is_never_asked(settings):
@@ -79,33 +79,33 @@ def tell_warnings(settings: Settings) -> None:
 
 
 def require_model(parts: Assembled) -> None:
-    """A real upstream asks for a model by name; only a client of the gateway would bring one."""
+    """Refuses a run without a model's name: an upstream requires it, and here no client of the gateway sends one."""
     if not parts.practice and not parts.runtime.model:
         raise click.UsageError("name the model to ask with --model, or set model in toolcaddie.toml")
 
 
 async def answer(parts: Assembled, request: RunRequest, steps: Steps) -> RunResult:
-    """Run a request, showing its steps. Raises `CommandFailed` where the run cannot go on by itself."""
+    """Runs a request and shows its steps. Raises `CommandFailed` if the run waits for a person."""
     try:
         async for event in parts.runtime.stream(request):
             steps.show(event)
     except ToolcaddieError as error:
         if isinstance(error, ProviderAuthError):
             error.add_note(key_advice(error, parts.settings))
-        if steps.seen.run_id:
-            error.add_note(f"`toolcaddie trail {steps.seen.run_id}` shows how far it came")
+        if steps.progress.run_id:
+            error.add_note(f"`toolcaddie trail {steps.progress.run_id}` shows how far it came")
         raise
-    result = steps.seen.result
+    result = steps.progress.result
     if result is None:
         raise CommandFailed(
-            f"run {steps.seen.run_id} waits for a person's approval; `toolcaddie trail last` shows of what"
+            f"run {steps.progress.run_id} waits for a person's approval; `toolcaddie trail last` shows of what"
         )
     return result
 
 
-def run_json(result: RunResult, seen: Seen) -> dict[str, Any]:
-    """The JSON of `run --json`."""
-    selection, delivery = seen.selection, seen.delivery
+def run_json(result: RunResult, progress: Progress) -> dict[str, Any]:
+    """Returns the JSON of `run --json`."""
+    selection, delivery = progress.selection, progress.delivery
     usage = result.usage
     return {
         "run_id": result.run_id,
@@ -115,7 +115,7 @@ def run_json(result: RunResult, seen: Seen) -> dict[str, Any]:
         "provider": result.provider,
         "rounds": result.state.rounds,
         "turns": result.state.turns,
-        "tool_calls": [call_json(event) for event in seen.calls],
+        "tool_calls": [call_json(event) for event in progress.calls],
         "usage": {
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
@@ -123,7 +123,7 @@ def run_json(result: RunResult, seen: Seen) -> dict[str, Any]:
             "written_tokens": usage.written_tokens,
             "reasoning_tokens": usage.reasoning_tokens,
         },
-        "attempts": [attempt_json(attempt) for attempt in seen.attempts],
+        "attempts": [attempt_json(attempt) for attempt in progress.attempts],
         "selection": {
             "categories": selection.categories if selection else (),
             "counts": {

@@ -28,7 +28,7 @@ _DETAIL_SHOWN = 160
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSummary:
-    """A call and how it ended. `unknown`: it was begun, and nobody knows whether it took effect."""
+    """A call and its outcome. `unknown`: it was begun, and it is not recorded whether it took effect."""
 
     id: str
     name: str
@@ -39,15 +39,15 @@ class CallSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """A run as the list shows it."""
+    """One row of the list of runs."""
 
     run_id: str
     started: float
     status: str
     resumable: bool
-    """`Runtime.resume` can carry it on."""
+    """True if `Runtime.resume` can continue the run."""
     owner: str | None
-    """The process that carries it on."""
+    """The process that runs it."""
     done: int
     failed: int
     unknown: int
@@ -83,7 +83,7 @@ def command(common: Common, run_id: str | None, limit: int, database_url: str | 
 
 
 def calls_of(events: Iterable[EventRecord]) -> Sequence[CallSummary]:
-    """The calls of one run, in the order they were begun. A finished one stays so, whatever is recorded behind it."""
+    """Returns the calls of one run in the order of their start. A finished call stays finished, whatever is recorded later."""
     calls: dict[str, CallSummary] = {}
     for event in events:
         if event.kind not in _CALL_KINDS:

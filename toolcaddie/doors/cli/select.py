@@ -1,5 +1,7 @@
-"""`toolcaddie select`: the tools a message would be given. Asks no model; the database is opened for vectors and what was
-learned, where these are switched on."""
+"""`toolcaddie select`: shows the tools that a message would be given.
+
+It asks no model, and opens the database only for vectors and learned weights, if these are switched on.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import Match, bot_option, catalog_option, max_tools_option, preset_option, settings_of
-from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened, tell_degraded
+from toolcaddie.doors.cli.output import json_option, note, note_degraded, print_json, print_table, shortened
 from toolcaddie.doors.cli.root import Common
 
 _REASONS_SHOWN = 3
@@ -62,32 +64,33 @@ def command(
     messages = (*read_history(history), Message(role="user", content=message))
     runtime = offline(settings)
     selection, delivery = runtime.preview(RunRequest(messages=messages))
-    tell_degraded(runtime)
-    tell_unasked(settings)
+    note_degraded(runtime)
+    note_skipped_classifier(settings)
     if as_json:
         print_json({**selection_json(selection, delivery), "degraded": runtime.degraded})
     else:
         _print_selection(selection, delivery)
 
 
-def tell_unasked(settings: Settings) -> None:
-    """Say that a first stage which a run would ask was not asked."""
+def note_skipped_classifier(settings: Settings) -> None:
+    """Prints a remark if a run would ask the classifier, because this command does not."""
     if settings.classifier.model is not None and not is_never_asked(settings):
         note("the classifier is not asked here; a run asks it, and may find other categories")
 
 
 def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
-    """`counts.selected` counts core and category tools, `counts.sent` all that is sent, meta tools too."""
+    """Returns the JSON of a selection. `counts.selected`: core and category tools; `counts.sent`: all definitions that are
+    sent, meta tools too."""
     return {
         "tools": [
             {
-                "name": chosen.tool.name,
-                "category": chosen.tool.category,
-                "score": chosen.score,
-                "reasons": chosen.reasons,
-                "core": chosen.core,
+                "name": entry.tool.name,
+                "category": entry.tool.category,
+                "score": entry.score,
+                "reasons": entry.reasons,
+                "core": entry.core,
             }
-            for chosen in selection.tools
+            for entry in selection.tools
         ],
         "meta": delivery.meta,
         "categories": selection.categories,
@@ -104,7 +107,9 @@ def selection_json(selection: Selection, delivery: Delivery) -> dict[str, Any]:
 
 
 def _print_selection(selection: Selection, delivery: Delivery) -> None:
-    rows = [(chosen.tool.name, chosen.tool.category, f"{chosen.score:.3f}", _why(chosen)) for chosen in selection.tools]
+    rows = [
+        (entry.tool.name, entry.tool.category, f"{entry.score:.3f}", _reasons_text(entry)) for entry in selection.tools
+    ]
     if rows:
         print_table(("tool", "category", "score", "why"), rows, right=("score",), spare=("category",))
         echo()
@@ -123,5 +128,5 @@ def _print_selection(selection: Selection, delivery: Delivery) -> None:
             echo("nearest of these: " + ", ".join(tool.name for tool in nearest))
 
 
-def _why(chosen: SelectedTool) -> str:
-    return shortened("; ".join(chosen.reasons[:_REASONS_SHOWN]), 100)
+def _reasons_text(entry: SelectedTool) -> str:
+    return shortened("; ".join(entry.reasons[:_REASONS_SHOWN]), 100)

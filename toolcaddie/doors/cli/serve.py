@@ -1,4 +1,4 @@
-"""`toolcaddie serve`: the gateway as a process: its socket and its signals."""
+"""`toolcaddie serve`: runs the gateway as a process, with its socket and its signals."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 GRACE_SECONDS = 10
-"""For requests under way after a signal; then they are cut, and the trail is written all the same."""
+"""Seconds that requests under way have after a signal; then they are cancelled, and the trail is still written."""
 
 CUT_SECONDS = 3
-"""For requests that were cut to record that they were."""
+"""Seconds that cancelled requests have to record their cancellation."""
 
 _LOOK_SECONDS = 0.02
 _BACKLOG = 2048
@@ -107,7 +107,7 @@ async def _serve(
             parts, forwards=not settings.fallback, bounds=settings.bounds, idempotency=settings.idempotency
         )
         config.app = _until_cut(app)
-        # What was loaded stays: looking through it for garbage would stop all requests for a tenth of a second.
+        # The loaded objects stay: scanning them for garbage would stop all requests for a tenth of a second.
         gc.collect()
         gc.freeze()
         server = _Server(
@@ -119,36 +119,36 @@ async def _serve(
 
 
 def _until_cut(app: App) -> App:
-    """The application; cut at shutdown, a request ends there instead of as a traceback of its cancellation."""
+    """Returns the application with cancellations at shutdown logged as one line instead of a traceback."""
 
     async def cut_short(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await app(scope, receive, send)
-        except asyncio.CancelledError:  # the outermost frame of a request: nobody above waits for it but the server
+        except asyncio.CancelledError:  # the outermost frame of a request: only the server awaits it
             log.warning("request_cut_at_shutdown", path=scope.get("path"))
 
     return cut_short
 
 
 def _no_app() -> None:
-    """Stands where uvicorn's configuration wants an application before there is one: the loop is made from it first."""
+    """Placeholder: uvicorn's configuration needs an application to make the loop in which the real one is built."""
 
 
 class _Server(uvicorn.Server):
-    """Says when it is there, and leaves the process alive after a signal, so that the trail can be written."""
+    """Calls `started` once it listens, and leaves the process alive after a signal, so that the trail can be written."""
 
     def __init__(self, config: uvicorn.Config, *, started: Callable[[], None], cutting: Callable[[], None]) -> None:
         super().__init__(config)
-        self._say_started = started
-        self._say_cutting = cutting
-        self._were_cut: set[asyncio.Task[None]] = set()
+        self._on_started = started
+        self._on_cutting = cutting
+        self._cut_tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._say_started()
+        self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Also when time is up or a second signal came: what is cut is answered and recorded before the trail closes."""
+        """Stops the server. Requests that are cancelled, also after a second signal, are answered and recorded first."""
         time_is_up = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._cut)
         await super().shutdown(sockets)
         time_is_up.cancel()
@@ -158,23 +158,23 @@ class _Server(uvicorn.Server):
                 await self._until_gone()
 
     def _cut(self) -> None:
-        """Ends all requests under way, each once: it then says so to its client and on record."""
-        under_way = set(self.server_state.tasks) - self._were_cut
+        """Cancels all requests under way, each once; each then answers its client and records its end."""
+        under_way = set(self.server_state.tasks) - self._cut_tasks
         if under_way:
-            self._say_cutting()
+            self._on_cutting()
         for task in under_way:
             task.cancel()
-        self._were_cut |= under_way
+        self._cut_tasks |= under_way
 
     async def _until_gone(self) -> None:
-        """Until the last words have left: a client that reads slowly has them later than they were written."""
-        while self.server_state.tasks or self.server_state.connections:  # noqa: ASYNC110  nothing tells when they are gone
+        """Waits until the last bytes are sent: a slow client reads them later than they were written."""
+        while self.server_state.tasks or self.server_state.connections:  # noqa: ASYNC110  uvicorn has no event for it
             await asyncio.sleep(_LOOK_SECONDS)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn's own raises each signal again once it has stopped, which kills the process before what stands around
-        # the server is closed.
+        # uvicorn's own raises each signal again once it has stopped, which would kill the process before the trail and
+        # the database are closed.
         before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -184,7 +184,7 @@ class _Server(uvicorn.Server):
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Bound before anything is opened, so that a port in use is the first thing said."""
+    """Returns a bound socket. It is bound before anything is opened, so that a port in use is the first error."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)

@@ -1,4 +1,4 @@
-"""A run shown while it goes on: what happens on stderr, the answer on stdout."""
+"""Display of a run while it goes on: its steps on stderr, the answer on stdout."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ _RESULT_SHOWN = 100
 
 
 @dataclass(slots=True, kw_only=True)
-class Seen:
-    """The run as shown so far; grows with its events."""
+class Progress:
+    """The results of a run so far; grows with its events."""
 
     run_id: str = ""
     selection: Selection | None = None
     delivery: Delivery | None = None
-    """The first tool array."""
+    """The first delivery of tools."""
     calls: list[CallFinished] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
-    """The requests behind those answers that took several."""
+    """The requests of those answers that needed several."""
     result: RunResult | None = None
     pending: bool = False
 
@@ -75,112 +75,115 @@ class Seen:
 
 
 class Steps:
-    """Prints a run's events. `quiet`: nothing but a spinner on a terminal. `live`: the answer as it comes, else nobody
-    prints it here."""
+    """Prints a run's events. `quiet`: nothing but a spinner on a terminal. `live`: prints the answer as it comes; otherwise
+    the caller prints it."""
 
     def __init__(self, *, quiet: bool, live: bool) -> None:
-        self.seen = Seen()
+        self.progress = Progress()
         self._quiet = quiet
         self._live = live
-        self._shown = ""
-        """The answer's text of this round that is on the screen."""
+        self._screen_text = ""
+        """The part of this round's answer that is on the screen."""
         self._spinner: Status | None = None
         if sys.stderr.isatty():
             self._spinner = Console(stderr=True).status("choosing tools")
 
     def __enter__(self) -> Self:
-        self._wait("choosing tools")
+        self._spin("choosing tools")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._work()
+        self._stop_spinner()
         self._break_line()
 
     def show(self, event: RunEvent) -> None:
-        self.seen.take(event)
+        self.progress.take(event)
         match event:
             case RequestClassified():
-                self._say(classified_line(event.classification))
+                self._note(classified_line(event.classification))
             case ToolsSelected():
-                self._say(selected_line(event.selection))
+                self._note(selected_line(event.selection))
             case ModelAsked():
                 self._break_line()
-                self._wait(f"asking {event.model or event.provider}")
+                self._spin(f"asking {event.model or event.provider}")
             case TextDelta() if self._live and event.text:
-                self._work()
+                self._stop_spinner()
                 echo(event.text, nl=False)
-                self._shown += event.text
+                self._screen_text += event.text
             case ModelAnswered():
                 if event.attempts or event.provider:
-                    self._say(answered_line(event))
+                    self._note(answered_line(event))
                 if not event.calls:
                     return
                 self._break_line()
-                self._wait(f"running {', '.join(call.name for call in event.calls)}")
+                self._spin(f"running {', '.join(call.name for call in event.calls)}")
             case MetaCalled():
-                self._say(f"{_call_text(event.call)} {_added(event)}")
+                self._note(f"{_call_text(event.call)} {_meta_outcome(event)}")
             case CallProgressed():
-                self._wait(progress_line(event))
+                self._spin(progress_line(event))
             case CallFinished():
-                self._say(call_line(event))
+                self._note(call_line(event))
             case LimitReached():
-                self._say(f"limit reached: {event.detail}")
-            case RunFinished() if self._live and event.result.text != self._shown:
-                # What a `respond` call or a limit puts in was never streamed.
-                self._work()
+                self._note(f"limit reached: {event.detail}")
+            case RunFinished() if self._live and event.result.text != self._screen_text:
+                # The text of a `respond` call or of a limit was never streamed.
+                self._stop_spinner()
                 self._break_line()
                 echo(event.result.text)
             case _:
                 pass
 
-    def _say(self, text: str) -> None:
+    def _note(self, text: str) -> None:
         if self._quiet:
             return
-        self._work()
+        self._stop_spinner()
         self._break_line()
         note(text)
 
-    def _wait(self, doing: str) -> None:
+    def _spin(self, activity: str) -> None:
         if self._spinner is not None:
-            self._spinner.update(Text(visible_line(doing)))
+            self._spinner.update(Text(visible_line(activity)))
             self._spinner.start()
 
-    def _work(self) -> None:
+    def _stop_spinner(self) -> None:
         if self._spinner is not None:
             self._spinner.stop()
 
     def _break_line(self) -> None:
-        if self._shown and not self._shown.endswith("\n"):
+        if self._screen_text and not self._screen_text.endswith("\n"):
             echo()
-        self._shown = ""
+        self._screen_text = ""
 
 
 def classified_line(classification: Classification) -> str:
-    """The first stage's answer, in a line."""
+    """Returns the classifier's answer as one line."""
     if classification.how == "failed":
         return f"the classifier could not say: {shortened(classification.detail, _RESULT_SHOWN)}"
-    named = ", ".join(classification.categories) or "none"
+    names = ", ".join(classification.categories) or "none"
     return (
-        f"categories: {named} ({'as before' if classification.how == 'kept' else classification.model or 'classifier'})"
+        f"categories: {names} ({'as before' if classification.how == 'kept' else classification.model or 'classifier'})"
     )
 
 
 def answered_line(event: ModelAnswered) -> str:
-    """The provider that answered, if it differs from the one asked, and those tried before."""
-    tried = [attempt_text(one.provider, one.model, one.how, one.outcome, one.detail) for one in event.attempts]
-    return "; ".join(tried) or f"{event.provider}:{event.model} answered"
+    """Returns the attempts behind an answer, or the provider that answered if there was one attempt."""
+    attempts = [
+        attempt_text(attempt.provider, attempt.model, attempt.how, attempt.outcome, attempt.detail)
+        for attempt in event.attempts
+    ]
+    return "; ".join(attempts) or f"{event.provider}:{event.model} answered"
 
 
 _OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "failed"}
 
 
 def attempt_text(provider: str, model: str, how: str, outcome: str, detail: str) -> str:
-    """One request on the way to an answer: `openai:gpt-5-mini (required) called no tool`."""
+    """Returns one request on the way to an answer: `openai:gpt-5-mini (required) called no tool`."""
     rung = "" if how == "plain" else f" ({how})"
-    why = f": {shortened(detail, _RESULT_SHOWN)}" if detail and outcome == "failed" else ""
-    return f"{provider}:{model}".rstrip(":") + f"{rung} {_OUTCOMES.get(outcome, outcome)}{why}"
+    reason = f": {shortened(detail, _RESULT_SHOWN)}" if detail and outcome == "failed" else ""
+    return f"{provider}:{model}".rstrip(":") + f"{rung} {_OUTCOMES.get(outcome, outcome)}{reason}"
 
 
 def selected_line(selection: Selection) -> str:
@@ -196,7 +199,7 @@ def progress_line(event: CallProgressed) -> str:
 
 
 def call_line(event: CallFinished) -> str:
-    """One line: what was called, how it went, how long it took."""
+    """Returns a call's name, outcome and duration as one line."""
     outcome = "ok" if event.result.success else f"{event.result.error}: {shown_text(event.result.content)}"
     if event.result.cached:
         outcome += ", kept from an equal call"
@@ -218,7 +221,7 @@ def call_json(event: CallFinished) -> dict[str, Any]:
 
 
 def decoded(text: str) -> Any:
-    """JSON as a value; what is no JSON as the text it is."""
+    """Returns the value of a JSON text, or the text itself if it is not JSON."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError):
@@ -229,7 +232,7 @@ def _call_text(call: ToolCall) -> str:
     return f"{call.name} {shortened(call.arguments, _ARGUMENTS_SHOWN)} →"
 
 
-def _added(event: MetaCalled) -> str:
+def _meta_outcome(event: MetaCalled) -> str:
     if event.added:
         return f"added {', '.join(event.added)}"
     return shortened(shown_text(event.result.content), _RESULT_SHOWN)

@@ -1,4 +1,4 @@
-"""`toolcaddie tools`: what a catalog holds."""
+"""`toolcaddie tools`: lists the tools of a catalog, or shows one."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def command(
     if ctx.invoked_subcommand is not None:
         return
     catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))
-    tools = [tool for tool in _found(catalog, search) if category is None or tool.category == category]
+    tools = [tool for tool in _matching_tools(catalog, search) if category is None or tool.category == category]
     if category is not None and catalog.category(category) is None:
-        names = [each.name for each in catalog.categories]
-        raise RequestError(f"no category {category!r}; {meant(category, names)}", param="category")
+        names = [entry.name for entry in catalog.categories]
+        raise RequestError(f"no category {category!r}; {name_advice(category, names)}", param="category")
     if as_json:
         print_json({"tools": [_tool_json(tool) for tool in tools], "count": len(tools)})
         return
@@ -71,8 +71,8 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
     catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before))
     tool = catalog.get(name)
     if tool is None:
-        names = [each.name for each in catalog]
-        raise RequestError(f"no tool {name!r}; {meant(name, names)}", param="name")
+        names = [other.name for other in catalog]
+        raise RequestError(f"no tool {name!r}; {name_advice(name, names)}", param="name")
     if as_json:
         print_json({**_tool_json(tool), "definition": wire_definition(tool)})
         return
@@ -83,7 +83,7 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
     print_json(tool.input_schema)
 
 
-def _found(catalog: Catalog, search: str | None) -> Sequence[Tool]:
+def _matching_tools(catalog: Catalog, search: str | None) -> Sequence[Tool]:
     if search is None:
         return catalog.tools
     return [hit.tool for hit in Selector().search(View(catalog=catalog), search, _MOST_FOUND)]
@@ -121,7 +121,7 @@ def _nothing(search: str | None, catalog: Catalog) -> str:
     return f"nothing matches {search!r}; `toolcaddie tools` lists all {len(catalog)}"
 
 
-def meant(name: str, names: Sequence[str]) -> str:
-    """Advice on a name that does not exist: the close ones, or where to look."""
+def name_advice(name: str, names: Sequence[str]) -> str:
+    """Returns advice on a name that does not exist: the close names, or the command that lists all."""
     close = close_names(name, names)
     return f"did you mean {', '.join(close)}?" if close else "`toolcaddie tools` lists what there is"

@@ -1,4 +1,4 @@
-"""`toolcaddie trail`: what was recorded, as a list of runs or as the events of one."""
+"""`toolcaddie trail`: lists the recorded runs, or shows the events of one."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def _runs(settings: Settings, limit: int) -> Sequence[RunSummary]:
 
 
 async def events_of(settings: Settings, run_id: str) -> Sequence[EventRecord]:
-    """The events of a run, oldest first. Raises `RunNotFoundError` if nothing is recorded of it."""
+    """Returns the events of a run, oldest first. Raises `RunNotFoundError` if nothing is recorded of it."""
     async with opened(settings) as database:
         run = await _resolved(database.events, run_id)
         events = await database.events.events(run)
@@ -107,109 +107,110 @@ def _print_events(events: Sequence[EventRecord]) -> None:
     print_table(("#", "time", "event", "what"), rows, right=("#",), spare=("time",))
 
 
-# --- one sentence an event ------------------------------------------------------------------------------------------------
+# --- one sentence per event -----------------------------------------------------------------------------------------------
 
 Data = Mapping[str, Any]
 
 
-def _started(data: Data) -> str:
+def _start_sentence(data: Data) -> str:
     return f"{data['principal']['id']}, preset {data['preset']}, {counted(data['catalog_size'], 'tool')}: {data['message']}"
 
 
-def _selected(data: Data) -> str:
+def _selection_sentence(data: Data) -> str:
     counts = data["counts"]
-    chosen = _names([tool["name"] for tool in data["tools"]])
-    return f"{counts['selected']} of {counts['catalog']}: {chosen}"
+    names = _names([tool["name"] for tool in data["tools"]])
+    return f"{counts['selected']} of {counts['catalog']}: {names}"
 
 
-def _delivered(data: Data) -> str:
+def _delivery_sentence(data: Data) -> str:
     tokens = data["tokens"]
     meta = f", with {', '.join(data['meta'])}" if data["meta"] else ""
     behind = f"; {_names(data['added'])} by {data['added_by']}" if data.get("added") else ""
     return f"{data['strategy']}: {counted(len(data['tools']), 'tool')}{meta}{behind}; {tokens['sent']} of {tokens['all']} tokens"
 
 
-def _asked(data: Data) -> str:
+def _request_sentence(data: Data) -> str:
     return f"round {data['round']}: {data['model'] or data['provider']} with {counted(data['tools'], 'tool')}"
 
 
-def _answered(data: Data) -> str:
+def _answer_sentence(data: Data) -> str:
     calls = ", ".join(call["name"] for call in data["calls"])
     text = f"calls {calls}" if calls else str(data["text"])
-    tried = _tried(data.get("attempts", ()))
-    by = tried or (f"{data['provider']}:{data['model']} answered" if data.get("provider") else "")
-    return f"{by}: {text}" if by else text
+    attempts = _attempts_text(data.get("attempts", ()))
+    source = attempts or (f"{data['provider']}:{data['model']} answered" if data.get("provider") else "")
+    return f"{source}: {text}" if source else text
 
 
-def _tried(attempts: Sequence[Data]) -> str:
+def _attempts_text(attempts: Sequence[Data]) -> str:
     return "; ".join(
-        attempt_text(one["provider"], one["model"], one["how"], one["outcome"], one["detail"]) for one in attempts
+        attempt_text(attempt["provider"], attempt["model"], attempt["how"], attempt["outcome"], attempt["detail"])
+        for attempt in attempts
     )
 
 
-def _meta(data: Data) -> str:
+def _meta_sentence(data: Data) -> str:
     added = f"; added {_names(data['added'])}" if data["added"] else ""
     return f"{data['name']} {data['arguments']}{added}"
 
 
-def _decided(data: Data) -> str:
+def _decision_sentence(data: Data) -> str:
     reason = f": {data['reason']}" if data["reason"] else ""
     return f"{data['verdict']} {data['name']} by rule {data['rule']}{reason}"
 
 
-def _intended(data: Data) -> str:
+def _intent_sentence(data: Data) -> str:
     return f"{data['name']} {data['arguments']}"
 
 
-def _finished_call(data: Data) -> str:
+def _call_sentence(data: Data) -> str:
     failed = f"{data['error']}: " if data.get("error") else ""
     origin = ", kept from an equal call" if data.get("cached") else ""
     return f"{data['name']} in {data['seconds'] * 1000:.0f} ms{origin}: {failed}{data['content']}"
 
 
-def _limit(data: Data) -> str:
+def _limit_sentence(data: Data) -> str:
     return str(data["detail"] or data["limit"])
 
 
-def _paused(data: Data) -> str:
+def _pause_sentence(data: Data) -> str:
     waits = f"waits for {', '.join(item['name'] for item in data['waiting'])}" if data["waiting"] else "can be resumed"
     return f"{data['reason']}: it {waits}" if data.get("reason") else waits
 
 
-def _unknown(data: Data) -> str:
+def _unknown_sentence(data: Data) -> str:
     return f"{data['name']} {data['arguments']}: {data['reason']}; whether it took effect is not known"
 
 
-def _resumed(data: Data) -> str:
-    answered = data["answered"]
-    return f"by {data['principal']}" + (f", with an answer for {_names(answered)}" if answered else "")
+def _resume_sentence(data: Data) -> str:
+    answered_names = data["answered"]
+    return f"by {data['principal']}" + (f", with an answer for {_names(answered_names)}" if answered_names else "")
 
 
-def _finished(data: Data) -> str:
+def _end_sentence(data: Data) -> str:
     return f"{data['status']}: {data['text']}"
 
 
-def _failed(data: Data) -> str:
+def _failure_sentence(data: Data) -> str:
     attempts = data.get("attempts", ())
-    return f"{data['kind']}: {_tried(attempts) if len(attempts) > 1 else data['error']}"
+    return f"{data['kind']}: {_attempts_text(attempts) if len(attempts) > 1 else data['error']}"
 
 
 _SENTENCES: Mapping[str, Callable[[Data], str]] = {
-    "run_started": _started,
-    "tools_selected": _selected,
-    "tools_delivered": _delivered,
-    "model_asked": _asked,
-    "model_answered": _answered,
-    "meta_called": _meta,
-    "call_decided": _decided,
-    "call_intended": _intended,
-    "call_finished": _finished_call,
-    "call_unknown": _unknown,
-    "limit_reached": _limit,
-    "run_paused": _paused,
-    "run_resumed": _resumed,
-    "run_finished": _finished,
-    "run_failed": _failed,
+    "run_started": _start_sentence,
+    "tools_selected": _selection_sentence,
+    "tools_delivered": _delivery_sentence,
+    "model_asked": _request_sentence,
+    "model_answered": _answer_sentence,
+    "meta_called": _meta_sentence,
+    "call_decided": _decision_sentence,
+    "call_intended": _intent_sentence,
+    "call_finished": _call_sentence,
+    "call_unknown": _unknown_sentence,
+    "limit_reached": _limit_sentence,
+    "run_paused": _pause_sentence,
+    "run_resumed": _resume_sentence,
+    "run_finished": _end_sentence,
+    "run_failed": _failure_sentence,
 }
 
 
@@ -219,5 +220,5 @@ def _sentence(event: EventRecord) -> str:
 
 
 def _names(names: Sequence[str]) -> str:
-    rest = len(names) - _NAMES_SHOWN
-    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
+    hidden_count = len(names) - _NAMES_SHOWN
+    return ", ".join(names[:_NAMES_SHOWN]) + (f" and {hidden_count} more" if hidden_count > 0 else "")

@@ -1,4 +1,4 @@
-"""The ten lines of `toolcaddie serve`: what listens, who answers, and what to type next, fit to be typed as it stands."""
+"""The ten lines of `toolcaddie serve`: the address, the model that answers, and commands to copy and run next."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_CATALOG = "  your own tools: send them as `tools` of a request, or restart w
 
 
 def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None) -> str:
-    """`needs_key`: requests to the gateway need one of its keys. `config`: the settings file that was named."""
+    """Returns the lines. `needs_key`: requests to the gateway need one of its keys. `config`: the file of `--config`."""
     settings = parts.settings
     tools = len(parts.runtime.source.snapshot())
     program = _program() + ("" if config is None else f" --config {shlex.quote(str(config))}")
@@ -33,7 +33,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     return "\n".join(
         (
             f"Toolcaddie listens on {url} with {tools} tools, preset {parts.runtime.preset.name}.  Stop: Ctrl-C",
-            _who(parts, needs_key=needs_key),
+            _model_line(parts, needs_key=needs_key),
             *([f"Requests need a key where tc_... stands: {program} keys add NAME{database}"] * needs_key),
             "Try next, in another terminal:",
             f"  curl {url}/v1/chat/completions -H 'content-type: application/json' \\",
@@ -48,7 +48,7 @@ def welcome(parts: Assembled, url: str, *, needs_key: bool, config: Path | None)
     )
 
 
-def _who(parts: Assembled, *, needs_key: bool) -> str:
+def _model_line(parts: Assembled, *, needs_key: bool) -> str:
     if parts.practice:
         return "The practice model answers: rules, offline. For a real one: export OPENAI_API_KEY=... or --upstream URL"
     upstream = f"Answers come from {parts.settings.upstream.url or parts.provider.name}"
@@ -63,7 +63,7 @@ def _who(parts: Assembled, *, needs_key: bool) -> str:
 
 
 def _key(parts: Assembled, *, needs_key: bool) -> str:
-    """The value of a client's Authorization header; empty if it needs none."""
+    """Returns the key for a client's Authorization header; empty if it needs none."""
     if needs_key:
         return "tc_..."
     return "" if parts.own_upstream_key else f"${key_variable(parts.settings)}"
@@ -78,14 +78,14 @@ def _body(model: str, message: str) -> str:
 
 
 def _upstream(parts: Assembled, model: str) -> str:
-    """The options that make another command ask the same model."""
+    """Returns the options that make another command ask the same model."""
     if parts.practice:
         return ""
     upstream = parts.settings.upstream
     url = "" if upstream.url is None else f" --upstream {shlex.quote(upstream.url)}"
     variable = "" if upstream.key_env is None else f" --upstream-key-env {shlex.quote(upstream.key_env)}"
-    named = model if parts.provider.name == OPENAI else f"{parts.provider.name}:{model}"
-    return f"{url}{variable} --model {shlex.quote(named)}"
+    model_name = model if parts.provider.name == OPENAI else f"{parts.provider.name}:{model}"
+    return f"{url}{variable} --model {shlex.quote(model_name)}"
 
 
 def _is_openai(parts: Assembled) -> bool:
@@ -94,14 +94,14 @@ def _is_openai(parts: Assembled) -> bool:
 
 
 def _database(url: str) -> str:
-    """The option that finds the same database; a password in it is not for the screen."""
+    """Returns the option for the same database. An address that may contain a password is not printed."""
     if url == DEFAULT_DATABASE:
         return ""
     return " --database-url " + ("URL" if "@" in url else shlex.quote(url))
 
 
 def _program() -> str:
-    """The command that starts this program: its name if the shell finds it, else its path."""
+    """Returns the command that starts this program: its name if the shell finds it, else its path."""
     if shutil.which("toolcaddie"):
         return "toolcaddie"
     script = shutil.which("toolcaddie", path=str(Path(sys.executable).parent))

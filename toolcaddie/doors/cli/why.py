@@ -1,4 +1,4 @@
-"""`toolcaddie why`: what brought a tool in, or the stage and the number that lost; with `--delivery` see `delivery`."""
+"""`toolcaddie why`: shows the reasons for a tool, or the stage and score at which it lost; `--delivery`: see `delivery`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest
 from toolcaddie.core.storage import EventRecord
-from toolcaddie.doors.cli import delivery as shown
+from toolcaddie.doors.cli import delivery as delivery_report
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.history import history_option, read_history
 from toolcaddie.doors.cli.options import (
@@ -28,10 +28,10 @@ from toolcaddie.doors.cli.options import (
     preset_option,
     settings_of,
 )
-from toolcaddie.doors.cli.output import json_option, print_json, print_table, tell_degraded
+from toolcaddie.doors.cli.output import json_option, note_degraded, print_json, print_table
 from toolcaddie.doors.cli.root import Common
-from toolcaddie.doors.cli.select import match_option, tell_unasked
-from toolcaddie.doors.cli.tools import meant
+from toolcaddie.doors.cli.select import match_option, note_skipped_classifier
+from toolcaddie.doors.cli.tools import name_advice
 from toolcaddie.doors.cli.trail import events_of
 from toolcaddie.selection.selector import Explanation
 
@@ -89,7 +89,7 @@ def command(
             raise click.UsageError("give a message or --run, not both")
         settings = settings_of(common, catalogs=catalogs, database_url=database_url)
         if delivery:
-            shown.of_run(settings, run_id, as_json=as_json)
+            delivery_report.print_for_run(settings, run_id, as_json=as_json)
         else:
             _of_run(settings, run_id, tool, as_json=as_json)
         return
@@ -100,7 +100,7 @@ def command(
         if tool is None or message is not None:
             raise click.UsageError("--delivery takes a message alone, or --run RUN_ID")
         messages = (*read_history(history), Message(role="user", content=tool))
-        shown.of_message(settings, messages, once=once, as_json=as_json)
+        delivery_report.print_for_message(settings, messages, once=once, as_json=as_json)
         return
     if tool is None or message is None:
         raise click.UsageError("give a tool and a message, or --run RUN_ID")
@@ -111,16 +111,16 @@ def command(
 def _explain(settings: Settings, tool: str, messages: Sequence[Message]) -> Explanation:
     runtime = offline(settings)
     explanation: Explanation = runtime.explain(tool, RunRequest(messages=messages))
-    tell_degraded(runtime)
-    tell_unasked(settings)
+    note_degraded(runtime)
+    note_skipped_classifier(settings)
     if explanation.stage == "unknown":
         names = [other.name for other in runtime.source.snapshot()]
-        raise RequestError(f"the catalog has no tool {tool!r}; {meant(tool, names)}", param="tool")
+        raise RequestError(f"the catalog has no tool {tool!r}; {name_advice(tool, names)}", param="tool")
     return explanation
 
 
 def print_explanation(explanation: Explanation) -> None:
-    """Output of `why` for a tool: in or out, its place, and the reasons."""
+    """Prints the output of `why` for a tool: in or out, its place, and the reasons."""
     place = f", place {explanation.rank} of {explanation.candidates} candidates" if explanation.rank else ""
     verdict = "in" if explanation.chosen else "out"
     echo(f"{explanation.tool} is {verdict}: {explanation.stage}, score {explanation.score:.3f}{place}")
@@ -137,24 +137,24 @@ def print_explanation(explanation: Explanation) -> None:
 
 def _of_run(settings: Settings, run_id: str, tool: str | None, *, as_json: bool) -> None:
     events = asyncio.run(events_of(settings, run_id))
-    selected = next((event.data for event in events if event.kind == "tools_selected"), None)
-    if selected is None:
+    selection = next((event.data for event in events if event.kind == "tools_selected"), None)
+    if selection is None:
         raise RequestError(f"run {events[0].run_id} selected no tools; `toolcaddie trail {run_id}` shows what it did")
     if tool is not None:
-        record = {"run_id": events[0].run_id, "tool": tool, **_tool_of_run(tool, selected, events)}
+        record = {"run_id": events[0].run_id, "tool": tool, **_tool_of_run(tool, selection, events)}
         if record["stage"] == _NOT_LISTED:
-            _refuse_unknown(tool, settings, selected)
+            _refuse_unknown(tool, settings, selection)
         print_json(record) if as_json else _print_tool_of_run(record)
     elif as_json:
-        print_json({"run_id": events[0].run_id, **selected})
+        print_json({"run_id": events[0].run_id, **selection})
     else:
-        _print_run(selected)
+        _print_run(selection)
 
 
-def _refuse_unknown(name: str, settings: Settings, selected: Mapping[str, Any]) -> None:
-    """The trail names the best of the losers only, so that the catalog says whether there is such a tool at all."""
+def _refuse_unknown(name: str, settings: Settings, selection: Mapping[str, Any]) -> None:
+    """Refuses a tool that does not exist. The trail names only the best of the omitted tools; the catalog knows all."""
     if not settings.catalogs:
-        counts = _left_out(selected)
+        counts = _left_out(selection)
         raise RequestError(
             f"the trail names no tool {name!r} in this run, only the best of those left out ({counts}); "
             "add --catalog SPEC to see whether it is one of the others",
@@ -162,27 +162,29 @@ def _refuse_unknown(name: str, settings: Settings, selected: Mapping[str, Any]) 
         )
     names = [other.name for other in catalog_of(settings)]
     if name not in names:
-        raise RequestError(f"neither the run nor the catalog has a tool {name!r}; {meant(name, names)}", param="tool")
+        raise RequestError(
+            f"neither the run nor the catalog has a tool {name!r}; {name_advice(name, names)}", param="tool"
+        )
 
 
-def _tool_of_run(name: str, selected: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
-    """The tool's end: `stage` is 'selected', 'added' (asked for in the run), a stage that drops, or 'not listed'."""
-    for chosen in selected["tools"]:
-        if chosen["name"] == name:
-            return {"chosen": True, "stage": "selected", "score": chosen["score"], "reasons": chosen["reasons"]}
+def _tool_of_run(name: str, selection: Mapping[str, Any], events: Sequence[EventRecord]) -> dict[str, Any]:
+    """Returns the tool's outcome: `stage` is 'selected', 'added' (by the model), a stage that drops, or 'not listed'."""
+    for entry in selection["tools"]:
+        if entry["name"] == name:
+            return {"chosen": True, "stage": "selected", "score": entry["score"], "reasons": entry["reasons"]}
     for event in events:
         if event.kind == "meta_called" and name in event.data["added"]:
             reason = f"{event.data['name']} {event.data['arguments']}"
             return {"chosen": True, "stage": "added", "score": None, "reasons": [reason]}
-    for lost in selected["dropped"]:
-        if lost["name"] == name:
-            return {"chosen": False, "stage": lost["stage"], "score": lost["score"], "reasons": [lost["detail"]]}
-    reason = f"it is not among the best that were left out and recorded ({_left_out(selected)}); most likely it matched nothing"
+    for entry in selection["dropped"]:
+        if entry["name"] == name:
+            return {"chosen": False, "stage": entry["stage"], "score": entry["score"], "reasons": [entry["detail"]]}
+    reason = f"it is not among the best that were left out and recorded ({_left_out(selection)}); most likely it matched nothing"
     return {"chosen": False, "stage": _NOT_LISTED, "score": None, "reasons": [reason]}
 
 
-def _left_out(selected: Mapping[str, Any]) -> str:
-    return ", ".join(f"{count} {stage}" for stage, count in selected["dropped_by_stage"].items()) or "none"
+def _left_out(selection: Mapping[str, Any]) -> str:
+    return ", ".join(f"{count} {stage}" for stage, count in selection["dropped_by_stage"].items()) or "none"
 
 
 def _print_tool_of_run(record: Mapping[str, Any]) -> None:
@@ -192,13 +194,13 @@ def _print_tool_of_run(record: Mapping[str, Any]) -> None:
         echo(f"  {reason}")
 
 
-def _print_run(selected: Mapping[str, Any]) -> None:
+def _print_run(selection: Mapping[str, Any]) -> None:
     rows = [
         (tool["name"], tool["category"], f"{tool['score']:.3f}", "; ".join(tool["reasons"]))
-        for tool in selected["tools"]
+        for tool in selection["tools"]
     ]
     rows += [
         (tool["name"], "", f"{tool['score']:.3f}", f"out: {tool['stage']}; {tool['detail']}")
-        for tool in selected["dropped"]
+        for tool in selection["dropped"]
     ]
     print_table(("tool", "category", "score", "why"), rows, right=("score",), spare=("category",))

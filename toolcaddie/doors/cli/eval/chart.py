@@ -1,4 +1,4 @@
-"""Output of `eval` for a person: figures with their intervals, bars, and the comparison in words."""
+"""Text output of `eval`: figures with their intervals, bars, and the comparison in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CURVE = (1, 2, 3, 5, 10, 20)
 
 
 def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared], *, at: int) -> None:
-    """Everything about some configurations on the same requests."""
+    """Prints all figures of configurations that were measured on the same requests."""
     first = assessed[0]
     none_fits = len(first.requests) - len(first.fitting)
     groups = len({request.group for request in first.requests})
@@ -32,16 +32,16 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
     columns = ("configuration", f"recall@{at}", "complete@10", "ndcg@10", "recall@sent", "tokens", "p50 ms", "p99 ms")
     rows = [
         (
-            each.name,
-            with_margin(each.recall_curve()[at - 1]),
-            with_margin(each.metrics["complete@10"]),
-            with_margin(each.metrics["ndcg@10"]),
-            with_margin(each.metrics["recall@sent"]),
-            f"{each.tokens.value:,.0f}",
-            f"{each.latency_ms['p50'].value:.2f}",
-            f"{each.latency_ms['p99'].value:.2f}",
+            configuration.name,
+            with_margin(configuration.recall_curve()[at - 1]),
+            with_margin(configuration.metrics["complete@10"]),
+            with_margin(configuration.metrics["ndcg@10"]),
+            with_margin(configuration.metrics["recall@sent"]),
+            f"{configuration.tokens.value:,.0f}",
+            f"{configuration.latency_ms['p50'].value:.2f}",
+            f"{configuration.latency_ms['p99'].value:.2f}",
         )
-        for each in assessed
+        for configuration in assessed
     ]
     print_table(columns, rows, right=columns[1:], spare=("ndcg@10", "complete@10", "p50 ms"))
     if groups < _ENOUGH:
@@ -57,21 +57,21 @@ def print_assessed(assessed: Sequence[Assessed], comparisons: Sequence[Compared]
 
 
 def with_margin(estimate: Estimate) -> str:
-    """`0.842 ±0.013`: half the interval's width, which is about the same on both sides."""
+    """Returns `0.842 ±0.013`: half the interval's width, which is about the same on both sides."""
     return f"{estimate.value:.3f} ±{(estimate.high - estimate.low) / 2:.3f}"
 
 
 def between(estimate: Estimate, *, sign: bool = False) -> str:
-    """`0.842 [0.829, 0.855]`."""
+    """Returns `0.842 [0.829, 0.855]`."""
     form = "+.3f" if sign else ".3f"
     return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
 
 
 def print_comparisons(comparisons: Sequence[Compared]) -> None:
-    """One line each: the difference with its interval, and what it says in words."""
-    widest = max(len(each.metric) for each in comparisons)
-    for each in comparisons:
-        echo(f"{each.metric:<{widest}}  {between(each.difference, sign=True)}  {each.verdict}")
+    """Prints one line per comparison: the difference with its interval, and the verdict in words."""
+    widest = max(len(comparison.metric) for comparison in comparisons)
+    for comparison in comparisons:
+        echo(f"{comparison.metric:<{widest}}  {between(comparison.difference, sign=True)}  {comparison.verdict}")
 
 
 def print_fitted(fit: Fitted) -> None:
@@ -96,39 +96,39 @@ def print_floor(fit: FittedFloor) -> None:
 
 
 def bar(share: float, width: int = _WIDTH) -> str:
-    """A bar of `width` characters when full, in eighths of a character."""
+    """Returns a bar of `width` characters when full, in eighths of a character."""
     eighths = round(max(0.0, min(1.0, share)) * width * 8)
-    whole, rest = divmod(eighths, 8)
-    return ("█" * whole + (_EIGHTHS[rest] if rest else "")).ljust(width)
+    whole, remainder = divmod(eighths, 8)
+    return ("█" * whole + (_EIGHTHS[remainder] if remainder else "")).ljust(width)
 
 
 def _print_bars(assessed: Sequence[Assessed]) -> None:
-    """Recall at several depths, the configurations below each other."""
-    curves = [each.recall_curve() for each in assessed]
-    names = max(len(each.name) for each in assessed) if len(assessed) > 1 else 0
+    """Prints recall at several depths, the configurations below each other."""
+    curves = [configuration.recall_curve() for configuration in assessed]
+    names = max(len(configuration.name) for configuration in assessed) if len(assessed) > 1 else 0
     for k in _CURVE:
-        for number, (each, curve) in enumerate(zip(assessed, curves, strict=True)):
+        for number, (configuration, curve) in enumerate(zip(assessed, curves, strict=True)):
             head = f"recall@{k:<3}" if number == 0 else " " * 10
-            name = f"{each.name:<{names}} " if names else ""
+            name = f"{configuration.name:<{names}} " if names else ""
             echo(f"{head} {name}", nl=False)
             echo(bar(curve[k - 1].value), nl=False, fg=_COLOURS[number % len(_COLOURS)])
             echo(f" {curve[k - 1].value:.3f}")
 
 
 def _print_costs(assessed: Sequence[Assessed]) -> None:
-    for each in assessed:
-        whole = each.tokens_all
-        share = f", {each.tokens.value / whole:.0%} of the {whole:,} of all definitions" if whole else ""
-        echo(f"{each.name}: {each.tokens.value:,.0f} tokens of definitions a request{share}")
+    for configuration in assessed:
+        whole = configuration.tokens_all
+        share = f", {configuration.tokens.value / whole:.0%} of the {whole:,} of all definitions" if whole else ""
+        echo(f"{configuration.name}: {configuration.tokens.value:,.0f} tokens of definitions a request{share}")
 
 
 def _print_no_fit(assessed: Sequence[Assessed]) -> None:
-    for each in assessed:
+    for configuration in assessed:
         lines = []
-        if each.no_fit.auroc is not None:
-            lines.append(f"told apart with AUROC {between(each.no_fit.auroc)}")
-        if each.no_fit.caught is not None:
-            lines.append(f"the floor catches {each.no_fit.caught.value:.1%} of what no tool fits")
-        if each.no_fit.false_nothing is not None:
-            lines.append(f'says "nothing" to {each.no_fit.false_nothing.value:.1%} of what some tool does')
-        echo(f"{each.name}: {'; '.join(lines)}")
+        if configuration.no_fit.auroc is not None:
+            lines.append(f"told apart with AUROC {between(configuration.no_fit.auroc)}")
+        if configuration.no_fit.caught is not None:
+            lines.append(f"the floor catches {configuration.no_fit.caught.value:.1%} of what no tool fits")
+        if configuration.no_fit.false_nothing is not None:
+            lines.append(f'says "nothing" to {configuration.no_fit.false_nothing.value:.1%} of what some tool does')
+        echo(f"{configuration.name}: {'; '.join(lines)}")

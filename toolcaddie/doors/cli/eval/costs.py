@@ -1,4 +1,4 @@
-"""`toolcaddie eval costs`: what conversations cost under each way of sending tools and each provider's prices."""
+"""`toolcaddie eval costs`: simulates conversations and shows their costs by way of sending tools and by price rule."""
 
 from __future__ import annotations
 
@@ -35,27 +35,27 @@ from toolcaddie.evaluation.simulation.simulator import Simulation, simulate
 from toolcaddie.util.suggest import close_names
 
 SAMPLE, SAMPLE_SIZE = "gym", 137
-"""The sample stands among the generated catalogs: its tools were written by hand."""
+"""The sample replaces the generated catalog of its size: its tools were written by hand."""
 
 SIZES = (40, SAMPLE_SIZE, 500, 5_000)
 
 _MANY = 2
-"""Tables from which a summary says more than they do."""
+"""Least number of tables that a summary is printed for."""
 
 ASSUMED = (
-    f"Assumed: conversations of {TURNS} turns by a script, tokens by the size of what is sent, the list prices of the capability "
-    "table, a model that calls what it needs once it is shown that, and no provider that refuses so many tools. A needed tool "
-    "that was not called is a miss; as the cheapest of a conversation counts only who missed no more than the planner."
+    f"Assumed: scripted conversations of {TURNS} turns, tokens estimated from the size of a request, the list prices of the "
+    "capability table, a model that calls a needed tool once it is shown, and no provider that refuses so many tools. A needed "
+    "tool that was not called is a miss; a strategy with more misses than the planner never counts as the cheapest."
 )
 
 
 class _List(click.ParamType[tuple[Any, ...]]):
-    """Values between commas, each of one type."""
+    """Values of one type, separated by commas."""
 
     name = "list"
 
-    def __init__(self, each: click.ParamType[Any]) -> None:
-        self.each = each
+    def __init__(self, item_type: click.ParamType[Any]) -> None:
+        self.item_type = item_type
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Any, ...]:
         if isinstance(value, tuple):
@@ -63,7 +63,7 @@ class _List(click.ParamType[tuple[Any, ...]]):
         words = [word.strip() for word in str(value).split(",") if word.strip()]
         if not words:
             self.fail("name at least one", param, ctx)
-        return tuple(dict.fromkeys(self.each.convert(word, param, ctx) for word in words))
+        return tuple(dict.fromkeys(self.item_type.convert(word, param, ctx) for word in words))
 
 
 class _Size(click.IntRange):
@@ -124,73 +124,73 @@ def costs(
     catalogs = catalogs or (ctx.parent.params.get("catalogs", ()) if ctx.parent else ())
     common = ctx.find_object(Common) or Common()
     settings = settings_of(common, catalogs=catalogs)
-    what = Simulation(
+    simulation = Simulation(
         catalogs=_catalogs(settings, catalogs, sizes),
-        models=tuple(map(_priced, rules or DEFAULT_RULES)),
+        models=tuple(map(_priced_model, rules or DEFAULT_RULES)),
         strategies=strategies,
         scripts=scripts,
         seed=seed,
     )
     with progress("having conversations") as report_progress:
-        reports = simulate(what, done=report_progress)
+        reports = simulate(simulation, done=report_progress)
     if as_json:
-        whole = msgspec.to_builtins(overall(reports))
-        head = {"scripts": scripts, "seed": seed, "assumed": ASSUMED, "overall": whole}
+        totals = msgspec.to_builtins(overall(reports))
+        head = {"scripts": scripts, "seed": seed, "assumed": ASSUMED, "overall": totals}
         print_json({**head, "reports": msgspec.to_builtins(reports)})
         return
     print_reports(reports, scripts)
 
 
-def _priced(model: str) -> str:
-    """The model, whose price is known. Raises `ConfigError` with the one that was probably meant."""
+def _priced_model(model: str) -> str:
+    """Returns the model if it has a price. Raises `ConfigError` with the model that was probably meant."""
     try:
         return PriceRule.of(model).model
     except ConfigError as error:
         provider, _, name = model.rpartition(":")
         priced = {row.pattern.rpartition(":")[2].rstrip("*-") for row in CAPABILITIES if row.prices is not None}
-        close = close_names(name, [*(each.rpartition(":")[2] for each in DEFAULT_RULES), *priced], limit=1)
-        meant = f"such as {', '.join(DEFAULT_RULES)}"
+        close = close_names(name, [*(rule.rpartition(":")[2] for rule in DEFAULT_RULES), *priced], limit=1)
+        advice = f"such as {', '.join(DEFAULT_RULES)}"
         if close:
-            meant = f"did you mean {likely_provider(close[0]) or provider or 'provider'}:{close[0]}?"
-        raise ConfigError(f"--rules: {error}; {meant}") from error
+            advice = f"did you mean {likely_provider(close[0]) or provider or 'provider'}:{close[0]}?"
+        raise ConfigError(f"--rules: {error}; {advice}") from error
 
 
-def _catalogs(settings: Settings, named: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
-    """One's own tools, as one catalog, and those of the sizes."""
-    catalogs: list[Catalog | int] = [evaluated_catalog(settings)] if named else []
+def _catalogs(settings: Settings, specs: tuple[str, ...], sizes: Sequence[int] | None) -> tuple[Catalog | int, ...]:
+    """Returns the catalog of `--catalog`, if there is one, and those of the sizes."""
+    catalogs: list[Catalog | int] = [evaluated_catalog(settings)] if specs else []
     if sizes is None:
-        sizes = () if named else SIZES
+        sizes = () if specs else SIZES
     return (*catalogs, *(sample() if size == SAMPLE_SIZE else size for size in sizes))
 
 
 def sample() -> Catalog:
-    """The gym's tools."""
+    """Returns the catalog of the gym."""
     return evaluated_catalog(Settings(catalogs=(SAMPLE,)))
 
 
 def print_reports(reports: Sequence[CostReport], scripts: int) -> None:
-    """A table for each rule and catalog, what was assumed, and last what they come to together."""
+    """Prints a table for each rule and catalog, the assumptions, and last the totals."""
     for report in reports:
         _print_report(report, scripts)
     echo(f"{ASSUMED}\n")
     _print_summary(reports)
-    if len(reports) > 1 and (whole := overall(reports)) is not None:
+    if len(reports) > 1 and (total := overall(reports)) is not None:
         echo(
-            f"Everything together: {PLANNED} costs {whole.median:.3f} of the cheapest other (median; goal {GOAL_MEDIAN}), "
-            f"{whole.p95:.3f} in one of twenty (goal {GOAL_P95}); {_sums(whole.beaten)} (goal: below 1 of each)"
+            f"Everything together: {PLANNED} costs {total.median:.3f} of the cheapest other (median; goal {GOAL_MEDIAN}), "
+            f"{total.p95:.3f} in one of twenty (goal {GOAL_P95}); {_sums(total.beaten)} (goal: below 1 of each)"
         )
-        echo(f"Goals of ratios and sums met by {whole.met} of {whole.of} tables")
-        if whole.least_prefix_kept is not None:
-            echo(f"Least prefix kept without a reveal: {whole.least_prefix_kept:.1%} (goal {GOAL_KEPT:.0%})")
+        echo(f"Goals of ratios and sums met by {total.met} of {total.of} tables")
+        if total.least_prefix_kept is not None:
+            echo(f"Least prefix kept without a reveal: {total.least_prefix_kept:.1%} (goal {GOAL_KEPT:.0%})")
 
 
 def _print_summary(reports: Sequence[CostReport]) -> None:
-    """For each size, what the planner costs of every other strategy, under all price rules together."""
+    """Prints for each size the planner's costs as a share of every other strategy's, under all price rules together."""
     sizes: dict[int, list[CostReport]] = {}
     for report in reports:
         sizes.setdefault(report.tools, []).append(report)
-    totals = {size: overall(those) for size, those in sizes.items()}
-    shares = {size: each.beaten for size, each in totals.items() if each is not None}
+    totals = {size: overall(group) for size, group in sizes.items()}
+    shares = {size: total.beaten for size, total in totals.items() if total is not None}
     names = list(dict.fromkeys(name for beaten in shares.values() for name in beaten))
     if len(reports) < _MANY or not shares:
         return
@@ -217,7 +217,9 @@ def _print_report(report: CostReport, scripts: int) -> None:
         "prefix kept",
         "after reveal",
     )
-    print_table(columns, [_row(each) for each in report.strategies], right=columns[1:], spare=("after reveal", "read"))
+    print_table(
+        columns, [_row(row_costs) for row_costs in report.strategies], right=columns[1:], spare=("after reveal", "read")
+    )
     if (comparison := report.comparison) is not None:
         echo(
             f"{PLANNED} costs {comparison.median:.2f} of the cheapest other (median of the conversations), "
@@ -226,17 +228,17 @@ def _print_report(report: CostReport, scripts: int) -> None:
     echo()
 
 
-def _row(each: StrategyCosts) -> tuple[str, ...]:
+def _row(costs: StrategyCosts) -> tuple[str, ...]:
     return (
-        each.strategy,
-        f"{each.median_tokens:,.0f}",
-        f"{each.median_dollars:.4f}",
-        f"{each.dollars:.3f}",
-        f"{each.read:.0%}",
-        f"{each.misses:,} of {each.needs:,}",
-        f"{each.extra:,}",
-        _percent(each.prefix_kept),
-        _percent(each.prefix_kept_after_reveal),
+        costs.strategy,
+        f"{costs.median_tokens:,.0f}",
+        f"{costs.median_dollars:.4f}",
+        f"{costs.dollars:.3f}",
+        f"{costs.read:.0%}",
+        f"{costs.misses:,} of {costs.needs:,}",
+        f"{costs.extra:,}",
+        _percent(costs.prefix_kept),
+        _percent(costs.prefix_kept_after_reveal),
     )
 
 

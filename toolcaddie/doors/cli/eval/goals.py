@@ -1,4 +1,4 @@
-"""`toolcaddie eval goals`: gains of retries, cache and fallback, held against their goals."""
+"""`toolcaddie eval goals`: compares the gains of retries, cache and fallback with their goals."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: boo
     """Show what retries, cache and fallback brought."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     settings = settings_of(ctx.find_object(Common) or Common(), database_url=database_url)
-    result, unread = asyncio.run(_read(settings, limit))
+    result, unread = asyncio.run(_goals_of_log(settings, limit))
     if not result.runs:
         raise ConfigError("no run is recorded yet; the figures are those of recorded runs")
     if unread:
         note(f"{counted(unread, 'run')} could not be read and {'is' if unread == 1 else 'are'} left out")
     if as_json:
-        print_json(_told(result))
+        print_json(_goals_json(result))
     else:
         _print(result)
 
 
-async def _read(settings: Settings, limit: int) -> tuple[Goals, int]:
+async def _goals_of_log(settings: Settings, limit: int) -> tuple[Goals, int]:
     async with opened(settings) as database:
         return await read_goals(database.events, limit=limit)
 
 
-def _told(result: Goals) -> dict[str, object]:
+def _goals_json(result: Goals) -> dict[str, object]:
     record: dict[str, object] = msgspec.to_builtins(result)
     record["goals"] = [{**msgspec.to_builtins(goal), "met": goal.met} for goal in result.goals]
     return record

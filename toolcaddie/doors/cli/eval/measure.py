@@ -1,4 +1,4 @@
-"""`toolcaddie eval`: how well a configuration finds the tools of labelled requests."""
+"""`toolcaddie eval`: measures how well a configuration finds the tools of labelled requests."""
 
 from __future__ import annotations
 
@@ -120,19 +120,21 @@ def command(
         raise click.UsageError("--write goes with --fit")
     common = ctx.find_object(Common) or Common()
     settings = settings_of(common, catalogs=catalogs, preset=preset, database_url=database_url)
-    chosen = configurations(settings, signals, others)
+    configured = configurations(settings, signals, others)
     catalog = evaluated_catalog(settings)
     if hints is not None:
         added = read_hints(hints, catalog)
-        chosen.insert(1, Configuration(name=f"{chosen[0].name}+hints", settings=chosen[0].settings, hints=added))
+        configured.insert(
+            1, Configuration(name=f"{configured[0].name}+hints", settings=configured[0].settings, hints=added)
+        )
     requests = read_requests(queries) if queries is not None else _logged(settings, catalog, limit)
-    _check(requests, catalog, what=str(queries or "the log"))
-    taught = read_requests(train) if train is not None else ()
-    assessed, weights = asyncio.run(_assessed(chosen, catalog, requests, taught, fit=fit))
+    _check(requests, catalog, origin=str(queries or "the log"))
+    training = read_requests(train) if train is not None else ()
+    assessed, weights = asyncio.run(_assessed(configured, catalog, requests, training, fit=fit))
     comparisons = _comparisons(assessed, at)
-    record = _told(assessed, comparisons, catalog, requests, at)
+    record = _record(assessed, comparisons, catalog, requests, at)
     if weights is not None:
-        record["fit"] = _fit_told(weights, assessed[0].floor())
+        record["fit"] = _fit_json(weights, assessed[0].floor())
     if report is not None:
         _write(report, html_report(assessed, comparisons, title=_title(queries, settings)))
     if as_json:
@@ -152,20 +154,20 @@ def command(
 
 
 async def _assessed(
-    chosen: Sequence[Configuration],
+    configured: Sequence[Configuration],
     catalog: Catalog,
     requests: Sequence[LabelledRequest],
-    taught: Sequence[LabelledRequest],
+    training: Sequence[LabelledRequest],
     *,
     fit: bool,
 ) -> tuple[list[Assessed], Fitted | None]:
-    """All configurations on the requests, and with `fit` what weights would suit the first."""
-    async with finders(chosen, catalog, requests, taught) as found:
+    """Returns the figures of all configurations, and with `fit` weights that fit the first."""
+    async with finders(configured, catalog, requests, training) as open_finders:
         measured = []
-        for finder in found:
+        for finder in open_finders:
             with progress(finder.name) as report_progress:
                 measured.append(assess(finder, requests, done=report_progress))
-        return measured, _fitted(found[0], requests) if fit else None
+        return measured, _fitted(open_finders[0], requests) if fit else None
 
 
 def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted:
@@ -178,7 +180,7 @@ def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted
         raise ConfigError(f"--fit: {error}") from error
 
 
-def _fit_told(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
+def _fit_json(weights: Fitted, floor: FittedFloor | None) -> dict[str, Any]:
     return {
         "nothing_fits": None if floor is None else _round(floor.floor),
         "nothing_fits_false": None if floor is None else _round(floor.false_nothing.value),
@@ -226,17 +228,17 @@ def _logged(settings: Settings, catalog: Catalog, limit: int) -> list[LabelledRe
     return requests
 
 
-def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, what: str) -> None:
+def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, origin: str) -> None:
     if not requests:
         raise ConfigError(
-            f'{what} holds no requests; write one JSON object a line: {{"query": "...", "gold": ["tool"]}}'
+            f'{origin} holds no requests; write one JSON object a line: {{"query": "...", "gold": ["tool"]}}'
         )
     if not any(request.gold for request in requests):
-        raise ConfigError(f"{what}: no request has a right tool in `gold`; label some")
+        raise ConfigError(f"{origin}: no request has a right tool in `gold`; label some")
     unknown = _unknown(requests, catalog)
     if unknown and not any(catalog.position(name) is not None for request in requests for name in request.gold):
         raise ConfigError(
-            f"{what}: the catalog has none of the right tools ({', '.join(unknown[:3])}, ...); is it the right one?"
+            f"{origin}: the catalog has none of the right tools ({', '.join(unknown[:3])}, ...); is it the right one?"
         )
     if unknown:
         note(
@@ -245,14 +247,14 @@ def _check(requests: Sequence[LabelledRequest], catalog: Catalog, *, what: str) 
 
 
 def _unknown(requests: Sequence[LabelledRequest], catalog: Catalog) -> list[str]:
-    named = dict.fromkeys(name for request in requests for name in sorted(request.gold))
-    return [name for name in named if catalog.position(name) is None]
+    right_names = dict.fromkeys(name for request in requests for name in sorted(request.gold))
+    return [name for name in right_names if catalog.position(name) is None]
 
 
 def _comparisons(assessed: Sequence[Assessed], at: int) -> list[Compared]:
-    """Every configuration against the first."""
+    """Compares every configuration with the first."""
     metrics = (f"recall@{at}", *(name for name in COMPARED if name != "recall@5"))
-    return [each for other in assessed[1:] for each in compared(other, assessed[0], metrics)]
+    return [comparison for other in assessed[1:] for comparison in compared(other, assessed[0], metrics)]
 
 
 def _gate(first: Assessed, at: int, least: float) -> None:
@@ -277,15 +279,15 @@ def _title(queries: Path | None, settings: Settings) -> str:
 # --- as JSON ----------------------------------------------------------------------------------------------------------
 
 
-def _told(
+def _record(
     assessed: Sequence[Assessed],
     comparisons: Sequence[Compared],
     catalog: Catalog,
     requests: Sequence[LabelledRequest],
     at: int,
 ) -> dict[str, Any]:
-    """The first configuration's figures stand at the top, those of all under `configurations`."""
-    figures = [_figures(each, at) for each in assessed]
+    """Returns the JSON: the first configuration's figures at the top, those of all under `configurations`."""
+    figures = [_figures(configuration, at) for configuration in assessed]
     return {
         **figures[0],
         "catalog": {"tools": len(catalog), "version": catalog.version},
@@ -299,14 +301,14 @@ def _told(
         "configurations": figures,
         "comparisons": [
             {
-                "metric": each.metric,
-                "name": each.name,
-                "than": each.than,
-                "difference": _round(each.difference.value),
-                "interval": _interval(each.difference),
-                "verdict": each.verdict,
+                "metric": comparison.metric,
+                "name": comparison.name,
+                "than": comparison.than,
+                "difference": _round(comparison.difference.value),
+                "interval": _interval(comparison.difference),
+                "verdict": comparison.verdict,
             }
-            for each in comparisons
+            for comparison in comparisons
         ],
     }
 
@@ -341,11 +343,11 @@ def _figures(assessed: Assessed, at: int) -> dict[str, Any]:
 
 
 def _values(estimates: Mapping[str, Estimate | None]) -> dict[str, float | None]:
-    return {name: None if each is None else _round(each.value) for name, each in estimates.items()}
+    return {name: None if estimate is None else _round(estimate.value) for name, estimate in estimates.items()}
 
 
 def _intervals(estimates: Mapping[str, Estimate | None]) -> dict[str, tuple[float, float] | None]:
-    return {name: None if each is None else _interval(each) for name, each in estimates.items()}
+    return {name: None if estimate is None else _interval(estimate) for name, estimate in estimates.items()}
 
 
 def _interval(estimate: Estimate) -> tuple[float, float]:

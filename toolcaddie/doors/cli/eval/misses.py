@@ -1,4 +1,4 @@
-"""`toolcaddie eval misses`: what selection left out and was wanted, with words that would find it."""
+"""`toolcaddie eval misses`: shows the needed tools that selection omitted, with words that would find them."""
 
 from __future__ import annotations
 
@@ -52,8 +52,10 @@ def misses(
 ) -> None:
     """Show which tools were wanted and not selected, and what to do."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
-    before = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
-    settings = settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before, database_url=database_url)
+    parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
+    settings = settings_of(
+        ctx.find_object(Common) or Common(), catalogs=catalogs or parent_catalogs, database_url=database_url
+    )
     catalog = evaluated_catalog(settings)
     result = misses_of(asyncio.run(log_of(settings, limit)).runs, catalog, support=support)
     patch = result.patch()
@@ -64,14 +66,14 @@ def misses(
         except OSError as error:
             raise ConfigError(f"{write} cannot be written: {error.strerror}; name another file") from error
     if as_json:
-        print_json(_told(result))
+        print_json(_misses_json(result))
         return
     _print(result)
     if write is not None:
         note(f"wrote hints for {len(patch)} tools to {write}")
 
 
-def _told(result: Misses) -> dict[str, Any]:
+def _misses_json(result: Misses) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.to_builtins(result)
     record["patch"] = {name: {"hints": hints} for name, hints in result.patch().items()}
     return record
@@ -85,13 +87,13 @@ def _print(result: Misses) -> None:
         return
     rows = [
         (
-            each.tool,
-            each.missed,
-            each.served,
-            ", ".join(hint.word for hint in each.hints) if each.known else "(not in the catalog)",
-            shortened(each.requests[-1].message, _MESSAGE_SHOWN),
+            miss.tool,
+            miss.missed,
+            miss.served,
+            ", ".join(hint.word for hint in miss.hints) if miss.known else "(not in the catalog)",
+            shortened(miss.requests[-1].message, _MESSAGE_SHOWN),
         )
-        for each in result.tools
+        for miss in result.tools
     ]
     if rows:
         print_table(
@@ -107,7 +109,7 @@ def _print(result: Misses) -> None:
     )
     if result.unmet:
         echo(f"looked for, and nothing new called ({len(result.unmet)}):")
-        for each in result.unmet[-_UNMET_SHOWN:]:
+        for miss in result.unmet[-_UNMET_SHOWN:]:
             echo(
-                f"  {each.by} {shortened(each.asked, _MESSAGE_SHOWN)!r}, for: {shortened(each.message, _MESSAGE_SHOWN)}"
+                f"  {miss.by} {shortened(miss.asked, _MESSAGE_SHOWN)!r}, for: {shortened(miss.message, _MESSAGE_SHOWN)}"
             )

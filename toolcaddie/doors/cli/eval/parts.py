@@ -41,42 +41,42 @@ signals_choice = click.Choice(sorted(SIGNALS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """The configurations under test, by name."""
+    """One configuration under test."""
 
     name: str
     settings: Settings
     hints: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Words added to tools."""
+    """Words added to tools, by the tool's name."""
 
 
 def configurations(settings: Settings, signals: Sequence[str], others: Sequence[str]) -> list[Configuration]:
-    """The settings with each of the `signals`, or as they are; then the presets and settings files to compare with.
+    """Returns the settings with each of the `signals`, or as they are; then the presets and settings files to compare with.
 
-    Raises `ConfigError` for a preset that does not choose.
+    Raises `ConfigError` for a preset that does not select tools.
     """
     configured = [Configuration(name=name, settings=with_signals(settings, name)) for name in dict.fromkeys(signals)]
     configured = configured or [Configuration(name=settings.preset, settings=settings)]
     configured.extend(_other(other, settings) for other in others)
-    names = [each.name for each in configured]
+    names = [configuration.name for configuration in configured]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"{twice!r} would be compared with itself; name it once")
-    for each in configured:
-        chosen = effective_preset(each.settings)
-        if chosen.exposure != "selected":
+    for configuration in configured:
+        preset = effective_preset(configuration.settings)
+        if preset.exposure != "selected":
             raise ConfigError(
-                f"preset {chosen.name!r} does not select tools, so there is nothing to measure; name another"
+                f"preset {preset.name!r} does not select tools, so there is nothing to measure; name another"
             )
     return configured
 
 
 def with_signals(settings: Settings, name: str) -> Settings:
-    """The settings with the rankers of these signals; only `embedding` has an embedder, and brings one where none is set."""
-    chosen = replace(settings, selection={**settings.selection, "rankers": SIGNALS[name]})
+    """Returns the settings with the rankers of these signals. Only `embedding` has an embedder: the settings' or a default."""
+    changed = replace(settings, selection={**settings.selection, "rankers": SIGNALS[name]})
     if name != "embedding":
-        return replace(chosen, embedding=EmbeddingSettings())
+        return replace(changed, embedding=EmbeddingSettings())
     if settings.embedding.embedder is None:
-        return replace(chosen, embedding=replace(settings.embedding, embedder=DEFAULT_EMBEDDER))
-    return chosen
+        return replace(changed, embedding=replace(settings.embedding, embedder=DEFAULT_EMBEDDER))
+    return changed
 
 
 def _other(name: str, settings: Settings) -> Configuration:
@@ -93,8 +93,8 @@ def _other(name: str, settings: Settings) -> Configuration:
 
 
 def evaluated_catalog(settings: Settings) -> Catalog:
-    """The tools of the settings' catalogs. Of a single .jsonl file also tools that could not be served: here they are only
-    looked for. Raises `ConfigError`."""
+    """Returns the tools of the settings' catalogs. A single .jsonl file may contain tools that could not be served, because
+    here they are only searched. Raises `ConfigError`."""
     try:
         return catalog_of(settings)
     except CatalogError as error:
@@ -109,48 +109,48 @@ def evaluated_catalog(settings: Settings) -> Catalog:
 
 @asynccontextmanager
 async def finders(
-    chosen: Sequence[Configuration],
+    configured: Sequence[Configuration],
     catalog: Catalog,
     requests: Sequence[LabelledRequest],
-    taught: Sequence[LabelledRequest] = (),
+    training: Sequence[LabelledRequest] = (),
 ) -> AsyncIterator[list[PresetFinder]]:
-    """Returns a finder per configuration, with the vectors it needs, and having learned from what is `taught`."""
+    """Yields a finder per configuration, with the vectors it needs, trained with the requests of `training`."""
     async with AsyncExitStack() as stack:
         documents: Store | None = None
-        if any(each.settings.embedding.embedder for each in chosen):
+        if any(configuration.settings.embedding.embedder for configuration in configured):
             try:
-                documents = (await stack.enter_async_context(opened(chosen[0].settings))).store
+                documents = (await stack.enter_async_context(opened(configured[0].settings))).store
             except ConfigError as error:
-                note(f"vectors are not kept for the next time: {error}")
+                note(f"vectors are not stored for the next time: {error}")
         measured = []
-        for each in chosen:
-            tools = patched(catalog, each.hints) if each.hints else catalog
-            finder, runtime = _finder(each, tools, documents, learns=bool(taught))
+        for configuration in configured:
+            tools = patched(catalog, configuration.hints) if configuration.hints else catalog
+            finder, runtime = _finder(configuration, tools, documents, learns=bool(training))
             stack.push_async_callback(runtime.close)
-            if each.settings.embedding.embedder:
+            if configuration.settings.embedding.embedder:
                 with waiting(f"vectors of {len(catalog):,} tools"):
                     await runtime.prepare(
-                        catalog, [RunRequest(messages=each.messages) for each in (*requests, *taught)]
+                        catalog, [RunRequest(messages=request.messages) for request in (*requests, *training)]
                     )
-            if taught:
-                with waiting(f"learning from {len(taught):,} requests"):
-                    await runtime.learn(entries_of(taught, tools, settings=finder.preset.selection), tools)
+            if training:
+                with waiting(f"learning from {len(training):,} requests"):
+                    await runtime.learn(entries_of(training, tools, settings=finder.preset.selection), tools)
             measured.append(finder)
         yield measured
 
 
 def _finder(
-    chosen: Configuration, catalog: Catalog, documents: Store | None, *, learns: bool
+    configuration: Configuration, catalog: Catalog, documents: Store | None, *, learns: bool
 ) -> tuple[PresetFinder, Runtime]:
-    """With what was taught and nothing else: what the trail teaches may be what is asked here."""
-    learning = replace(chosen.settings.learning, enabled=learns)
-    settings = replace(chosen.settings, learning=learning)
+    """Returns a finder that learns from the training requests only: the trail may contain the requests under test."""
+    learning = replace(configuration.settings.learning, enabled=learns)
+    settings = replace(configuration.settings, learning=learning)
     runtime = runtime_of(
         settings, (), Unasked(asked_of(settings)[0]), asks=False, parts=host_parts(settings, documents)
     )
     view = View(catalog=catalog)
     selector, preset, query = runtime.finds_by(view)
-    return PresetFinder(name=chosen.name, view=view, selector=selector, preset=preset, query=query), runtime
+    return PresetFinder(name=configuration.name, view=view, selector=selector, preset=preset, query=query), runtime
 
 
 class _Hints(msgspec.Struct):
@@ -159,26 +159,26 @@ class _Hints(msgspec.Struct):
 
 
 def read_hints(path: Path, catalog: Catalog) -> dict[str, tuple[str, ...]]:
-    """The hints of a file as `eval misses --write` makes it. Raises `ConfigError` naming the line."""
-    found: dict[str, tuple[str, ...]] = {}
+    """Returns the hints of a file that `eval misses --write` wrote. Raises `ConfigError` with the wrong line."""
+    hints: dict[str, tuple[str, ...]] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            read = msgspec.json.decode(line, type=_Hints)
+            entry = msgspec.json.decode(line, type=_Hints)
         except msgspec.DecodeError as error:
             raise ConfigError(f'{path}, line {number}: {error}; write {{"name": "...", "hints": ["..."]}}') from error
-        if catalog.position(read.name) is None:
-            raise ConfigError(f"{path}, line {number}: the catalog has no tool {read.name!r}")
-        found[read.name] = read.hints
-    return found
+        if catalog.position(entry.name) is None:
+            raise ConfigError(f"{path}, line {number}: the catalog has no tool {entry.name!r}")
+        hints[entry.name] = entry.hints
+    return hints
 
 
 # --- the log ----------------------------------------------------------------------------------------------------------
 
 
 async def log_of(settings: Settings, limit: int) -> Log:
-    """The recorded runs. Raises `ConfigError` where there are none."""
+    """Returns the recorded runs. Raises `ConfigError` if there are none."""
     async with opened(settings) as database:
         with progress("reading the log") as report_progress:
             log = await read_log(database.events, limit=limit, done=report_progress)
@@ -196,21 +196,21 @@ async def log_of(settings: Settings, limit: int) -> Log:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on stderr, if that is a terminal; told how many of how many are done."""
+def progress(activity: str) -> Iterator[Callable[[int, int], None]]:
+    """Yields a function that draws a bar on stderr, if that is a terminal, from the completed and the total number."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, of: bar.update(task, completed=done, total=of)
+        task = bar.add_task(activity, total=None)
+        yield lambda completed, total: bar.update(task, completed=completed, total=total)
 
 
 @contextmanager
-def waiting(what: str) -> Iterator[None]:
-    """A sign of life on stderr, if that is a terminal."""
+def waiting(activity: str) -> Iterator[None]:
+    """Shows a spinner on stderr, if that is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    with console.status(what):
+    with console.status(activity):
         yield

@@ -1,4 +1,4 @@
-"""`toolcaddie eval replay`: a recorded run selected again, under another configuration."""
+"""`toolcaddie eval replay`: selects for a recorded run again, under another configuration."""
 
 from __future__ import annotations
 
@@ -53,21 +53,24 @@ def replay(
     RUN_ID is the id of a run, or 'last'.
     """
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
-    before = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
+    parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(
-        ctx.find_object(Common) or Common(), catalogs=catalogs or before, preset=preset, database_url=database_url
+        ctx.find_object(Common) or Common(),
+        catalogs=catalogs or parent_catalogs,
+        preset=preset,
+        database_url=database_url,
     )
-    record = asyncio.run(_replayed(settings, run_id, signals))
-    print_json(_told(record)) if as_json else _print(record)
+    record = asyncio.run(_replay_of(settings, run_id, signals))
+    print_json(_replay_json(record)) if as_json else _print(record)
 
 
-async def _replayed(settings: Settings, run_id: str, signals: str | None) -> Replay:
+async def _replay_of(settings: Settings, run_id: str, signals: str | None) -> Replay:
     run = _run(await events_of(settings, run_id), run_id)
     check_replayable(run)
     catalog = evaluated_catalog(settings)
-    chosen = configurations(settings, [signals] if signals else [], [])
+    compared_configurations = configurations(settings, [signals] if signals else [], [])
     request = LabelledRequest(messages=run.messages, gold=frozenset(), group="")
-    async with finders(chosen, catalog, [request]) as (finder,):
+    async with finders(compared_configurations, catalog, [request]) as (finder,):
         return replayed(run, finder.select(run.messages), catalog)
 
 
@@ -81,14 +84,14 @@ def _run(events: Sequence[EventRecord], run_id: str) -> RecordedRun:
             f"run {first.run_id} cannot be replayed: its rows are not what we write ({error})"
         ) from error
     if run is None:
-        shown = run_id if run_id == LAST else first.run_id
+        run_word = run_id if run_id == LAST else first.run_id
         raise RequestError(
-            f"run {first.run_id} selected no tools, so there is nothing to replay; see `toolcaddie trail {shown}`"
+            f"run {first.run_id} selected no tools, so there is nothing to replay; see `toolcaddie trail {run_word}`"
         )
     return run
 
 
-def _told(result: Replay) -> dict[str, Any]:
+def _replay_json(result: Replay) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.to_builtins(result)
     record["verdict"] = result.verdict
     return record
@@ -100,7 +103,7 @@ def _print(result: Replay) -> None:
         note(remark)
     echo()
     if result.called:
-        rows = [(each.name, _yes(each.before), _yes(each.after)) for each in result.called]
+        rows = [(call.name, _yes(call.before), _yes(call.after)) for call in result.called]
         print_table(("called", "then", "now"), rows)
         echo()
     echo(f"{result.kept} tools in both; tokens {result.tokens_before:,} then, {result.tokens_after:,} now")

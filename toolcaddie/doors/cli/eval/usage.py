@@ -1,4 +1,4 @@
-"""`toolcaddie eval usage`: what the trail says of how the catalog is used, and what its defaults and relations should be."""
+"""`toolcaddie eval usage`: shows from the trail how the catalog is used, and proposes its defaults and relations."""
 
 from __future__ import annotations
 
@@ -52,8 +52,10 @@ def usage(
 ) -> None:
     """Show which categories and tools are used, and what follows."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
-    before = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
-    settings = settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before, database_url=database_url)
+    parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
+    settings = settings_of(
+        ctx.find_object(Common) or Common(), catalogs=catalogs or parent_catalogs, database_url=database_url
+    )
     catalog = evaluated_catalog(settings) if settings.catalogs else None
     log = asyncio.run(log_of(settings, limit))
     runs = [run for run in log.runs if role in (None, run.role) and bot in (None, run.bot)]
@@ -66,12 +68,12 @@ def usage(
         raise ConfigError(f"no recorded run is of that {'role' if role else 'bot'}; there are {', '.join(own_catalog)}")
     result = usage_of(runs, catalog, support=support)
     if as_json:
-        print_json(_told(result, catalog))
+        print_json(_usage_json(result, catalog))
     else:
         _print(result, catalog, support=support, show_all=show_all)
 
 
-def _told(result: Usage, catalog: Catalog | None) -> dict[str, Any]:
+def _usage_json(result: Usage, catalog: Catalog | None) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.to_builtins(result)
     record["catalog_known"] = catalog is not None
     return record
@@ -90,12 +92,12 @@ def _print(result: Usage, catalog: Catalog | None, *, support: int, show_all: bo
         ]
         columns = ("category", "matched", "related", "default", "sent", "called", "missed")
         print_table(columns, rows, right=columns[1:], spare=("default", "related"))
-    shown = [use for use in result.tools if use.calls or show_all][: None if show_all else _TOOLS_SHOWN]
-    if shown:
+    uses = [use for use in result.tools if use.calls or show_all][: None if show_all else _TOOLS_SHOWN]
+    if uses:
         echo()
         columns = ("tool", "calls", "failed", "missed", "sent", "unused tokens", "category")
         tools = [
-            (use.name, use.calls, use.failed, use.missed, use.sent, f"{use.tokens:,}", use.category) for use in shown
+            (use.name, use.calls, use.failed, use.missed, use.sent, f"{use.tokens:,}", use.category) for use in uses
         ]
         print_table(columns, tools, right=columns[1:-1], spare=("category", "sent"))
     echo()
@@ -123,10 +125,10 @@ def _print_idle(result: Usage, catalog: Catalog | None) -> None:
 
 
 def _print_proposals(result: Usage, support: int) -> None:
-    changes = [each for each in result.defaults if each.advice != "keep"]
+    changes = [default for default in result.defaults if default.advice != "keep"]
     for default in result.defaults:
-        why = f"called in {counted(default.runs, 'run')}, {default.share:.0%}" if default.runs else "never called"
-        echo(f"default categories: {default.advice} {default.category} ({why})")
+        reason = f"called in {counted(default.runs, 'run')}, {default.share:.0%}" if default.runs else "never called"
+        echo(f"default categories: {default.advice} {default.category} ({reason})")
     for pair in result.related:
         origin = ", as the catalog has it" if pair.known else ""
         echo(
