@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.wires.bodies import UNREADABLE
 
 _MOST_CANDIDATES = 8
 _MOST_BYTES = 16_000
@@ -81,7 +82,7 @@ def call_of(text: str, names: frozenset[str]) -> ToolCall | None:
 def _json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
 
 

@@ -12,6 +12,7 @@ from toolcaddie.core.message import Usage
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.testing.script import Reply
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE
 from toolcaddie.wires.messages.messages import NOT_JSON
 from toolcaddie.wires.messages.replies import answer_head, stop_word, write_usage
 from toolcaddie.wires.messages.strict import Terms, complaint_about, refusal
@@ -71,7 +72,7 @@ class AnthropicWire:
         }
 
     def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
-        return list(map(msgspec.json.encode, self._events(reply, answer_id, model)))
+        return list(map(ENCODER.encode, self._events(reply, answer_id, model)))
 
     def block(self, data: bytes) -> bytes:
         kind = _type_of(data)
@@ -82,7 +83,7 @@ class AnthropicWire:
 
     def empty_events(self, *, answer_id: str, model: str) -> list[bytes]:
         start = {"type": "message_start", "message": self.empty(answer_id=answer_id, model=model)}
-        return [msgspec.json.encode(start), msgspec.json.encode({"type": "message_stop"})]
+        return [ENCODER.encode(start), ENCODER.encode({"type": "message_stop"})]
 
     def models(self, names: Sequence[str]) -> dict[str, Any]:
         listed = [
@@ -159,7 +160,7 @@ def _arguments(call: ToolCall) -> Any:
     """As a whole answer has them: an object. What is none can only be streamed, where nobody looked at it yet."""
     try:
         value = msgspec.json.decode(call.arguments)
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         value = None
     return value if isinstance(value, dict) else {NOT_JSON: call.arguments}
 

@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import msgspec
 from aiohttp import web
 
 from toolcaddie.testing.script import Reply
 from toolcaddie.testing.upstream import Exchange, Step
+from toolcaddie.wires.bodies import ENCODER
 
 _FLOOD = b"a" * (256 * 1024)
 
@@ -50,7 +50,7 @@ class _Altered:
 
     async def play(self, exchange: Exchange) -> web.StreamResponse:
         if not exchange.streams:
-            whole = msgspec.json.encode(exchange.whole(self.reply))
+            whole = ENCODER.encode(exchange.whole(self.reply))
             return await exchange.send_body(200, b"".join(self.alter([whole])), "application/json")
         for event in self.alter(exchange.events(self.reply)):
             await exchange.send_event(event)
@@ -76,7 +76,7 @@ class _Dripped:
         if exchange.streams:
             body, kind = b"".join(map(exchange.wire.block, exchange.events(self.reply))), "text/event-stream"
         else:
-            body, kind = msgspec.json.encode(exchange.whole(self.reply)), "application/json"
+            body, kind = ENCODER.encode(exchange.whole(self.reply)), "application/json"
         for place in range(len(body)):
             await exchange.send_bytes(body[place : place + 1], content_type=kind)
             await asyncio.sleep(0)  # the client's turn: bytes written at once would arrive together

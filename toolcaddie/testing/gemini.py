@@ -12,6 +12,7 @@ import msgspec
 from toolcaddie.core.message import Usage
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.testing.script import Reply
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE
 from toolcaddie.wires.gemini.errors import refusal
 from toolcaddie.wires.gemini.replies import candidate_of, finish_word, write_answer, write_usage
 from toolcaddie.wires.gemini.strict import fault_of, signs
@@ -78,7 +79,7 @@ class GeminiWire:
             "finishReason": finish_word(reply.finish),
             **(reply.extra or {}),
         }
-        return [*map(msgspec.json.encode, [*answers, write_answer(last, write_usage(reply.usage), answer_id, model)])]
+        return [*map(ENCODER.encode, [*answers, write_answer(last, write_usage(reply.usage), answer_id, model)])]
 
     def block(self, data: bytes) -> bytes:
         return b"data: " + data + b"\r\n\r\n"
@@ -91,7 +92,7 @@ class GeminiWire:
         }
 
     def empty_events(self, *, answer_id: str, model: str) -> list[bytes]:
-        return [msgspec.json.encode(self.empty(answer_id=answer_id, model=model))]
+        return [ENCODER.encode(self.empty(answer_id=answer_id, model=model))]
 
     def models(self, names: Sequence[str]) -> dict[str, Any]:
         methods = ["generateContent", "countTokens"]
@@ -135,7 +136,7 @@ def _malformed(reply: Reply) -> dict[str, Any] | None:
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
     try:
         found = msgspec.json.decode(call.arguments or "{}")
-    except (msgspec.DecodeError, RecursionError):
+    except UNREADABLE:
         return None
     return found if isinstance(found, dict) else None
 

@@ -18,6 +18,7 @@ from aiohttp import web
 from toolcaddie.testing.chat import CHAT
 from toolcaddie.testing.script import Reply, Script, ScriptError
 from toolcaddie.testing.wire import Wire
+from toolcaddie.wires.bodies import ENCODER
 
 _MAX_BODY = 64 * 1024 * 1024
 
@@ -199,7 +200,7 @@ class Exchange:
     async def send_json(
         self, status: int, body: Any, *, headers: Mapping[str, str] | None = None
     ) -> web.StreamResponse:
-        return await self.send_body(status, msgspec.json.encode(body), "application/json", headers=headers)
+        return await self.send_body(status, ENCODER.encode(body), "application/json", headers=headers)
 
     async def send_body(
         self, status: int, body: bytes, content_type: str, *, headers: Mapping[str, str] | None = None
@@ -341,7 +342,7 @@ class _Cut:
             for event in exchange.events(self.reply)[: self.after]:
                 await exchange.send_event(event)
         else:
-            whole = msgspec.json.encode(exchange.whole(self.reply))
+            whole = ENCODER.encode(exchange.whole(self.reply))
             await exchange.send_bytes(whole[: len(whole) // 2], content_type="application/json")
         return await (exchange.end() if self.clean else exchange.hang_up())
 

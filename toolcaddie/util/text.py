@@ -37,6 +37,15 @@ def visible_json(document: str) -> str:
     return _FORBIDDEN.sub(_escaped, document)
 
 
+def valid_text(text: str) -> str:
+    """Returns the text as UTF-8 can hold it: surrogates that pair up become the character they mean, lone ones U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def _spelled(match: re.Match[str]) -> str:
     code = ord(match[0])
     if match[0] in "\t\n":

@@ -19,6 +19,7 @@ from toolcaddie.core.errors import (
 )
 from toolcaddie.core.wire import Envelope, ErrorReport, ModelPage
 from toolcaddie.guards.json_counts import check_counts
+from toolcaddie.util.text import valid_text
 
 _DECODER = msgspec.json.Decoder()
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -36,7 +37,34 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
 
 
-ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+class _BodyEncoder:
+    """Encodes JSON bodies, whatever text is in them.
+
+    A model's arguments or a caller's words may hold half of a surrogate pair, which UTF-8 cannot. It becomes U+FFFD and not
+    JSON's escape `\\ud800`, because strict parsers refuse that, and with it the whole body.
+    """
+
+    def __init__(self) -> None:
+        self._encoder = msgspec.json.Encoder(enc_hook=_plain)
+
+    def encode(self, value: Any) -> bytes:
+        try:
+            return self._encoder.encode(value)
+        except UnicodeEncodeError:
+            return self._encoder.encode(_with_valid_text(value))
+
+
+def _with_valid_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return valid_text(value)
+    if isinstance(value, Mapping):
+        return {_with_valid_text(name): _with_valid_text(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_valid_text(item) for item in value]
+    return value
+
+
+ENCODER = _BodyEncoder()
 
 
 # ---------------------------------------------------------------- what a provider sent

@@ -7,12 +7,12 @@ import secrets
 
 import msgspec
 
-from toolcaddie.control.results.text import valid_text
 from toolcaddie.core.control import Principal
 from toolcaddie.core.meta_names import READ_LIMIT, READ_RESULT
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.ports import CacheStore
+from toolcaddie.util.text import valid_text
 
 HELD_SECONDS = 3600.0
 HELD_BYTES = 8_000_000

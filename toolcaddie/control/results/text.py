@@ -1,4 +1,4 @@
-"""Text of strangers as UTF-8: how much it is, and what of it can be written at all."""
+"""The size of strangers' text in UTF-8."""
 
 from __future__ import annotations
 
@@ -12,12 +12,3 @@ def utf8_size(text: str) -> int:
     return sum(
         len(text[start : start + _CHUNK].encode(errors="surrogatepass")) for start in range(0, len(text), _CHUNK)
     )
-
-
-def valid_text(text: str) -> str:
-    """Surrogates that pair up become the character they mean, lone ones the replacement character."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from toolcaddie.control.results.held import HeldResults
-from toolcaddie.control.results.text import utf8_size, valid_text
+from toolcaddie.control.results.text import utf8_size
 from toolcaddie.core.content import Block, Content, Text, block_text, placeholder
 from toolcaddie.core.errors import StorageError
 from toolcaddie.core.meta_names import READ_RESULT
@@ -16,6 +16,7 @@ from toolcaddie.core.tool import ToolResult
 from toolcaddie.ports import CallNext, Invocation
 from toolcaddie.util.log import Logger
 from toolcaddie.util.replacing import replace
+from toolcaddie.util.text import valid_text
 
 log = Logger(__name__)
 

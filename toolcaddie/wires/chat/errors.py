@@ -7,13 +7,14 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.wire import Problem
+from toolcaddie.wires.bodies import ENCODER
 
 
 def write_error(problem: Problem) -> bytes:
     if problem.upstream:
         return _completed(problem)
     error = {"message": problem.message, "type": problem.kind, "param": problem.param, "code": problem.code}
-    return msgspec.json.encode({"error": error})
+    return ENCODER.encode({"error": error})
 
 
 def write_error_event(problem: Problem) -> bytes:
@@ -23,7 +24,7 @@ def write_error_event(problem: Problem) -> bytes:
         error = msgspec.json.decode(body)
         inner = error.get("error")
         if isinstance(inner, dict):
-            body = msgspec.json.encode({**error, "error": {**inner, "should_retry": False}})
+            body = ENCODER.encode({**error, "error": {**inner, "should_retry": False}})
     return b"data: " + body + b"\n\n"
 
 
@@ -37,4 +38,4 @@ def _completed(problem: Problem) -> bytes:
     code, status = inner.get("code"), inner.get("status")
     named = code if isinstance(code, str) else status if isinstance(status, str) else None
     completed = {"message": problem.message, "type": problem.kind, "param": None, **inner, "code": named}
-    return msgspec.json.encode({**body, "error": completed})
+    return ENCODER.encode({**body, "error": completed})

@@ -90,7 +90,7 @@ def _with_fitting_ids(messages: Sequence[Message], author: str) -> Sequence[Mess
     """Returns the messages with calls of other providers under ids that this wire takes, and their results with them. The
     caller's own ids stay: many a server takes longer ones, and says so itself if not."""
     fitting = {
-        call.id: f"call_{hashlib.sha256(call.id.encode()).hexdigest()[:_DIGITS]}"
+        call.id: f"call_{hashlib.sha256(call.id.encode(errors='surrogatepass')).hexdigest()[:_DIGITS]}"
         for message in messages
         if message.author and message.author != author
         for call in message.tool_calls

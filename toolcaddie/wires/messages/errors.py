@@ -8,7 +8,7 @@ import msgspec
 
 from toolcaddie.core.errors import ProviderError, ProviderProtocolError
 from toolcaddie.core.wire import Problem
-from toolcaddie.wires.bodies import error_message, kind_of
+from toolcaddie.wires.bodies import ENCODER, error_message, kind_of
 
 STATUS_OF = {
     "invalid_request_error": 400,
@@ -53,7 +53,7 @@ def write_error(problem: Problem) -> bytes:
     if body.get("type") == "error" and beside.keys() >= {"type", "message"}:
         return problem.upstream
     error = {**beside, "type": error_type(problem.status), "message": problem.message}
-    return msgspec.json.encode({"type": "error", "error": error})
+    return ENCODER.encode({"type": "error", "error": error})
 
 
 def write_error_event(problem: Problem) -> bytes:
@@ -61,5 +61,5 @@ def write_error_event(problem: Problem) -> bytes:
     body = write_error(problem)
     if not problem.may_be_sent_again:
         error = msgspec.json.decode(body)
-        body = msgspec.json.encode({**error, "error": {**error["error"], "should_retry": False}})
+        body = ENCODER.encode({**error, "error": {**error["error"], "should_retry": False}})
     return b"event: error\ndata: " + body + b"\n\n"

@@ -216,7 +216,8 @@ class _Turns:
 
     def _fresh(self, call_id: str) -> str:
         """Returns an id of the API's alphabet that no call of this conversation has yet: the same in every request."""
-        base = call_id if _ID.match(call_id) else f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:32]}"
+        digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
+        base = call_id if _ID.match(call_id) else f"call_{digest[:32]}"
         sent, again = base, 1
         while sent in self._used:
             again += 1

@@ -283,6 +283,14 @@ class MessagesWriter:
         """Ids of the calls that were streamed."""
         self._spoke = False
 
+    def begin(self) -> bytes:
+        if self._begun:
+            return b""
+        self._begun = True
+        return _event(
+            "message_start", message={**answer_head(self._head), "content": [], "usage": write_usage(Usage())}
+        )
+
     def add(self, delta: ModelDelta) -> bytes:
         out = b""
         if delta.reasoning:
@@ -301,22 +309,14 @@ class MessagesWriter:
         unseen = [call for call in reply.message.tool_calls if call.id not in self._shown]
         for number, call in enumerate(unseen, start=max(self._calls, default=-1) + 1):
             out += self._call(CallDelta(index=number, id=call.id, name=call.name, arguments=call.arguments))
-        out += self._begin() + self._close()
+        out += self.begin() + self._close()
         out += b"".join(_event("content_block_stop", index=index) for index in self._calls.values())
         reason = {"stop_reason": stop_word(reply.finish_reason), "stop_sequence": None}
         out += _event("message_delta", delta=reason, usage=write_usage(reply.usage))
         return out + _event("message_stop")
 
-    def _begin(self) -> bytes:
-        if self._begun:
-            return b""
-        self._begun = True
-        return _event(
-            "message_start", message={**answer_head(self._head), "content": [], "usage": write_usage(Usage())}
-        )
-
     def _grow(self, kind: str, delta: JsonObject) -> bytes:
-        out = self._begin()
+        out = self.begin()
         if self._open is None or self._open[0] != kind:
             out += self._close()
             self._open = (kind, self._count)
@@ -334,7 +334,7 @@ class MessagesWriter:
         return _event("content_block_stop", index=index)
 
     def _call(self, piece: CallDelta) -> bytes:
-        out = self._begin()
+        out = self.begin()
         if piece.index not in self._calls:
             out += self._close()
             self._calls[piece.index] = self._count

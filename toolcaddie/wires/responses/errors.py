@@ -8,7 +8,7 @@ import msgspec
 
 from toolcaddie.core.errors import ProviderError, ProviderUnavailableError
 from toolcaddie.core.wire import Problem
-from toolcaddie.wires.bodies import kind_of
+from toolcaddie.wires.bodies import ENCODER, kind_of
 
 _STATUSES = {
     "authentication_error": 401,
@@ -63,4 +63,4 @@ def write_error_event(problem: Problem) -> bytes:
     }
     if not problem.may_be_sent_again:
         event["should_retry"] = False
-    return b"event: error\ndata: " + msgspec.json.encode(event) + b"\n\n"
+    return b"event: error\ndata: " + ENCODER.encode(event) + b"\n\n"

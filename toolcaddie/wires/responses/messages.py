@@ -186,7 +186,8 @@ class Conversation:
 
     def _opened(self, given: str) -> str:
         """The id a call is sent with: its own, unless that is too long, or was used before."""
-        call_id = given if 0 < len(given) <= _MAX_CALL_ID else f"call_{hashlib.sha256(given.encode()).hexdigest()[:32]}"
+        digest = hashlib.sha256(given.encode(errors="surrogatepass")).hexdigest()
+        call_id = given if 0 < len(given) <= _MAX_CALL_ID else f"call_{digest[:32]}"
         free, count = call_id, 1
         while free in self._used:
             count += 1
