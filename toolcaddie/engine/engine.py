@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -91,9 +90,6 @@ class Run:
     live: bool
     """Streams from the provider."""
     record: Record
-    seconds_before: float
-    """What the run had taken before it was put away."""
-    started: float = field(default_factory=time.monotonic)
 
     @property
     def preset(self) -> Preset:
@@ -104,7 +100,8 @@ class Run:
         return self.engine.preset.limits
 
     def seconds(self) -> float:
-        return self.seconds_before + time.monotonic() - self.started
+        """Seconds that the run has taken, by the one clock that its tools see as well."""
+        return self.context.elapsed
 
     def belongs_to_caller(self, name: str) -> bool:
         """Whether the caller runs the tool of this name itself."""

@@ -40,8 +40,7 @@ async def drive(
     """
     seconds = engine.preset.limits.seconds
     left = None if seconds is None else max(0.0, seconds - state.seconds)
-    if state.seconds:
-        context = replace(context, began=time.monotonic() - state.seconds)
+    context = replace(context, began=time.monotonic() - state.seconds)
     planned = None
     if delivery is not None:
         state = replace(state, settled=Settled.of(delivery))
@@ -53,7 +52,6 @@ async def drive(
         emit=emit,
         live=live,
         record=Record(state, checkpoint),
-        seconds_before=state.seconds,
     )
     try:
         async with asyncio.timeout(left) as clock:
