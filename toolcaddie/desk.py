@@ -1,7 +1,7 @@
 """The tools of one caller, without a model: list, search, schema, call.
 
-Under everything that shows or runs tools outside a conversation. It shows what the caller may see and nothing beyond, and its
-calls pass the gates that every call passes.
+It serves every door that shows or runs tools outside a conversation. It shows the tools that the caller may see and no others,
+and its calls pass the gates that every call passes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Caller(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolDesk:
-    """The tools that the principal of a request may see, at one moment. Make one for each request: it does not age."""
+    """The tools that the principal of a request may see, at one moment. Make one for each request: it does not follow changes."""
 
     request: RunRequest
-    """Whose desk it is, and what its calls are given (`injected`, `run_id`)."""
+    """The request behind the desk: its principal, and `injected` and `run_id` for its calls."""
     view: View
     selector: Selector
     prepare: Prepare
@@ -39,27 +39,27 @@ class ToolDesk:
     page_size: int = PAGE_SIZE
 
     def list(self, *, category: str | None = None, offset: int = 0, limit: int | None = None) -> ToolPage:
-        """One page of the tools in catalog order."""
+        """Returns one page of the tools, in catalog order."""
         return tool_page(self.view, category=category, offset=offset, limit=limit or self.page_size)
 
     async def search(self, query: str, *, limit: int | None = None) -> Sequence[Tool]:
-        """The tools that match some words, the best first."""
+        """Returns the tools that match some words, the best first."""
         return await search_hits(self.view, self.selector, self.prepare, query, limit or first_hits(self.page_size))
 
     def tool(self, name: str) -> Tool:
-        """The tool of a name. Raises `RequestError` with close names if the caller sees none."""
+        """Returns the tool of a name. Raises `RequestError` with close names if the caller sees none."""
         tool = self.view.get(name)
         if tool is None:
-            close = close_names(name, [shown.name for shown in self.view])
+            close = close_names(name, [visible.name for visible in self.view])
             hint = f"did you mean {', '.join(close)}?" if close else "list or search the tools there are"
             raise RequestError(f"there is no tool {name[:64]!r}; {hint}", param="name", code="unknown_tool")
         return tool
 
     def schema(self, name: str) -> Mapping[str, Any]:
-        """Name, description and parameters of a tool, as a model reads them. Raises `RequestError` as `tool` does."""
+        """Returns name, description and parameters of a tool as a model reads them. Raises `RequestError` as `tool` does."""
         definition: Mapping[str, Any] = function_definition(self.tool(name))
         return definition
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Run a tool through every gate. What goes wrong is a result too, also for a name that is not there."""
+        """Runs a tool through every gate. Every failure is a result, an unknown name included."""
         return await self.caller.call(name, arguments, self.request, self.view)

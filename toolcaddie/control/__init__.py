@@ -1,1 +1,1 @@
-"""Who may do what."""
+"""Access control: visibility, arguments, policies, approvals, and the middleware around calls."""

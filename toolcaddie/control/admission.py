@@ -1,9 +1,9 @@
-"""The gates of a call, in a fixed order, in plain sight:
+"""The gates of a call, in a fixed order:
 
     unwrap `execute_tool` once -> visibility -> check the arguments -> policy -> approval
 
-Every call passes here: of a run, through a wrapper, of the desk, without a model, and again when its run is resumed. Only a
-model's meta calls do not, because they run nothing; what they reveal is called through these gates as well.
+Every call passes them: in a run, inside a wrapper, from the desk, without a model, and again when its run is resumed. Only a
+model's meta calls do not, because they run nothing; the tools that they reveal are called through these gates as well.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def wrappers_of(tools: MetaTools) -> Mapping[str, Wrapper]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gates:
-    """What calls are judged by; the same for every run of a runtime."""
+    """Policy, approvals and wrappers that judge calls; the same for every run of a runtime."""
 
     policy: Policy
     approvals: ApprovalStore
@@ -69,9 +69,9 @@ class Admitted:
 async def admit(
     pending: PendingCall, *, gates: Gates, context: RunContext, state: RunState, emit: Emit
 ) -> Admitted | PendingCall:
-    """Returns the admitted call, or the pending call with a result or with whatever it waits for.
+    """Returns the admitted call, or the pending call with a result or with the reason for its wait.
 
-    A call that waits for the caller is the unwrapped one: callers know their tools by their own names.
+    A call that waits for the caller is unwrapped: callers know their tools by their own names.
     """
     call = await unwrapped(pending.call, gates, context.view, state.meta)
     if isinstance(call, ToolResult):
@@ -81,44 +81,44 @@ async def admit(
         return replace(pending, result=unknown_tool(call.name, context.view))
     if tool.source == CLIENT_SOURCE:
         return replace(pending, call=call, waiting="client")
-    checked = await arguments_of(call, tool, bounds=gates.bounds)
-    if isinstance(checked, ToolResult):
-        return replace(pending, result=checked)
-    request = CallRequest(call=call, tool=tool, arguments=checked.values, context=context, state=state)
-    decision = await _decided(request, checked, gates, emit)
+    arguments = await arguments_of(call, tool, bounds=gates.bounds)
+    if isinstance(arguments, ToolResult):
+        return replace(pending, result=arguments)
+    request = CallRequest(call=call, tool=tool, arguments=arguments.values, context=context, state=state)
+    decision = await _recorded_decision(request, arguments, gates, emit)
     if decision.verdict == "deny":
         return replace(pending, result=failed(f"Not allowed: {decision.reason or decision.rule}.", "denied"))
     if decision.verdict == "ask" or pending.approval:
         unapproved = await _approval_gate(pending, request, decision, gates)
         if unapproved is not None:
             return unapproved
-    return Admitted(call=call, tool=tool, arguments=checked.values)
+    return Admitted(call=call, tool=tool, arguments=arguments.values)
 
 
 async def unwrapped(call: ToolCall, gates: Gates, view: View, offered: Collection[str]) -> ToolCall | ToolResult:
-    """The call inside a wrapper, once; other calls as they are. A result says what is wrong with the wrapping.
+    """Returns the call inside a wrapper, unwrapped once, and other calls as they are; a result says what is wrong.
 
-    `offered`: the names of the meta tools that the model was sent.
+    `offered`: names of the meta tools that the model was sent.
     """
     wrapper = gates.wrappers.get(call.name)
     if wrapper is None or not is_meta(call.name, view, offered):
         return call
-    checked = await arguments_of(call, wrapper.definition, bounds=gates.bounds)
-    if isinstance(checked, ToolResult):
-        return checked
-    inner = wrapper.tool.unwrapped(call, checked.values)
+    arguments = await arguments_of(call, wrapper.definition, bounds=gates.bounds)
+    if isinstance(arguments, ToolResult):
+        return arguments
+    inner = wrapper.tool.unwrapped(call, arguments.values)
     if is_meta(inner.name, view, offered):
         return failed(f"{inner.name} cannot be run through {call.name}; call it directly.", "unknown_tool")
     return inner
 
 
-async def _decided(request: CallRequest, checked: Arguments, gates: Gates, emit: Emit) -> Decision:
-    """The policy's decision, with its version, on record."""
+async def _recorded_decision(request: CallRequest, arguments: Arguments, gates: Gates, emit: Emit) -> Decision:
+    """Returns the policy's decision with its version, once it is on record."""
     decision, version = await gates.policy.decide(request), gates.policy.version
     if decision.policy_version != version:
         decision = replace(decision, policy_version=version)
     await emit(
-        CallDecided(run_id=request.context.run_id, call=request.call, decision=decision, dropped=checked.dropped)
+        CallDecided(run_id=request.context.run_id, call=request.call, decision=decision, dropped=arguments.dropped)
     )
     return decision
 
@@ -126,15 +126,15 @@ async def _decided(request: CallRequest, checked: Arguments, gates: Gates, emit:
 async def _approval_gate(
     pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates
 ) -> PendingCall | None:
-    """None: approved. Otherwise the call, refused or waiting for an answer.
+    """Returns None for an approved call, else the call, refused or waiting for an answer.
 
-    A refusal counts under every policy, also one that allows the call by now.
+    A refusal counts under every policy, even one that allows the call by now.
     """
     tenant = request.context.principal.tenant
     earlier = await gates.approvals.get(tenant, pending.approval) if pending.approval else None
     digest, version = digest_of(request), decision.policy_version
     if earlier is not None and earlier.status == "refused":
-        return _refused(pending)
+        return _refusal(pending)
     if decision.verdict == "allow":
         return None
     if earlier is not None and not mismatch(earlier, digest=digest, policy_version=version):
@@ -143,23 +143,25 @@ async def _approval_gate(
                 await gates.approvals.use(tenant, earlier.id, digest=digest, policy_version=version)
                 return None
             case "used":
-                # By a process that died before the call acted: had it acted, the call would have an outcome by now, which
-                # is stored before. Only the one who holds the run's claim comes here.
+                # A process used it and died before the call acted: had the call acted, its outcome would be stored by now.
+                # Only the process that holds the run's claim comes here.
                 return None
             case "open":
                 return replace(pending, waiting="approval", decision=decision)
-    return await _asked(pending, request, decision, gates)
+    return await _put_question(pending, request, decision, gates)
 
 
-async def _asked(pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates) -> PendingCall | None:
-    """Put a new question: to the approver, and into the store if that has no answer yet."""
+async def _put_question(
+    pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates
+) -> PendingCall | None:
+    """Asks the approver, and stores the question if there is no answer yet."""
     approval = question(request, decision, now=gates.clock())
     approved = None if gates.approver is None else await gates.approver.approve(approval)
     if approved is None:
         await gates.approvals.open(approval)
         return replace(pending, waiting="approval", decision=decision, approval=approval.id)
-    return None if approved else _refused(pending)
+    return None if approved else _refusal(pending)
 
 
-def _refused(pending: PendingCall) -> PendingCall:
+def _refusal(pending: PendingCall) -> PendingCall:
     return replace(pending, result=failed("A person did not approve this call.", "denied"))

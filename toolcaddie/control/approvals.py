@@ -1,7 +1,7 @@
 """Approvals in a store: opened when a policy asks, answered once, used once.
 
-Every change is a compare-and-set on one document, so that of two people who answer at the same time one is told that the
-other was faster, and an answer is never used for two calls.
+Every change is a compare-and-set on one document. If two people answer at the same time, the second gets an error, and an
+answer is never used for two calls.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from toolcaddie.util.replacing import replace
 
 _KIND = "approval"
 _VALID_SECONDS = 30 * 86_400.0
-"""As long as a run that waits is stored."""
-_KEPT_SECONDS = 30 * 86_400.0
-"""How much longer an approval can be looked up afterwards."""
+"""Lifetime of a question in seconds; a waiting run is stored for as long."""
+_LOOKUP_SECONDS = 30 * 86_400.0
+"""Seconds for which an approval can still be looked up after it has expired."""
 _PAGE = 200
 
 
 def question(
     request: CallRequest, decision: Decision, *, now: float, valid_seconds: float = _VALID_SECONDS
 ) -> Approval:
-    """The approval that a decision to ask needs."""
+    """Returns the approval that a decision to ask needs."""
     return Approval(
         id=f"approval_{uuid.uuid4().hex}",
         run_id=request.context.run_id,
@@ -51,7 +51,7 @@ def question(
 
 
 def digest_of(request: CallRequest) -> str:
-    """Tool and exact arguments; those that the application injects are not the model's to choose and stay out."""
+    """Digest of the tool and its exact arguments, without injected ones: the model does not choose those."""
     return hashlib.sha256(canonical_json([request.tool.name, request.arguments])).hexdigest()
 
 
@@ -101,8 +101,8 @@ class StoredApprovals:
 
     async def use(self, tenant: str, approval_id: str, *, digest: str, policy_version: str) -> Approval:
         value, approval = await self._stored(tenant, approval_id)
-        if wrong := mismatch(approval, digest=digest, policy_version=policy_version):
-            raise RequestError(wrong, param="approval", code="approval_invalid")
+        if problem := mismatch(approval, digest=digest, policy_version=policy_version):
+            raise RequestError(problem, param="approval", code="approval_invalid")
         if approval.status != "approved":
             raise RequestError(_not_open(approval), param="approval", code="approval_closed")
         return await self._changed(replace(approval, status="used"), expected=value)
@@ -129,11 +129,11 @@ class StoredApprovals:
         return msgspec.json.decode(value, type=Approval).at(self._clock())
 
     def _ttl(self, approval: Approval) -> float:
-        return max(1.0, approval.expires - self._clock()) + _KEPT_SECONDS
+        return max(1.0, approval.expires - self._clock()) + _LOOKUP_SECONDS
 
 
 def mismatch(approval: Approval, *, digest: str, policy_version: str) -> str:
-    """Why an approval does not hold for this call under this policy; empty: it does."""
+    """Returns the reason why an approval does not hold for this call under this policy; empty: it holds."""
     if approval.digest != digest:
         return f"approval {approval.id} was given for other arguments of {approval.tool}; ask again"
     if approval.policy_version != policy_version:
@@ -154,35 +154,35 @@ async def answered_calls(
     by: Principal | None = None,
     reason: str = "",
 ) -> tuple[PendingCall, ...]:
-    """The calls of a run that waits, ready for the gates as far as their questions are answered, here or in the store.
+    """Returns the calls of a waiting run; those whose question is answered, here or in the store, are ready for the gates.
 
-    `answers` maps call ids. They are recorded only if every question has one. An approval under another version of the policy
-    does not count: the policy of now decides at the gate, and if it asks, the question is put again. A refusal always counts.
-    Raises `RequestError` for an answer to a question that has expired, or that had another answer.
+    `answers` maps call ids to approvals and refusals, which are recorded only if every question has one. An approval under
+    another version of the policy does not count: the current policy decides at the gate, and if it asks, the question is put
+    again. A refusal always counts. Raises `RequestError` for an answer to a question that has expired or has another answer.
     """
     stored = {item.call.id: await _approval_of(item, approvals, tenant) for item in pending if _asks(item)}
     for call_id, approval in stored.items():
         if call_id in answers:
             _check_answer(approval, approved=answers[call_id], call_id=call_id)
-    free = tuple(_freed(item, answers, stored.get(item.call.id), policy_version) for item in pending)
-    if not any(item.waiting for item in free):
-        for item in free:
+    calls = tuple(_answered_call(item, answers, stored.get(item.call.id), policy_version) for item in pending)
+    if not any(item.waiting for item in calls):
+        for item in calls:
             approval = stored.get(item.call.id) if item.approval else None
             if item.call.id in answers and approval is not None and approval.status == "open":
                 await _answer(approvals, approval, approved=answers[item.call.id], by=by, reason=reason)
-    return free
+    return calls
 
 
 async def _answer(
     approvals: ApprovalStore, approval: Approval, *, approved: bool, by: Principal | None, reason: str
 ) -> None:
-    """Of several who resume a run with the same answer at the same time, none is wrong: its claim decides who goes on."""
+    """Records an answer. Callers who resume a run with the same answer at once all succeed: its claim decides who goes on."""
     tenant = approval.principal.tenant
     try:
         await approvals.answer(tenant, approval.id, approved=approved, by=by, reason=reason)
     except RequestError:
-        now = await approvals.get(tenant, approval.id)
-        if now is None or now.status not in (("approved", "used") if approved else ("refused",)):
+        current = await approvals.get(tenant, approval.id)
+        if current is None or current.status not in (("approved", "used") if approved else ("refused",)):
             raise
 
 
@@ -195,15 +195,15 @@ async def _approval_of(item: PendingCall, approvals: ApprovalStore, tenant: str)
 
 
 def _check_answer(approval: Approval | None, *, approved: bool, call_id: str) -> None:
-    """Raises `RequestError` unless this answer can be given, or is the one that was given."""
-    again = "resume the run without an answer to this call, and it is asked about again"
+    """Raises `RequestError` if the question has expired or has another answer."""
+    remedy = "resume the run without an answer to this call, and it is asked about again"
     if approval is None or approval.status == "expired":
-        raise RequestError(f"the question about {call_id} has expired; {again}", param="approvals", code="expired")
+        raise RequestError(f"the question about {call_id} has expired; {remedy}", param="approvals", code="expired")
     if approval.status != "open" and approved != (approval.status != "refused"):
         raise RequestError(_not_open(approval), param="approvals", code="approval_closed")
 
 
-def _freed(
+def _answered_call(
     item: PendingCall, answers: Mapping[str, bool], approval: Approval | None, policy_version: str
 ) -> PendingCall:
     if not _asks(item):
@@ -222,7 +222,7 @@ def _not_open(approval: Approval) -> str:
         case "open":
             return f"approval {approval.id} is not answered yet"
         case "expired":
-            return f"approval {approval.id} has expired; carry the run on to ask again"
+            return f"approval {approval.id} has expired; resume the run to ask again"
         case "used":
             return f"approval {approval.id} was approved{by} and used already; it counts once"
         case status:
@@ -234,5 +234,5 @@ def _key_of(approval: Approval) -> str:
 
 
 def _key(tenant: str, approval_id: str) -> str:
-    """Tenants are told apart by a digest: a name may be longer than a key."""
+    """Key with a digest of the tenant, because a tenant's name may be longer than a key."""
     return f"{hashlib.sha256(tenant.encode()).hexdigest()[:32]}/{approval_id}"

@@ -1,4 +1,4 @@
-"""What a model wrote for a call, decoded and checked against the tool's schema."""
+"""Arguments of a call as a model wrote them, decoded and checked against the tool's schema."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _MAX_SCHEMA_SHOWN = 6_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arguments:
-    """What a model wrote for a call, fit for the tool's schema."""
+    """Arguments that fit the tool's schema."""
 
     values: dict[str, Any]
     dropped: tuple[str, ...] = ()
-    """Names that only the application may inject, and that the model sent all the same."""
+    """Names that the model sent although only the application may inject them."""
 
 
 async def arguments_of(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
-    """`checked_arguments`, beside the event loop where they are long."""
+    """Returns `checked_arguments`, computed outside of the event loop if that takes long."""
     if takes_long(tool.input_schema, len(call.arguments)):
         return await aside(partial(checked_arguments, call, tool, bounds=bounds))
     return checked_arguments(call, tool, bounds=bounds)
 
 
 def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -> Arguments | ToolResult:
-    """The decoded arguments, or a result that names the field at fault and shows the schema.
+    """Returns the decoded arguments, or a result that names the field at fault and shows the schema.
 
-    Names that begin with `_` are the application's (`_chatId`): a model's are dropped, unless the tool's schema declares them.
+    Names that begin with `_` belong to the application (`_chatId`): a model's are dropped, unless the schema declares them.
     """
     if len(call.arguments) > bounds.arguments:
         problem = beyond(
@@ -50,18 +50,18 @@ def checked_arguments(call: ToolCall, tool: Tool, *, bounds: Bounds = DEFAULT) -
     try:
         arguments = msgspec.json.decode(call.arguments.strip() or "{}")
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        return _refused(tool, [f"they are not JSON ({error})"])
+        return _failure(tool, [f"they are not JSON ({error})"])
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
-        return _refused(tool, [f"they must be a JSON object, not {type(arguments).__name__}"])
+        return _failure(tool, [f"they must be a JSON object, not {type(arguments).__name__}"])
     dropped = _injected_names(arguments, tool)
     if dropped:
         arguments = {name: value for name, value in arguments.items() if name not in dropped}
-        shown = [name[:64] for name in dropped[:_SHOWN_NAMES]]
-        log.info("arguments_dropped", tool=tool.name, names=shown, count=len(dropped))
+        short_names = [name[:64] for name in dropped[:_SHOWN_NAMES]]
+        log.info("arguments_dropped", tool=tool.name, names=short_names, count=len(dropped))
     errors = argument_errors(tool.input_schema, arguments, bounds=bounds)
-    return _refused(tool, errors) if errors else Arguments(values=arguments, dropped=dropped)
+    return _failure(tool, errors) if errors else Arguments(values=arguments, dropped=dropped)
 
 
 def _injected_names(arguments: dict[str, Any], tool: Tool) -> tuple[str, ...]:
@@ -70,7 +70,7 @@ def _injected_names(arguments: dict[str, Any], tool: Tool) -> tuple[str, ...]:
     return tuple(name for name in names if not isinstance(declared, Mapping) or name not in declared)
 
 
-def _refused(tool: Tool, errors: Sequence[str]) -> ToolResult:
+def _failure(tool: Tool, errors: Sequence[str]) -> ToolResult:
     schema = canonical_json(tool.input_schema).decode()
     if len(schema) > _MAX_SCHEMA_SHOWN:
         schema = schema[:_MAX_SCHEMA_SHOWN] + " ... (cut)"

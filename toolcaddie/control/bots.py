@@ -1,4 +1,4 @@
-"""Bots and roles as an operator configures them: what each may use, and which names in their settings mean nothing."""
+"""Bots and roles as an operator configures them: the tools of each, and a check of the names in their settings."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ log = Logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bot:
-    """What one bot of several may use."""
+    """Tools and categories that one bot may use."""
 
     disabled_tools: tuple[str, ...] = ()
     categories: tuple[str, ...] | None = None
-    """Enabled categories; None: all. Tools of others are not loaded, listed, searched or run."""
+    """Enabled categories; None: all. Tools of other categories are not loaded, listed, searched or run."""
     expandable_categories: tuple[str, ...] | None = None
     """Categories that its model may ask for with `request_more_tools`; None: all it may see."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What the model may do for callers of one role."""
+    """Categories that the model may ask for if a caller has this role."""
 
     expandable_categories: tuple[str, ...] | None = None
     """Categories that the model may ask for with `request_more_tools`; None: all the caller may see."""
 
 
 class Bots:
-    """The configured bots and roles, and the categories enabled for everybody.
+    """The configured bots and roles, and the categories enabled for everyone.
 
-    Where there are bots, every request is made by one of them: the bot it names, or `default`. Raises `ConfigError` for a
+    If there are bots, every request is made by one of them: the bot it names, or `default`. Raises `ConfigError` for a
     default that is no bot.
     """
 
@@ -58,10 +58,10 @@ class Bots:
         self._default = default
         self._categories = categories
         self._expandable = expandable
-        self._noticed: Catalog | None = None
+        self._checked_catalog: Catalog | None = None
 
     def identified(self, principal: Principal) -> Principal:
-        """The principal with its bot. Raises `RequestError` for an unknown bot, and for no bot where there is no default."""
+        """Returns the principal with its bot. Raises `RequestError` for an unknown bot, and for no bot without a default."""
         if not self._bots or principal.bot in self._bots:
             return principal
         if principal.bot is not None:
@@ -83,12 +83,12 @@ class Bots:
         return frozenset(bot.disabled_tools if bot else ())
 
     def categories(self, principal: Principal) -> frozenset[str] | None:
-        """The categories enabled for everybody and for this bot; None: all."""
+        """Returns the categories enabled both for everyone and for this bot; None: all."""
         bot = self.of(principal)
         return _common(self._categories, bot.categories if bot else None)
 
     def expandable(self, principal: Principal, preset: Sequence[str] | None) -> frozenset[str] | None:
-        """The categories that preset, bot and role all let a model ask for; None: all that the caller may see."""
+        """Returns the categories that preset, bot and role all let a model ask for; None: all that the caller may see."""
         if not self._bots and not self._roles:
             return None if preset is None else frozenset(preset)
         bot = self.of(principal)
@@ -100,15 +100,15 @@ class Bots:
 
         An empty catalog proves nothing: a gateway may serve its clients' tools alone.
         """
-        self._noticed = catalog
+        self._checked_catalog = catalog
         if len(catalog) and (unknown := list(self._unknown_names(catalog))):
             raise ConfigError("\n".join(unknown))
 
     def notice(self, catalog: Catalog) -> None:
-        """Warns of such names where the sources have changed since: requests that are served meanwhile must not fail."""
-        if catalog is self._noticed:
+        """Warns of such names after the sources have changed, because the requests being served must not fail."""
+        if catalog is self._checked_catalog:
             return
-        self._noticed = catalog
+        self._checked_catalog = catalog
         for unknown in self._unknown_names(catalog):
             log.warning("setting_names_nothing", problem=unknown)
 
@@ -128,7 +128,7 @@ def unknown_bot(name: str, bots: Iterable[str]) -> str:
 
 
 def unknown_tools(key: str, names: Iterable[str], catalog: Catalog) -> Iterator[str]:
-    """A sentence for each name that no tool has. Reserved names are known: what ships under them may be switched off."""
+    """Yields a sentence for each name that no tool has. Reserved names pass: tools that ship may be switched off."""
     for name in names:
         if catalog.position(name) is None and name not in RESERVED_NAMES:
             yield f"{key}: there is no tool {name[:64]!r}{_suggestion(name, (tool.name for tool in catalog))}"
@@ -137,8 +137,8 @@ def unknown_tools(key: str, names: Iterable[str], catalog: Catalog) -> Iterator[
 def _unknown_categories(key: str, names: Iterable[str] | None, catalog: Catalog) -> Iterator[str]:
     for name in names or ():
         if catalog.category(name) is None:
-            known = (category.name for category in catalog.categories)
-            yield f"{key}: there is no category {name[:64]!r}{_suggestion(name, known)}"
+            existing = (category.name for category in catalog.categories)
+            yield f"{key}: there is no category {name[:64]!r}{_suggestion(name, existing)}"
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:
@@ -147,6 +147,6 @@ def _suggestion(name: str, names: Iterable[str]) -> str:
 
 
 def _common(*limits: Sequence[str] | None) -> frozenset[str] | None:
-    """What all of the limits allow; None: there is no limit."""
-    given = [frozenset(limit) for limit in limits if limit is not None]
-    return frozenset.intersection(*given) if given else None
+    """Returns the names that all of the limits allow; None: there is no limit."""
+    sets = [frozenset(limit) for limit in limits if limit is not None]
+    return frozenset.intersection(*sets) if sets else None

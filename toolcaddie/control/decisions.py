@@ -1,4 +1,4 @@
-"""Several decisions as one."""
+"""One decision from several."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _UNDECIDED = Decision(verdict="deny", reason="no policy decided", rule="undecide
 
 
 def joined(decisions: Iterable[Decision]) -> Decision:
-    """Deny beats ask beats allow; of equally strong ones the first counts. Without any decision the answer is deny."""
+    """Returns the strongest decision: deny beats ask beats allow, the first counts among equals. Without any: deny."""
     return max(decisions, key=lambda decision: _STRENGTH[decision.verdict], default=_UNDECIDED)

@@ -18,7 +18,7 @@ def meta_definition(
     read_only: bool = True,
     **keywords: Any,
 ) -> Tool:
-    """The tool as the model reads it. `keywords` join the schema."""
+    """Returns the tool as the model reads it. `keywords` join the schema."""
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False, **keywords}
     if required:
         schema["required"] = required

@@ -1,4 +1,4 @@
-"""`execute_tool`: runs another tool by its name. The call inside passes every gate in its place."""
+"""`execute_tool`: runs another tool by its name. The call inside it passes every gate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`get_tool_schema`: description and arguments of one visible tool."""
+"""`get_tool_schema`: shows description and arguments of one visible tool."""
 
 from __future__ import annotations
 

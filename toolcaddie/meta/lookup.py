@@ -1,4 +1,4 @@
-"""List, search and schema over the tools that one caller may see: shared by the meta tools and the desk."""
+"""Listing, search and schemas of the tools that one caller may see; shared by the meta tools and the desk."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from toolcaddie.ports.selection import Selector
 from toolcaddie.util.suggest import Names
 
 _FIRST_HITS = 10
-_QUERY_LOOKED_AT = 500
-"""Characters of a search that are compared word by word: a model may write a megabyte."""
+_MAX_QUERY_LENGTH = 500
+"""Characters of a query that are compared word by word: a model may write a megabyte."""
 _CATALOGS = 8
-"""Catalogs whose names are kept ready for suggestions."""
+"""Number of catalogs whose names are cached for suggestions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,35 +38,35 @@ class ToolPage:
 
 
 def tool_page(view: View, *, category: str | None, offset: int, limit: int) -> ToolPage:
-    """The visible tools from `offset` on, of one category or of all."""
+    """Returns the visible tools from `offset` on, of one category or of all."""
     tools = [tool for tool in view if category is None or tool.category == category]
     return ToolPage(tools=tools[offset : offset + limit], total=len(tools), offset=offset, limit=limit)
 
 
 async def search_hits(view: View, selector: Selector, prepare: Prepare, query: str, limit: int) -> Sequence[Tool]:
-    """The best matches by rank, then tools that merely contain every word."""
+    """Returns the best matches by rank, then tools that merely contain every word."""
     await prepared_for(view, prepare, query)
     ranked = [hit.tool for hit in selector.search(view, query, limit)]
     names = {tool.name for tool in ranked}
-    words = query[:_QUERY_LOOKED_AT].lower().split()
+    words = query[:_MAX_QUERY_LENGTH].lower().split()
     plain = (tool for tool in view if words and tool.name not in names and _contains_all(tool, words))
     return [*ranked, *islice(plain, max(0, limit - len(ranked)))]
 
 
 async def prepared_for(view: View, prepare: Prepare, query: str) -> None:
-    """Fetches whatever a search by these words needs, unless there are none."""
+    """Fetches the data that a search by these words needs; without words there is nothing to fetch."""
     if text := query.strip():
         await prepare(view, SelectionQuery(text=text))
 
 
 def function_definition(tool: Tool) -> Any:
-    """Name, description and parameters of a tool."""
+    """Returns name, description and parameters of a tool."""
     definition = wire_definition(tool)
     return definition.get("function", definition)
 
 
 def first_hits(page_size: int) -> int:
-    """Hits of a search without a limit of its own."""
+    """Number of hits of a search that sets no limit."""
     return min(_FIRST_HITS, page_size)
 
 
@@ -75,14 +75,14 @@ def tool_summary(tool: Tool) -> dict[str, Any]:
 
 
 def unknown_tool(name: str, view: View) -> ToolResult:
-    """The result for a name that is not visible: close visible names are suggested, hidden ones never confirmed."""
+    """Returns the result for a name that is not visible. It suggests visible names only, and never confirms hidden ones."""
     close = _names_of(view.catalog).close(name, view.mask)
     hint = f"Did you mean {', '.join(close)}?" if close else "Look for one with search_tools or request_more_tools."
     return failed(f"There is no tool {name[:64]!r}. {hint}", "unknown_tool")
 
 
 def _contains_all(tool: Tool, words: Sequence[str]) -> bool:
-    """Whether every word stands somewhere in name, description or category, in any case."""
+    """Returns True if every word stands in name, description or category, in any case."""
     text = f"{tool.name} {tool.description} {tool.category or ''}".lower()
     return all(word in text for word in words)
 

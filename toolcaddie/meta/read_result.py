@@ -1,4 +1,4 @@
-"""`read_result`: the next part of a result that was cut. It joins the array once there is such a result."""
+"""`read_result`: returns the next part of a cut result. It joins the array once there is such a result."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ class ReadResult:
         )
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
-        assert scene.held is not None, "read_result is offered only where results are held"
+        assert scene.held is not None, "read_result is offered only if results are held"
         offset, limit = int(arguments.get("offset", 0)), int(arguments.get("limit", READ_LIMIT))
         return await scene.held.page(str(arguments["handle"]), offset, limit, scene.principal)

@@ -1,4 +1,4 @@
-"""The meta tools by name: ours, and those of others."""
+"""The meta tools by name: ours, and those of applications and plugins."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OURS: MetaTools = {
 
 
 def joined_meta_tools(others: Iterable[AnyMetaTool] = ()) -> MetaTools:
-    """Ours and others'. Raises `ConfigError` where another one takes a name of ours."""
+    """Returns our meta tools joined with others. Raises `ConfigError` if a name is used twice."""
     joined = dict(OURS)
     for tool in others:
         if tool.name in joined:
@@ -46,16 +46,16 @@ def joined_meta_tools(others: Iterable[AnyMetaTool] = ()) -> MetaTools:
 
 
 def offered_definitions(names: Iterable[str], offer: MetaOffer, tools: MetaTools = OURS) -> dict[str, Tool]:
-    """The definitions of these meta tools, in their order. Raises `ConfigError` for a name that none has."""
-    return {name: _named(name, tools).definition(offer) for name in names}
+    """Returns the definitions of these meta tools, in their order. Raises `ConfigError` for an unknown name."""
+    return {name: _tool_by_name(name, tools).definition(offer) for name in names}
 
 
 def is_meta(name: str, view: View, offered: Iterable[str]) -> bool:
-    """Whether a name means a meta tool: it was offered as one, or nothing else has it. A caller's own tool comes first."""
+    """Returns True if a name means a meta tool: it was offered as one, or no tool of the caller's has it."""
     return name in offered or (name in META_TOOLS and view.get(name) is None)
 
 
-def _named(name: str, tools: MetaTools) -> AnyMetaTool:
+def _tool_by_name(name: str, tools: MetaTools) -> AnyMetaTool:
     if name not in tools:
         raise ConfigError(f"preset.meta: there is no meta tool {name!r}; {did_you_mean(name, tools)}")
     return tools[name]

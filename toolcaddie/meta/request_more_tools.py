@@ -1,7 +1,7 @@
-"""`request_more_tools`: more tools join the request, by words and categories or, in the exact form, by categories alone.
+"""`request_more_tools`: adds tools to the request, by words and categories or, in the exact form, by categories alone.
 
-The exact form makes the same selection on the whole catalog again, and new names are appended. Ours looks for the best of
-what was not delivered yet.
+The exact form makes the same selection on the whole catalog again, and new names are appended. Our own form looks for the
+best tools that were not delivered yet.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from toolcaddie.util.replacing import replace
 
 _MIN_LISTED, _MAX_LISTED = 2, 40
 _MAX_SHOWN = 50
-"""Categories that an answer lists."""
+"""Number of categories that an answer lists."""
 _NEAR = 0.8
+"""Share of the best score that a tool needs if every later call pays for it."""
 
 
 class RequestMoreTools:
@@ -41,27 +42,27 @@ class RequestMoreTools:
         if scene.expand_by == "categories":
             reveal = _same_selection(valid, scene)
         elif valid or text:
-            reveal = _best_of_the_rest(text, valid, scene)
+            reveal = _best_new(text, valid, scene)
         else:
             reveal = Reveal(names=())
         if refused and scene.expandable is not None:
             return _partly_refused(reveal, refused, askable)
-        return _revealed(reveal, refused, askable)
+        return _answer(reveal, refused, askable)
 
 
 def request_more_tools_schema(categories: Iterable[str]) -> dict[str, Any]:
-    """The function schema of `request_more_tools` in its exact form, for these categories, listed sorted."""
+    """Returns the function schema of `request_more_tools` in its exact form, with these categories sorted."""
     return wire_definition(_by_category(categories))
 
 
 def _by_category(categories: Iterable[str]) -> Tool:
-    """The exact form: `categories` required, `reason` optional, the choices listed in the description."""
-    listed = ", ".join(sorted(set(categories)))
+    """Returns the exact form: `categories` required, `reason` optional, the choices listed in the description."""
+    listing = ", ".join(sorted(set(categories)))
     return meta_definition(
         REQUEST_MORE_TOOLS,
         "Request more tools",
         "Load the tools of further categories when the ones you have do not fit the task. "
-        f"Available categories: {listed}.",
+        f"Available categories: {listing}.",
         {
             "categories": _strings("Categories to load, from the list above."),
             "reason": {"type": "string", "description": "Why they are needed."},
@@ -71,14 +72,14 @@ def _by_category(categories: Iterable[str]) -> Tool:
 
 
 def _by_query(categories: Iterable[str]) -> Tool:
-    """Our own form; categories are listed only when there are 2 to 40 of them."""
+    """Returns our own form; it lists the categories only if there are 2 to 40 of them."""
     names = sorted(set(categories))
-    listed = f" Categories: {', '.join(names)}." if _MIN_LISTED <= len(names) <= _MAX_LISTED else ""
+    listing = f" Categories: {', '.join(names)}." if _MIN_LISTED <= len(names) <= _MAX_LISTED else ""
     return meta_definition(
         REQUEST_MORE_TOOLS,
         "Request more tools",
         "More tools exist than you were given. Call this when none of yours fits the task: say what you need in `query`, "
-        f"or name `categories`. The tools found can be called from the next step on.{listed}",
+        f"or name `categories`. The tools found can be called from the next step on.{listing}",
         {
             "query": {"type": "string", "description": "What the tool should do, in a few words."},
             "categories": _strings("Categories to load tools from."),
@@ -93,19 +94,19 @@ def _strings(description: str) -> dict[str, Any]:
 
 
 def _same_selection(categories: Sequence[str], scene: MetaScene) -> Reveal:
-    """The same selection on the whole catalog; what is not active yet is appended, under the cap."""
+    """Reveals the tools of the same selection on the whole catalog that are not active yet, as far as the cap allows."""
     if not categories:
         return Reveal(names=())
     selection = scene.selector.select(scene.view, SelectionQuery(categories=categories), scene.budget)
     active = {tool.name for tool in scene.delivered}
-    new = [chosen for chosen in selection.tools if chosen.tool.name not in active]
+    new = [item for item in selection.tools if item.tool.name not in active]
     if scene.budget.provider_cap is not None:
         new = new[: max(0, scene.budget.provider_cap - scene.fixed_meta - len(active))]
     return _reveal(new)
 
 
-def _best_of_the_rest(text: str | None, categories: Sequence[str], scene: MetaScene) -> Reveal:
-    """The best of what was not delivered; if nothing more fits, the whole array is selected again."""
+def _best_new(text: str | None, categories: Sequence[str], scene: MetaScene) -> Reveal:
+    """Reveals the best tools that were not delivered; if nothing more fits, the whole array is selected again."""
     query = SelectionQuery(
         text=text or " ".join(categories),
         categories=categories or None,
@@ -117,8 +118,8 @@ def _best_of_the_rest(text: str | None, categories: Sequence[str], scene: MetaSc
     selection = scene.selector.select(view, query, scene.budget)
     new = _new_tools(selection, query.exclude)
     if new and scene.sparing:
-        least = _NEAR * max(chosen.score for chosen in new)
-        new = [chosen for chosen in new if chosen.score >= least]
+        least = _NEAR * max(item.score for item in new)
+        new = [item for item in new if item.score >= least]
     if new or not any(drop.stage in ("provider_cap", "max_tokens") for drop in selection.dropped):
         return _reveal(new)
     fresh = SelectionQuery(
@@ -133,44 +134,50 @@ def _best_of_the_rest(text: str | None, categories: Sequence[str], scene: MetaSc
 
 
 def _askable_view(scene: MetaScene) -> View:
-    """The tools that a request for more may bring, and those that are there anyway."""
+    """Returns the tools that a request for more may add, with those that are callable anyway."""
     if scene.expandable is None:
         return scene.view
-    catalog, there = scene.view.catalog, {*(tool.name for tool in scene.delivered), *scene.known, *scene.pinned}
+    catalog, callable_names = (
+        scene.view.catalog,
+        {*(tool.name for tool in scene.delivered), *scene.known, *scene.pinned},
+    )
     return scene.view.narrowed(
-        [tool.category in scene.expandable or tool.name in there or catalog.is_core(tool) for tool in catalog.tools]
+        [
+            tool.category in scene.expandable or tool.name in callable_names or catalog.is_core(tool)
+            for tool in catalog.tools
+        ]
     )
 
 
 def _new_tools(selection: Selection, exclude: frozenset[str]) -> list[SelectedTool]:
-    """Defaults are no answer to a request for something in particular."""
+    """Returns the new tools of a selection. Defaults are no answer to a request for something in particular."""
     if selection.no_match:
         return []
-    return [chosen for chosen in selection.tools if chosen.tool.name not in exclude]
+    return [item for item in selection.tools if item.tool.name not in exclude]
 
 
-def _reveal(chosen: Sequence[SelectedTool], *, replace: bool = False) -> Reveal:
+def _reveal(tools: Sequence[SelectedTool], *, replace: bool = False) -> Reveal:
     return Reveal(
-        names=tuple(item.tool.name for item in chosen),
-        slim=tuple(item.tool.name for item in chosen if item.slim),
-        replace=replace and bool(chosen),
+        names=tuple(item.tool.name for item in tools),
+        slim=tuple(item.tool.name for item in tools if item.slim),
+        replace=replace and bool(tools),
     )
 
 
-def _revealed(reveal: Reveal, unknown: Sequence[str], askable: Sequence[str]) -> ToolResult:
+def _answer(reveal: Reveal, unknown: Sequence[str], askable: Sequence[str]) -> ToolResult:
     if reveal.names:
         text = f"Loaded {len(reveal.names)} tools: {', '.join(reveal.names)}. You can call them now."
     else:
         text = "No new tools added: all that fits is loaded already, or nothing fits."
     if unknown:
-        shown = ", ".join(repr(name[:64]) for name in unknown[:10])
-        text += f" Unknown categories: {shown}. Known: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'none'}."
+        names = ", ".join(repr(name[:64]) for name in unknown[:10])
+        text += f" Unknown categories: {names}. Known: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'none'}."
     return ToolResult(content=text, effect=reveal if reveal.names else None)
 
 
 def _partly_refused(reveal: Reveal, refused: Sequence[str], askable: Sequence[str]) -> ToolResult:
-    """A request for categories that the model may not ask for: the answer lists those it may."""
-    result = _revealed(reveal, (), askable)
-    shown = ", ".join(repr(name[:64]) for name in refused[:10])
-    text = f"You cannot ask for {shown} here. You can ask for: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'nothing'}."
+    """Returns the answer to a request for categories that the model may not ask for; it lists those it may."""
+    result = _answer(reveal, (), askable)
+    names = ", ".join(repr(name[:64]) for name in refused[:10])
+    text = f"You cannot ask for {names} here. You can ask for: {', '.join(sorted(askable)[:_MAX_SHOWN]) or 'nothing'}."
     return replace(result, content=f"{result.text} {text}") if reveal.names else failed(text, "denied")

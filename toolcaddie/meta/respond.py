@@ -1,4 +1,4 @@
-"""`respond`: the final answer as a call. It ends the run."""
+"""`respond`: gives the final answer as a call, which ends the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`search_tools`: the visible tools that match some words."""
+"""`search_tools`: finds the visible tools that match some words."""
 
 from __future__ import annotations
 

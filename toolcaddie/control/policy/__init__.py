@@ -1,1 +1,1 @@
-"""Who may do what."""
+"""Policies that ship."""

@@ -1,4 +1,4 @@
-"""The shipped policy: it hides nothing and allows every call. What tools and bots restrict holds under any policy."""
+"""The shipped policy: it hides nothing and allows every call. Restrictions of tools and bots hold under any policy."""
 
 from __future__ import annotations
 

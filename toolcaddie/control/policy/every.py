@@ -1,4 +1,4 @@
-"""Several policies as one."""
+"""One policy from several."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolcaddie.ports import Policy
 
 
 class EveryPolicy:
-    """Shows what all of its policies show, and joins what they decide: deny beats ask beats allow."""
+    """Shows the tools that all of its policies show, and joins their decisions: deny beats ask beats allow."""
 
     def __init__(self, *policies: Policy) -> None:
         self._policies: Sequence[Policy] = policies
@@ -29,5 +29,5 @@ class EveryPolicy:
         return view.mask
 
     async def decide(self, request: CallRequest) -> Decision:
-        """Asks every policy, also behind a deny: each may keep its own count of what it judged."""
+        """Asks every policy, even after a deny, because each may count the calls it has judged."""
         return joined([await policy.decide(request) for policy in self._policies])

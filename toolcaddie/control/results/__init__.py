@@ -1,1 +1,1 @@
-"""What stands around a call on its way to its source: each file one `ports.Middleware`."""
+"""Middleware around a call on its way to its source; each file holds one `ports.Middleware`."""

@@ -1,4 +1,4 @@
-"""Results of earlier calls instead of another run of the tool. Policy has been asked by now, and a hit takes a turn as well."""
+"""Result cache: an equal call gets the result of an earlier run. The policy decides before, and a hit counts as a call too."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from toolcaddie.util.replacing import replace
 log = Logger(__name__)
 
 DEFAULT_TTL = 300.0
-"""Seconds, for tools that do not say themselves how long their results are good."""
+"""Seconds for which results are good if their tool does not say."""
 
 OTHERS = "(others)"
-"""Where the calls of further tools are counted: sources may come with new names for as long as the process lives."""
+"""Name under which the calls of further tools are counted: sources may bring new names for as long as the process lives."""
 
 _COUNTED_TOOLS = 1_000
 
 CacheKey = Callable[[str, Mapping[str, Any]], str]
-"""From a tool's name and its arguments to the text by which equal calls are known."""
+"""Function from a tool's name and arguments to a text that is the same for equal calls."""
 
-_Happening = Literal["hits", "misses", "joined", "stored"]
+_CounterName = Literal["hits", "misses", "joined", "stored"]
 
 _DECODER = msgspec.json.Decoder(ToolResult)
 
 
 def default_key(tool_name: str, params: Mapping[str, Any]) -> str:
-    """`name:{...}`, the arguments as canonical JSON: nested values count, the order of keys does not."""
+    """Returns `name:{...}` with the arguments as canonical JSON: nested values count, the order of keys does not."""
     return f"{tool_name}:{canonical_json(params).decode()}"
 
 
@@ -48,9 +48,9 @@ class ToolCacheStatistics:
 
     hits: int = 0
     misses: int = 0
-    """The tool ran."""
+    """Calls for which the tool ran."""
     joined: int = 0
-    """Waited for an equal call under way and took its result."""
+    """Calls that waited for an equal one under way and took its result."""
     stored: int = 0
 
 
@@ -71,19 +71,19 @@ class Cache:
     Cache(store, everything=True, unmarked=True)   # and tools that do not say whether they only read
     Cache(store, key=lambda name, params: f"{name}:{params['id']}")
     ```
-    Calls are equal when tenant, definition of the tool, injected arguments and `key(name, arguments)` are. A tool that is
-    not for everybody is kept apart by bot and role too, and one that looks at who asks (`personal`), or whose author did not
-    call it cacheable, by the person asking: nobody has said that its results are the same for all. What another `key` leaves
-    out is never one of these.
+    Calls are equal when tenant, definition of the tool, injected arguments and `key(name, arguments)` are. Results of a tool
+    with restrictions are shared within one bot and role only. Results of a tool that depends on the caller (`personal`), or
+    whose author did not call it cacheable, are shared with no one else: they may differ from person to person. A `key` of
+    your own cannot change any of this.
 
-    What is kept only through `everything` ends with the next run of a tool of the same source and tenant that does not only
-    read: what was read before a write may be wrong behind it. A `cache_ttl` is its author's word and holds to its end.
+    Results that are cached only through `everything` end with the next run of a tool of the same source and tenant that may
+    write: a result read before a write may be wrong after it. A `cache_ttl` is the author's word and holds to its end.
 
-    Only successful results without an effect are kept. Equal calls at the same time run the tool once. If that run fails,
-    the others get the same failure rather than all running after it, and the next call runs anew; if it is cancelled, one of
-    the others runs. Whatever was not run for its call says so in `ToolResult.cached`.
+    Only successful results without an effect are cached. Equal calls at the same time run the tool once. If that run fails,
+    the others get the same failure instead of running one after another, and the next call runs the tool again; if it is
+    cancelled, one of the others runs. A result that comes from another call's run has `ToolResult.cached`.
 
-    Stands inside `Truncate`, because a cut result names a handle that only one caller may use, and around whatever else
+    Stands inside `Truncate`, because a cut result names a handle that only one caller may use, and around every layer that
     changes or repeats a call.
     """
 
@@ -103,7 +103,7 @@ class Cache:
         self._unmarked = unmarked
         self._ttl = ttl
         self._key = key
-        # By loop as well: `run_sync` makes one for every run, and a future belongs to one.
+        # The loop is part of the key: `run_sync` makes one for every run, and a future belongs to one loop.
         self._flights: dict[tuple[int, str], _Flight] = {}
         self._counts: dict[str, Counter[str]] = {}
 
@@ -130,31 +130,31 @@ class Cache:
         flight = self._flights[flight_key] = asyncio.get_running_loop().create_future()
         outcome = None
         try:
-            outcome = await self._found(key, invocation)
+            outcome = await self._cached_result(key, invocation)
             if outcome is None:
                 outcome = await self._run(invocation, call_next)
-                if self._writes(invocation.tool):  # by its own run as well, what was kept has ended
+                if self._writes(invocation.tool):  # its own run has begun a new era, too
                     key = await self._key_of(invocation) or key
-                await self._keep(key, outcome, ttl, invocation)
+                await self._store_result(key, outcome, ttl, invocation)
             return outcome
         except Exception as error:
             outcome = error
             raise
         finally:
-            # Still None: cancelled on the way. Whoever of the waiters comes first starts again.
+            # Still None: cancelled on the way. The first of the waiters starts again.
             del self._flights[flight_key]
             flight.set_result(outcome)
 
     def _ttl_of(self, tool: Tool) -> float | None:
-        """Seconds its results are kept; None: not at all."""
+        """Returns the seconds for which a tool's results are cached; None: not at all."""
         if tool.cache_ttl is not None:
             return tool.cache_ttl if tool.cache_ttl > 0 else None
         reads = bool(tool.annotations.read_only) and not (tool.annotations.open_world or tool.polling)
-        kept = reads or (self._unmarked and is_unmarked(tool))
-        return self._ttl if self._everything and kept else None
+        cacheable = reads or (self._unmarked and is_unmarked(tool))
+        return self._ttl if self._everything and cacheable else None
 
     def _writes(self, tool: Tool) -> bool:
-        """A tool whose author calls its results good for a while has said that it only reads."""
+        """Returns True if a tool may write. One with a `cache_ttl` only reads, by its author's word."""
         return self._everything and not tool.annotations.read_only and tool.cache_ttl is None
 
     async def _run(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
@@ -162,32 +162,32 @@ class Cache:
             return await call_next(invocation)
         try:
             return await call_next(invocation)
-        finally:  # also of a call that failed: it may have acted before
-            await self._end_kept(invocation)
+        finally:  # after a failed call, too: it may have acted before it failed
+            await self._begin_era(invocation)
 
-    async def _end_kept(self, invocation: Invocation) -> None:
+    async def _begin_era(self, invocation: Invocation) -> None:
         try:
             await self._store.put(_era_key(invocation), secrets.token_bytes(8), ttl=2 * self._ttl)
         except StorageError as error:
             log.warning("cache_not_written", tool=invocation.tool.name, error=str(error))
 
     async def _era(self, invocation: Invocation) -> str:
-        """What marks the time between two writes; what was kept in another one is not found."""
+        """Returns the mark of the time between two writes; results cached in another era are not found."""
         try:
             return (await self._store.get(_era_key(invocation)) or b"").hex()
         except StorageError:
-            return secrets.token_hex(8)  # not known: nothing that was kept is trusted
+            return secrets.token_hex(8)  # unknown era: no cached result is trusted
 
     async def _key_of(self, invocation: Invocation) -> str | None:
-        """None: the call cannot be told from others, so it runs."""
+        """Returns the key of a call; None: it cannot be told from others, so it runs."""
         tool, context = invocation.tool, invocation.context
-        who = context.principal
-        scope: list[str | None] = [who.tenant]
+        principal = context.principal
+        scope: list[str | None] = [principal.tenant]
         if tool.cache_ttl is None or tool.personal:
-            scope += [who.bot, who.role, who.id]
+            scope += [principal.bot, principal.role, principal.id]
             scope += [] if tool.cache_ttl is not None else [await self._era(invocation)]
         elif tool.scope != "all" or tool.roles or context.injected:
-            scope += [who.bot, who.role]
+            scope += [principal.bot, principal.role]
         try:
             call = self._key(tool.name, invocation.arguments)
         except Exception:  # the operator's own function; a key is not worth a run
@@ -198,19 +198,19 @@ class Cache:
         except (TypeError, ValueError, RecursionError):  # an injected object that has no JSON form
             return None
 
-    async def _found(self, key: str, invocation: Invocation) -> ToolResult | None:
+    async def _cached_result(self, key: str, invocation: Invocation) -> ToolResult | None:
         try:
             value = await self._store.get(key)
-            found = None if value is None else _DECODER.decode(value)
+            result = None if value is None else _DECODER.decode(value)
         except (StorageError, msgspec.MsgspecError) as error:
             log.warning("cache_not_read", tool=invocation.tool.name, error=str(error))
-            found = None
-        self._count(invocation, "misses" if found is None else "hits")
-        if log.is_enabled_for("debug"):  # nobody may have asked for a line a call
-            log.debug("cache_miss" if found is None else "cache_hit", tool=invocation.tool.name, key=key)
-        return None if found is None else replace(found, cached=True, tries=1)
+            result = None
+        self._count(invocation, "misses" if result is None else "hits")
+        if log.is_enabled_for("debug"):  # one line a call is too much unless it was asked for
+            log.debug("cache_miss" if result is None else "cache_hit", tool=invocation.tool.name, key=key)
+        return None if result is None else replace(result, cached=True, tries=1)
 
-    async def _keep(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
+    async def _store_result(self, key: str, result: ToolResult, ttl: float, invocation: Invocation) -> None:
         if result.is_error or result.effect is not None:
             return
         try:
@@ -223,15 +223,15 @@ class Cache:
             if stored:
                 self._count(invocation, "stored")
 
-    def _count(self, invocation: Invocation, what: _Happening) -> None:
+    def _count(self, invocation: Invocation, counter: _CounterName) -> None:
         name = invocation.tool.name
         if name not in self._counts and len(self._counts) >= _COUNTED_TOOLS:
             name = OTHERS
-        self._counts.setdefault(name, Counter())[what] += 1
+        self._counts.setdefault(name, Counter())[counter] += 1
 
 
 def is_unmarked(tool: Tool) -> bool:
-    """Whether a tool does not say if it only reads, and nothing else speaks against keeping its results."""
+    """Returns True if a tool does not say whether it only reads, and nothing else speaks against caching its results."""
     marks = tool.annotations
     return marks.read_only is None and not (tool.may_destroy or marks.open_world or tool.polling)
 
@@ -241,4 +241,4 @@ def _era_key(invocation: Invocation) -> str:
 
 
 _Flight = asyncio.Future[ToolResult | Exception | None]
-"""A call under way that others wait for: its result, what it raised, or None: it was cancelled."""
+"""A call under way that others wait for: its result or error; None: it was cancelled."""

@@ -1,4 +1,4 @@
-"""Results too long to be sent, kept for a while so that the model can read on."""
+"""Results too long to be sent, stored for a while so that the model can read on."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _DECODER = msgspec.msgpack.Decoder(tuple[str, bool])
 
 
 class HeldResults:
-    """Keeps texts under random handles, each for the one who asked for it: for anybody else there is no such handle.
+    """Stores texts under random handles, each for one principal: for anyone else there is no such handle.
 
-    Over `storage.StoreCache` they outlive the process; over `storage.MemoryCache` the oldest make room. The store has to
-    take values of `max_bytes` and a few more; both do as they come.
+    In `storage.StoreCache` they outlive the process; in `storage.MemoryCache` the oldest are removed first. The store has to
+    take values slightly above `max_bytes`; both do by default.
     """
 
     def __init__(self, store: CacheStore, *, seconds: float = HELD_SECONDS, max_bytes: int = HELD_BYTES) -> None:
@@ -33,27 +33,25 @@ class HeldResults:
         self._max_bytes = max_bytes
 
     async def hold(self, text: str, principal: Principal) -> str | None:
-        """The handle to read `text` by, or its first `max_bytes` of UTF-8; None: the store does not take it.
+        """Stores `text`, or its first `max_bytes` of UTF-8, and returns the handle; None: the store does not take it.
 
         Raises `StorageError`.
         """
         start = valid_text(text[: self._max_bytes]).encode()
-        kept = start[: self._max_bytes].decode(errors="ignore")
+        part = start[: self._max_bytes].decode(errors="ignore")
         cut = len(text) > self._max_bytes or len(start) > self._max_bytes
         handle = secrets.token_hex(8)
-        value = msgspec.msgpack.encode((kept, cut))
+        value = msgspec.msgpack.encode((part, cut))
         return handle if await self._store.put(_key(handle, principal), value, ttl=self._seconds) else None
 
     async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult:
-        """`limit` characters from `offset` on, and how to read on. Raises `StorageError`.
+        """Returns `limit` characters from `offset` on, with a note on reading further. Raises `StorageError`.
 
-        Failed where there is nothing of that handle for this principal, or nothing at that offset.
+        The result is failed if this principal has no such handle, or the text ends before that offset.
         """
         value = await self._store.get(_key(handle, principal))
         if value is None:
-            return failed(
-                f"There is no result {handle[:64]!r}: it may have expired. Call the tool again to get it anew."
-            )
+            return failed(f"There is no result {handle[:64]!r}: it may have expired. Call the tool again to get it.")
         text, cut = _DECODER.decode(value)
         if not 0 <= offset < len(text):
             return failed(
@@ -64,12 +62,12 @@ class HeldResults:
 
 
 def _place(handle: str, offset: int, end: int, total: int, *, cut: bool) -> str:
-    here = f"characters {offset} to {end - 1} of {total}"
+    place = f"characters {offset} to {end - 1} of {total}"
     if end < total:
-        return f"{here}; read on with {READ_RESULT}, handle {handle!r}, offset {end}"
-    return f"{here}; the result was longer, the rest was not kept" if cut else f"{here}; this is the end"
+        return f"{place}; read on with {READ_RESULT}, handle {handle!r}, offset {end}"
+    return f"{place}; the result was longer, the rest was not kept" if cut else f"{place}; this is the end"
 
 
 def _key(handle: str, principal: Principal) -> str:
-    """The principal is part of the key, so a stranger's handle is found no more than one that never was."""
+    """Key that contains the principal, so that another caller's handle looks the same as one that never existed."""
     return hashlib.sha256(canonical_json([*principal.owner, handle])).hexdigest()

@@ -1,4 +1,4 @@
-"""Answers held against what their tool promised, because a model believes whatever it is given."""
+"""Check of results against the promises of their tool, because a model believes every result."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ log = Logger(__name__)
 
 
 class ResultCheck:
-    """Turns a successful result that is not what the tool promised into a failed one that names the field.
+    """Turns a successful result that breaks its tool's promise into a failed one that names the field.
 
-    It has at most `max_bytes`, text in UTF-8 and media in base64: of a longer one the model could not read the end. With an
-    output schema: `structured` has to fit it, or, where there is none, the text read as JSON. Without one: the text has to be
-    such that it can be written as UTF-8; which text is the tool's affair, none at all included.
+    A result has at most `max_bytes`, text in UTF-8 and media in base64: the model could not read the end of a longer one. With
+    an output schema, `structured` has to fit it, or the text read as JSON if there is no `structured`. Without one, any text
+    passes that can be written as UTF-8, the empty text included.
 
     Stands inside `Truncate`, which cuts JSON anywhere, and inside `Retry`.
     """
@@ -39,24 +39,24 @@ class ResultCheck:
             return result
         tool, content = invocation.tool, result.content
         size = len(result.text) if isinstance(content, str | tuple) else 0
-        # What a result holds beside its text may be of any size, and measuring it takes as long as checking it.
+        # `structured` may be of any size, and measuring it takes as long as checking it.
         heavy = tool.output_schema is not None and (
             result.structured is not None or takes_long(tool.output_schema, size)
         )
-        check = partial(_wrong_with, result, tool, self._bounds, self._max_bytes)
-        wrong = await aside(check) if heavy else check()
-        if not wrong:
+        check = partial(_problems, result, tool, self._bounds, self._max_bytes)
+        problems = await aside(check) if heavy else check()
+        if not problems:
             return result
-        log.warning("result_refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=wrong)
+        log.warning("result_refused", tool=invocation.tool.name, run_id=invocation.context.run_id, wrong=problems)
         return failed(
-            f"{invocation.tool.name} answered, but not what it promises, so the answer is left out: {'; '.join(wrong)}"
+            f"{invocation.tool.name} answered, but not what it promises, so the answer is left out: {'; '.join(problems)}"
             f"{_aftermath(invocation.tool)}"
         )
 
 
-def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) -> list[str]:
-    """A sentence for each thing that is wrong; empty: nothing."""
-    content: Any = result.content  # what a source puts there is not for its type to say
+def _problems(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) -> list[str]:
+    """Returns a sentence for each problem."""
+    content: Any = result.content  # a source may put anything here, whatever the type says
     if not isinstance(content, str | tuple):
         return [f"its content is a {type(content).__name__}, not text"]
     if isinstance(content, tuple) and len(content) > bounds.parts:
@@ -76,7 +76,7 @@ def _wrong_with(result: ToolResult, tool: Tool, bounds: Bounds, max_bytes: int) 
             value = msgspec.json.decode(encoded)
         except (msgspec.DecodeError, RecursionError) as error:
             return [f"its output schema asks for JSON and its text is none ({error})"]
-    # The check speaks of arguments where it means the whole value.
+    # The check calls the whole value "arguments".
     return [
         f"result: {line.removeprefix('arguments: ')}" if line.startswith("arguments: ") else line
         for line in argument_errors(tool.output_schema, value, bounds=bounds)

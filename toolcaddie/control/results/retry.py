@@ -1,4 +1,4 @@
-"""Another try for a call that failed, where trying again cannot do harm."""
+"""Retries of failed calls that can be repeated without harm."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 """Seconds before the second try and at most; doubled from try to try."""
 
 JITTER = 0.3
-"""Share of a wait that is added at random, so that calls that failed together do not come back together."""
+"""Share of a wait that is added at random, so that calls that failed together are not retried together."""
 
 _MAY_PASS = frozenset({"failed", "timeout"})
-"""The other kinds say what will be so the next time too."""
+"""Kinds of errors that may pass; the others would be the same the next time."""
 
 
 class Retry:
-    """Repeats a failed call up to `max_retries` times more, and says in the end how often it was tried.
+    """Repeats a failed call up to `max_retries` times, and says in the end how often it was tried.
 
-    Only where a second run does no harm: the tool is read-only or idempotent, or the call carries the idempotency key that
-    the tool takes. No try begins later than `within` seconds after the first, if that is set; a run's own end cancels the
-    wait like everything else.
+    It repeats only if a second run does no harm: the tool is read-only or idempotent, or the call carries the tool's
+    idempotency key. No try begins later than `within` seconds after the first, if that is set; the end of the run cancels
+    the wait.
 
-    `sleep`, `chance` (0 to 1) and `clock` are what waiting is made of. Stands around `ResultCheck` and `Timeout`: an answer
-    that breaks its promise is a failure like another, and every try has its own time.
+    `sleep`, `chance` (0 to 1) and `clock` make the waits. Stands around `ResultCheck` and `Timeout`: a result that breaks its
+    tool's promise is a failure like another, and every try has its own time.
     """
 
     def __init__(
@@ -55,14 +55,14 @@ class Retry:
         self._clock = clock
 
     async def __call__(self, invocation: Invocation, call_next: CallNext) -> ToolResult:
-        begun = self._clock()
+        start = self._clock()
         result = await call_next(invocation)
         if result.error not in _MAY_PASS or not is_safe_to_repeat(invocation):
             return result
         tries = 1
         while result.error in _MAY_PASS and tries <= self._max_retries:
             wait = self._wait_after(tries)
-            if self._within is not None and self._clock() + wait - begun > self._within:
+            if self._within is not None and self._clock() + wait - start > self._within:
                 break
             log.info("tool_retried", tool=invocation.tool.name, tries=tries, wait=wait, error=result.error)
             await self._sleep(wait)
@@ -74,12 +74,12 @@ class Retry:
         return replace(result, content=with_text(result.content, note) if note else result.content, tries=tries)
 
     def _wait_after(self, tries: int) -> float:
-        # Bounded before it is raised: thousands of tries are somebody's to configure.
+        # The exponent is bounded, because someone may configure thousands of tries.
         return float(min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(tries - 1, 16)) * (1 + JITTER * self._chance()))
 
 
 def is_safe_to_repeat(invocation: Invocation) -> bool:
-    """Whether a second run of this very call changes nothing that the first has not."""
+    """Returns True if a second run of this very call changes nothing more than the first."""
     tool = invocation.tool
     if tool.annotations.read_only or tool.annotations.idempotent:
         return True

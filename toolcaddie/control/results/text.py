@@ -1,4 +1,4 @@
-"""The size of strangers' text in UTF-8."""
+"""The size of untrusted text in UTF-8."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _CHUNK = 1_000_000
 
 
 def utf8_size(text: str) -> int:
-    """Bytes in UTF-8, without a second copy of a text of many megabytes."""
+    """Counts the bytes in UTF-8 without a second copy of a text of many megabytes."""
     if text.isascii():
         return len(text)
     return sum(

@@ -15,17 +15,17 @@ from toolcaddie.util.replacing import replace
 log = Logger(__name__)
 
 GRACE_SECONDS = 1.0
-"""For a cancelled call to clean up after itself; then it is left behind."""
+"""Seconds that a cancelled call has to clean up; then it is left behind."""
 
 
 class Timeout:
-    """Cancels a call after `invocation.seconds` and answers for it, with kind 'timeout'.
+    """Cancels a call after `invocation.seconds`, and returns a failed result of kind 'timeout' instead.
 
-    `most`, if given, is an upper bound for every tool, also for those with a longer timeout of their own.
+    `most` is an upper bound for every tool, even for those with a longer timeout of their own; None: there is none.
 
     The call runs in a task of its own, because a tool may swallow its cancellation (a retry loop around a bare `except`
     does): such a call is left behind after a second, and the run goes on. Commands that it runs through `guards.processes`
-    end with it in any case, with all they have started, be it over in time, given up, or in a thread nobody can cancel.
+    end with the call in any case, with all they have started, even if it runs in a thread that cannot be cancelled.
 
     Stands innermost: every try of a call has its own time.
     """

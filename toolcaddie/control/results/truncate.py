@@ -1,4 +1,4 @@
-"""Caps on what a result may weigh, its text and its media apart, and text that can be written as UTF-8."""
+"""Caps on the size of a result, separate for text and media. The text that leaves here can be written as UTF-8."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from toolcaddie.util.text import valid_text
 log = Logger(__name__)
 
 MEDIA_BYTES = Limits().result_media_bytes
-_NAMED = 10
-"""Blocks that a sentence names one by one."""
+_MAX_NAMES = 10
+"""Number of blocks that a sentence names one by one."""
 
 
 class Truncate:
     """Cuts the text of results above `max_bytes` of UTF-8 at a character's boundary and says how long it was.
 
-    Blocks that hold no text stay whole while they fit into `media_bytes` together, as they are encoded; a sentence
-    names the others. Where text of several blocks is cut, what stays of it is the first block.
+    Blocks without text stay whole as long as they fit into `media_bytes` together, in their encoded size; a sentence names
+    the others. If the text of several blocks is cut, its beginning becomes the first block.
 
-    What is cut loses its `structured` value, and so does a result whose `structured` alone is over the cap or is no
-    JSON. With `held` the whole text is kept for the one who asked, and the note says how `read_result` reads on.
+    A cut result loses its `structured` value, and so does a result whose `structured` alone is over the cap or is no JSON.
+    With `held` the whole text is stored for the caller, and the note says how `read_result` reads on.
 
-    Stands outside all others: they see whole results, and what they make of them is within the cap too.
+    Stands outside of all other layers: they see whole results, and their changes are within the cap too.
     """
 
     def __init__(self, max_bytes: int, *, media_bytes: int = MEDIA_BYTES, held: HeldResults | None = None) -> None:
@@ -63,13 +63,13 @@ def truncated(
     """Returns the result with its text within `max_bytes`, the note included, and its media within `media_bytes`. Half
     surrogate pairs become replacement characters.
 
-    `handle`: what `read_result` finds the whole text by.
+    `handle`: the name under which `read_result` finds the whole text.
     """
     text = result.text
     total = utf8_size(text)
     if total > max_bytes:
         room = max(0, max_bytes - len(_note(total, handle, total)))
-        # A character has one byte or more, so this slice holds all that can stay; the rest is never copied.
+        # A character has one byte or more, so this slice holds all that can stay, and no more is copied.
         start = valid_text(text[:max_bytes]).encode()[:room].decode(errors="ignore")
         content = _cut(result.content, start + _note(total, handle, len(start)), media_bytes)
         return replace(result, content=content, structured=None, held=handle)
@@ -81,7 +81,7 @@ def truncated(
 
 
 def _cut(content: Content, text: str, media_bytes: int) -> Content:
-    """Returns the text that is left, and the blocks without text behind it."""
+    """Returns the cut text, followed by the blocks without text."""
     if isinstance(content, str):
         return text
     others = [block for block in content if block_text(block) is None]
@@ -100,8 +100,8 @@ def _valid(block: Block) -> Block:
 
 
 def _fitting(blocks: Sequence[Block], media_bytes: int) -> tuple[Block, ...]:
-    """Returns the blocks while those without text fit together, and a sentence that names the others."""
-    kept: list[Block] = []
+    """Returns the blocks that fit together, and a sentence that names the others. Text always fits."""
+    fitting: list[Block] = []
     missing: list[Block] = []
     room: float = media_bytes
     for block in blocks:
@@ -109,19 +109,19 @@ def _fitting(blocks: Sequence[Block], media_bytes: int) -> tuple[Block, ...]:
         if size > room:
             missing.append(block)
         else:
-            kept.append(block)
+            fitting.append(block)
             room -= size
-    return (*kept, Text(text=_missing_note(missing, media_bytes))) if missing else tuple(kept)
+    return (*fitting, Text(text=_missing_note(missing, media_bytes))) if missing else tuple(fitting)
 
 
 def _missing_note(missing: Sequence[Block], media_bytes: int) -> str:
-    named = " ".join(map(placeholder, missing[:_NAMED]))
-    more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-    return f"[left out: {named}{more}; what is no text in a result may have {media_bytes:,} bytes]"
+    placeholders = " ".join(map(placeholder, missing[:_MAX_NAMES]))
+    more = f" and {len(missing) - _MAX_NAMES:,} more" if len(missing) > _MAX_NAMES else ""
+    return f"[left out: {placeholders}{more}; what is no text in a result may have {media_bytes:,} bytes]"
 
 
 def _encoded_size(block: Block) -> float:
-    """Bytes of a block; without end where it cannot be written at all."""
+    """Returns the bytes of a block; infinity if it cannot be encoded."""
     try:
         return len(msgspec.json.encode(block))
     except (TypeError, ValueError, msgspec.MsgspecError, RecursionError):
@@ -129,7 +129,7 @@ def _encoded_size(block: Block) -> float:
 
 
 def _note(total: int, handle: str | None, offset: int) -> str:
-    """ASCII, and longest where `offset` is."""
+    """Returns a note in ASCII. It is longest for the largest `offset`."""
     onward = "" if handle is None else f"; read on with {READ_RESULT}, handle {handle!r}, offset {offset}"
     return f"\n[cut here: the whole result has {total} bytes, this is its beginning{onward}]"
 
