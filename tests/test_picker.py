@@ -228,4 +228,4 @@ def test_what_was_called_is_learned():
     best = picker.pick(asked, max_tools=1).ranking[0]
     assert best.name == "membership_hold"
     assert any("called after" in reason for reason in best.reasons)
-    assert "0123456789abcdef" not in repr([kept.text for kept in experience.past().kept])
+    assert "0123456789abcdef" not in repr([entry.text for entry in experience.past().entries])

@@ -1,4 +1,4 @@
-"""What was called after similar requests: a memory, and a ranker made of it."""
+"""A memory of the tools that requests called, and a ranker made of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools are used together: counted over the conversations of a log, so that one brings the other along."""
+"""Counts the tools that conversations of a log used together, so that one brings the other along."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from itertools import permutations
 
 from toolcaddie.core.catalog import Catalog
-from toolcaddie.learning.entries import CalledTool, Known
+from toolcaddie.learning.entries import CalledTool, ToolLookup
 from toolcaddie.learning.experience import EVERYBODY, Experience, Past
 from toolcaddie.util.bounded import Bounded
 
 _MOST_OF_ONE = 3
 """Conversations of one principal that count for a pair."""
 _MOST_TOOLS = 16
-"""A conversation that used more says nothing of any two."""
+"""Tools of a conversation that is counted; one that used more says nothing of any two."""
 _SELDOM = 2.0
 """Conversations added to those of a tool, so that what happened once is no rule."""
 _MOST_PAIRS = 20_000
@@ -24,9 +24,9 @@ _MOST_CATALOGS = 8
 class CoUse:
     """Pairs of tools by how often the second was used in conversations that used the first, 0 to 1.
 
-    Counted when a catalog is first asked for and again when the memory made a new index; between that the same mapping is
-    given. Names of tools alone come out: who may not see a tool is not shown its pairs by the selector. Where everybody
-    learns alone, and where the memory has requests of several tenants, the operator's log alone is counted.
+    Counted for a catalog at its first use and again when the memory has a new index; until then the same mapping is returned.
+    It holds names of tools alone, and the selector hides the pairs of tools that a caller may not see. If each principal
+    learns alone, or the memory holds requests of several tenants, only the operator's log is counted.
     """
 
     def __init__(self, experience: Experience) -> None:
@@ -35,25 +35,25 @@ class CoUse:
 
     def __call__(self, catalog: Catalog) -> Mapping[tuple[str, str], float]:
         past = self._experience.past()
-        known = self._counted.get(catalog.version)
-        if known is not None and known[0] is past.index:
-            return known[1]
+        counted = self._counted.get(catalog.version)
+        if counted is not None and counted[0] is past.index:
+            return counted[1]
         pairs = co_used(past, catalog, shared=self._experience.settings.scope == "shared")
         self._counted.put(catalog.version, (past.index, pairs))
         return pairs
 
 
 def co_used(past: Past, catalog: Catalog, *, shared: bool = True) -> Mapping[tuple[str, str], float]:
-    """(first, second) -> the part of the conversations with the first that used the second too, a little under it where they
-    are few; the 20,000 most frequent pairs."""
-    known = Known(catalog)
+    """Returns the 20,000 most frequent pairs: (first, second) -> the share of the conversations with the first tool that used the
+    second too, lowered a little if they are few."""
+    lookup = ToolLookup(catalog)
     names: dict[CalledTool, str | None] = {}
     for tool in past.tools:
-        position = known.position(tool)
+        position = lookup.position(tool)
         names[tool] = None if position is None else catalog.tools[position].name
     conversations: dict[tuple[int, int], set[str]] = defaultdict(set)
     open_to_all = shared and len(set(past.tenants.tolist()) - {EVERYBODY}) <= 1
-    for entry in past.kept:
+    for entry in past.entries:
         if entry.owner != EVERYBODY and not open_to_all:
             continue
         conversations[entry.owner, entry.group].update(

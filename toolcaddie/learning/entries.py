@@ -1,4 +1,4 @@
-"""What is remembered of a request: what was said, what was called for it, by whom."""
+"""Log entries: the words of a request, the tools that it called, and its principal."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from toolcaddie.core.tool import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledTool:
-    """A tool as it is known again later: by its name, and after a renaming by the rest of its definition."""
+    """A tool that is recognised later by its name, or after a renaming by the rest of its definition."""
 
     name: str
     digest: str = ""
-    """`digest_of` the tool; empty: its name is all that is known."""
+    """`digest_of` the tool; empty: only its name was recorded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,15 +28,15 @@ class LogEntry:
     words: QueryWords
     tools: tuple[CalledTool, ...]
     principal: Principal | None = None
-    """Who asked; None: the operator's own log, which is for everybody."""
+    """The caller; None: an entry of the operator's own log, which teaches for every caller."""
     group: str = ""
-    """The same for requests of one conversation, which are no independent evidence; empty: it stands by itself."""
+    """Equal for requests of one conversation, which are no independent evidence; empty: a conversation of its own."""
     at: float = 0.0
-    """Seconds since the epoch; 0: not known, never too old."""
+    """Seconds since the epoch; 0: unknown, and never too old."""
 
 
 def digest_of(tool: Tool) -> str:
-    """A digest of description and input schema; empty where these say nothing by which the tool could be told from others."""
+    """Returns a digest of description and input schema; empty if neither distinguishes the tool from others."""
     if not tool.description.strip() and not tool.input_schema.get("properties"):
         return ""
     return hashlib.sha256(canonical_json((tool.description, tool.input_schema))).hexdigest()[:24]
@@ -46,7 +46,7 @@ def called(tool: Tool) -> CalledTool:
     return CalledTool(name=tool.name, digest=digest_of(tool))
 
 
-class Known:
+class ToolLookup:
     """Finds the tools of one catalog that log entries speak of."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -58,10 +58,13 @@ class Known:
         self._unique[""] = None
 
     def position(self, tool: CalledTool) -> int | None:
-        """By name and digest; else by a digest that one tool alone has, because it was renamed; else by name, because its
-        definition was changed. None: it is gone."""
-        named = self._names.get(tool.name)
-        if named is not None and self._digests[named] == tool.digest:
-            return named
-        renamed = self._unique.get(tool.digest)
-        return named if renamed is None else renamed
+        """Returns the tool's position in the catalog, or None if it is gone.
+
+        Name and digest are compared first; then a digest that only one tool has, for a renamed one; then the name alone, for
+        one whose definition has changed.
+        """
+        by_name = self._names.get(tool.name)
+        if by_name is not None and self._digests[by_name] == tool.digest:
+            return by_name
+        by_digest = self._unique.get(tool.digest)
+        return by_name if by_digest is None else by_digest

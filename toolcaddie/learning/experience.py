@@ -1,4 +1,4 @@
-"""The memory of what was called after which request. One for all catalogs; entries come one by one while it is asked.
+"""The memory of requests and the tools that they called: one for all catalogs, searched while entries are added.
 
 A search reads a snapshot and takes no lock. New entries stand in a short tail beside the index until `settle` makes a new one.
 """
@@ -31,14 +31,14 @@ EVERYBODY = 0
 """The owner of the operator's own log."""
 
 SHOWN = 120
-"""Characters kept of a request to name it by."""
+"""Characters of a request that are kept to quote it."""
 MOST_TOOLS = 16
-"""Tools kept of a request; one that called more says nothing of any."""
+"""Tools of a request that is remembered; one that called more says nothing of any tool."""
 
 _TAIL = 512
 """New entries after which an index of all is due."""
 _SAMPLE = 1_000
-"""Requests whose words are kept, for choosing how far the log is believed."""
+"""Requests whose words are kept, to fit the weight of the log."""
 _SAMPLE_TEXT = 1_000
 _DAY = 86_400.0
 _MOST_FITS = 64
@@ -46,16 +46,17 @@ _MOST_FITS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningSettings:
-    """What is remembered, and for whom."""
+    """The extent of a memory, and the callers that it teaches for."""
 
     scope: Literal["shared", "principal"] = "shared"
-    """Whose requests teach: all of the asker's tenant, or the asker's own alone. The operator's log teaches everybody."""
+    """The requests that teach: those of the caller's tenant, or only the caller's own. The operator's log teaches for
+    everybody."""
     most_entries: int = 20_000
-    """When there are more, whoever has most of them loses the oldest."""
+    """Entries at most; beyond that the owner with the most loses the oldest."""
     keep_days: float | None = 90.0
-    """None: for good."""
+    """Days until an entry is forgotten; None: never."""
     name_others: bool = False
-    """Reasons quote the requests of other principals too; otherwise these are only counted."""
+    """True: reasons quote the requests of other principals too. False: these are only counted."""
 
     def __post_init__(self) -> None:
         if self.most_entries < 1:
@@ -63,8 +64,8 @@ class LearningSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """An entry as it is remembered beside its features."""
+class Remembered:
+    """An entry without its features, which are stored beside it."""
 
     serial: int
     owner: int
@@ -77,6 +78,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairs:
+    """The calls of past requests: the tool `tools[i]` was called by the entry `entries[i]`."""
+
     entries: Ints
     tools: Ints
 
@@ -85,7 +88,7 @@ class Pairs:
 class Past:
     """All entries at one moment: those of the index, then those of the tail."""
 
-    kept: Sequence[Kept]
+    entries: Sequence[Remembered]
     index: Index
     tail: Rows
     tail_lengths: Floats
@@ -98,27 +101,27 @@ class Past:
     tools: Sequence[CalledTool]
     """Each once; those of the index first."""
     pairs: Pairs
-    """Which entry called which of `tools`, in the order of the entries."""
+    """The calls of `tools`, in the order of the entries."""
 
     def __len__(self) -> int:
-        return len(self.kept)
+        return len(self.entries)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """How far the log is believed in a catalog, and by what that was chosen."""
+    """The weight of the log in a catalog, and the figures it was fitted by."""
 
     weight: float
     requests: int
-    """Requests it was tried on."""
+    """Logged requests that the weights were tried on."""
     without: float = 0.0
     with_log: float = 0.0
-    """Recall@5 on these without and with the others of the log, each conversation left out in its turn."""
+    """Recall@5 on these requests without and with the log; each conversation is held out in turn."""
     tools: frozenset[str] = field(default=frozenset(), repr=False)
 
 
 class Experience:
-    """Remembers what was called after which request. Safe for many threads; make one and keep it.
+    """Remembers which tools requests called. Safe for many threads; make one and keep it.
 
     `embedder` makes the vectors that requests are compared by beside their words; None: the table of word vectors, until
     `compare_by` names another. `clock` gives seconds since the epoch.
@@ -137,39 +140,39 @@ class Experience:
         self._lock = threading.Lock()
         self._settling = threading.Lock()
         self._tools: dict[CalledTool, CalledTool] = {}
-        """Each tool once, however many entries speak of it."""
-        self._kept: list[Kept] = []
+        """Each tool once, however many entries called it."""
+        self._entries: list[Remembered] = []
         self._features: list[Features] = []
-        """Of the tail."""
+        """Features of the tail."""
         self._meanings: list[Floats] = []
         self._words: dict[int, QueryWords] = {}
-        """Of the sample, by serial number."""
+        """Words of the sample, by serial number."""
         self._sampled: list[tuple[int, int]] = []
         self._fits: Bounded[str, Fit] = Bounded(_MOST_FITS)
         self._past = _past_of((), Rows.of(()), np.zeros((0, self.embedder.dimensions), dtype=np.float32))
-        self._seen: Past | None = None
+        self._snapshot: Past | None = None
         self.learned = 0
         """Entries ever added."""
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     @property
     def embedder(self) -> Embedder:
         return self._embedder or word_table()
 
     def compare_by(self, embedder: Embedder) -> None:
-        """Take the vectors of this one, unless another was named or something is remembered by those of the table: vectors
-        of two are never compared."""
+        """Uses the vectors of this embedder, unless another was named or something is already remembered: vectors of two
+        embedders are never compared."""
         with self._settling, self._lock:
-            if self._embedder is None and not self._kept:
-                self._embedder, self._seen = embedder, None
+            if self._embedder is None and not self._entries:
+                self._embedder, self._snapshot = embedder, None
                 self._past = _past_of((), Rows.of(()), np.zeros((0, embedder.dimensions), dtype=np.float32))
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
     def add(self, entry: LogEntry) -> None:
-        """Remember one request; without tools there is nothing to remember. Cheap: what it costs later is `settle`'s."""
+        """Remembers one request, if it called tools. Cheap: the expensive part is done by `settle`."""
         if not entry.tools or len(entry.tools) > MOST_TOOLS:
             return
         features = features_of(entry.words)
@@ -178,60 +181,60 @@ class Experience:
         meaning = meaning_of(self.embedder, entry.words)
         with self._lock:
             self._add(entry, features, meaning)
-            self._seen = None
+            self._snapshot = None
 
     def extend(self, entries: Iterable[LogEntry]) -> None:
-        """Remember many, and make the index of all."""
+        """Remembers many requests, and makes the index of all."""
         for entry in entries:
             self.add(entry)
         self.settle()
 
     @property
     def due(self) -> bool:
-        """Whether enough was added that `settle` should be called, in a thread where somebody waits."""
-        return len(self._features) >= _TAIL or len(self._kept) > self.settings.most_entries
+        """True if enough was added that `settle` should be called, in a thread if someone waits."""
+        return len(self._features) >= _TAIL or len(self._entries) > self.settings.most_entries
 
     def settle(self) -> None:
-        """Make the index of all entries, without those that are too many or too old. Seconds for 100,000 of them; searches
+        """Makes the index of all entries, without those that are too many or too old. Takes seconds for 100,000 entries; searches
         and additions go on meanwhile."""
         with self._settling:
             with self._lock:
-                kept, tail, meanings = list(self._kept), list(self._features), list(self._meanings)
-            self._rebuild(kept, tail, meanings)
+                entries, tail, meanings = list(self._entries), list(self._features), list(self._meanings)
+            self._rebuild(entries, tail, meanings)
 
     def forget(self, keep: Callable[[CalledTool], bool]) -> int:
-        """Drop the entries none of whose tools is to be kept; how many there were."""
+        """Drops the entries none of whose tools is to be kept. Returns their number."""
         return self._drop(lambda entry: any(map(keep, entry.tools)))
 
     def forget_principal(self, principal: Principal) -> int:
-        """Drop all requests of somebody; how many there were."""
+        """Drops all requests of a principal. Returns their number."""
         owner = owner_of(principal)
         return self._drop(lambda entry: entry.owner != owner)
 
     def now(self) -> float:
         return self._clock()
 
-    # --- asking -------------------------------------------------------------------------------------------------------
+    # --- searching ------------------------------------------------------------------------------------------------------
 
     def past(self) -> Past:
-        """All entries as of now."""
-        seen = self._seen
-        if seen is not None:
-            return seen
+        """Returns all entries as of now."""
+        snapshot = self._snapshot
+        if snapshot is not None:
+            return snapshot
         with self._lock:
-            if self._seen is None:
-                self._seen = self._with_tail()
-            return self._seen
+            if self._snapshot is None:
+                self._snapshot = self._with_tail()
+            return self._snapshot
 
     def sample(self) -> list[tuple[int, QueryWords]]:
-        """Some of the requests with their words, by place in `past()`: the same ones wherever the same was learned."""
+        """Returns a sample of the requests with their words, by place in `past()`; equal memories give equal samples."""
         past = self.past()
         with self._lock:
             words = dict(self._words)
-        return [(place, words[entry.serial]) for place, entry in enumerate(past.kept) if entry.serial in words]
+        return [(place, words[entry.serial]) for place, entry in enumerate(past.entries) if entry.serial in words]
 
     def fit_of(self, version: str, tools: frozenset[str]) -> Fit | None:
-        """How far the log is believed in a catalog: as it was fitted, or as in the last one that was mostly the same."""
+        """Returns the fit of a catalog, or of the last catalog that had mostly the same tools."""
         if (exact := self._fits.peek(version)) is not None:
             return exact
         return next(
@@ -245,34 +248,34 @@ class Experience:
 
     def _add(self, entry: LogEntry, features: Features, meaning: Floats) -> None:
         self.learned += 1
-        said = entry.words.messages[0][0] if entry.words.messages else ""
-        kept = Kept(
+        text = entry.words.messages[0][0] if entry.words.messages else ""
+        remembered = Remembered(
             serial=self.learned,
             owner=owner_of(entry.principal),
             tenant=tenant_of(entry.principal),
             tools=tuple(self._tools.setdefault(tool, tool) for tool in dict.fromkeys(entry.tools)),
             group=_hashed(entry.group) if entry.group else -self.learned,
             at=entry.at,
-            text=" ".join(said[: 4 * SHOWN].split())[:SHOWN],
+            text=" ".join(text[: 4 * SHOWN].split())[:SHOWN],
         )
-        self._kept.append(kept)
+        self._entries.append(remembered)
         self._features.append(features)
         self._meanings.append(meaning)
-        self._sample(kept, entry.words)
+        self._sample(remembered, entry.words)
 
-    def _sample(self, kept: Kept, words: QueryWords) -> None:
-        """Those with the highest hash of conversation and words: no matter in which order they came."""
-        rank = crc32(f"{kept.group if kept.group >= 0 else ''}\n{kept.text}".encode("utf-8", "replace"))
+    def _sample(self, entry: Remembered, words: QueryWords) -> None:
+        """Samples the entries with the highest hash of conversation and words, so that their order of arrival does not matter."""
+        rank = crc32(f"{entry.group if entry.group >= 0 else ''}\n{entry.text}".encode("utf-8", "replace"))
         if len(self._sampled) < _SAMPLE:
-            self._sampled.append((rank, kept.serial))
+            self._sampled.append((rank, entry.serial))
             if len(self._sampled) == _SAMPLE:
                 heapify(self._sampled)
         elif rank > self._sampled[0][0]:
-            _, left = heapreplace(self._sampled, (rank, kept.serial))
-            self._words.pop(left, None)
+            _, dropped_serial = heapreplace(self._sampled, (rank, entry.serial))
+            self._words.pop(dropped_serial, None)
         else:
             return
-        self._words[kept.serial] = QueryWords(
+        self._words[entry.serial] = QueryWords(
             messages=tuple((text[:_SAMPLE_TEXT], weight) for text, weight in words.messages),
             replies=tuple((text[:_SAMPLE_TEXT], weight) for text, weight in words.replies),
         )
@@ -282,11 +285,11 @@ class Experience:
         if not self._features:
             return past
         tail = Rows.of(self._features)
-        kept = list(self._kept)
-        new = kept[len(past.kept) :]
-        tools, pairs = _paired(new, known=past.tools, first=len(past.kept))
+        entries = list(self._entries)
+        new = entries[len(past.entries) :]
+        tools, pairs = _paired(new, numbered=past.tools, first=len(past.entries))
         return Past(
-            kept=kept,
+            entries=entries,
             index=past.index,
             tail=tail,
             tail_lengths=lengths_of(tail, past.index.rarity),
@@ -302,59 +305,60 @@ class Experience:
             ),
         )
 
-    def _rebuild(self, kept: list[Kept], tail: list[Features], meanings: list[Floats]) -> None:
-        """Of a copy of what was there, while more may come; then swap."""
+    def _rebuild(self, entries: list[Remembered], tail: list[Features], meanings: list[Floats]) -> None:
+        """Makes the index from copies, while more may be added; then swaps it in."""
         past = self._past
         rows = Rows.joined(past.index.rows, Rows.of(tail))
-        places = np.array(self._staying(kept), dtype=np.int64)
+        places = np.array(self._staying(entries), dtype=np.int64)
         vectors = np.concatenate([past.meanings.rows, *(meaning[None] for meaning in meanings)])
-        made = _past_of([kept[place] for place in places.tolist()], rows.taken(places), vectors[places])
+        rebuilt = _past_of([entries[place] for place in places.tolist()], rows.subset(places), vectors[places])
         with self._lock:
             self._features = self._features[len(tail) :]
             self._meanings = self._meanings[len(meanings) :]
-            self._swap(made, self._kept[len(kept) :])
+            self._swap(rebuilt, self._entries[len(entries) :])
 
-    def _swap(self, made: Past, new: Sequence[Kept]) -> None:
-        self._past, self._seen = made, None
-        self._kept = [*made.kept, *new]
-        staying = {entry.serial for entry in self._kept}
+    def _swap(self, past: Past, new: Sequence[Remembered]) -> None:
+        self._past, self._snapshot = past, None
+        self._entries = [*past.entries, *new]
+        staying = {entry.serial for entry in self._entries}
         self._words = {serial: words for serial, words in self._words.items() if serial in staying}
         self._sampled = [each for each in self._sampled if each[1] in self._words]
         heapify(self._sampled)
-        self._tools = {tool: tool for entry in self._kept for tool in entry.tools}
+        self._tools = {tool: tool for entry in self._entries for tool in entry.tools}
 
-    def _staying(self, kept: Sequence[Kept]) -> list[int]:
-        """The places of the entries that are neither too old nor, beginning with whoever has most, too many."""
+    def _staying(self, entries: Sequence[Remembered]) -> list[int]:
+        """Returns the places of the entries that are neither too old nor too many; the owner with the most loses first."""
         days = self.settings.keep_days
         oldest = 0.0 if days is None else self._clock() - days * _DAY
-        places = [place for place, entry in enumerate(kept) if not 0 < entry.at < oldest]
+        places = [place for place, entry in enumerate(entries) if not 0 < entry.at < oldest]
         too_many = len(places) - self.settings.most_entries
         if too_many <= 0:
             return places
         of_owner: dict[int, deque[int]] = defaultdict(deque)
         for place in places:
-            of_owner[kept[place].owner].append(place)
+            of_owner[entries[place].owner].append(place)
         share = _level([len(each) for each in of_owner.values()], self.settings.most_entries)
-        left = [place for each in of_owner.values() for place in list(each)[max(0, len(each) - share) :]]
-        return sorted(left)[-self.settings.most_entries :]
+        staying = [place for each in of_owner.values() for place in list(each)[max(0, len(each) - share) :]]
+        return sorted(staying)[-self.settings.most_entries :]
 
-    def _drop(self, stays: Callable[[Kept], bool]) -> int:
+    def _drop(self, stays: Callable[[Remembered], bool]) -> int:
         self.settle()
         with self._settling, self._lock:
             past = self._past
-            places = [place for place, entry in enumerate(past.kept) if stays(entry)]
-            gone = len(past) - len(places)
-            if gone:
-                chosen = np.array(places, dtype=np.int64)
-                left = [past.kept[place] for place in places]
+            places = [place for place, entry in enumerate(past.entries) if stays(entry)]
+            dropped = len(past) - len(places)
+            if dropped:
+                indexes = np.array(places, dtype=np.int64)
+                staying = [past.entries[place] for place in places]
                 self._swap(
-                    _past_of(left, past.index.rows.taken(chosen), past.meanings.rows[chosen]), self._kept[len(past) :]
+                    _past_of(staying, past.index.rows.subset(indexes), past.meanings.rows[indexes]),
+                    self._entries[len(past) :],
                 )
-        return gone
+        return dropped
 
 
 def owner_of(principal: Principal | None) -> int:
-    """The number of a principal; nobody in particular has that of the operator's log."""
+    """Returns the number of a principal; None has the number of the operator's log."""
     return EVERYBODY if principal is None else _hashed(*principal.owner)
 
 
@@ -363,28 +367,28 @@ def tenant_of(principal: Principal | None) -> int:
 
 
 def meaning_of(embedder: Embedder, words: QueryWords) -> Floats:
-    """A request's vector: those of its messages by their weights, of length 1; zeros where they say nothing."""
-    said = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
-    if not said:
+    """Returns a request's vector: the weighted sum of its messages' vectors, of length 1; zeros if there is no text."""
+    texts = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
+    if not texts:
         return np.zeros(embedder.dimensions, dtype=np.float32)
-    vectors = np.asarray(embedder.embed([text for text, _ in said]), dtype=np.float32)
-    summed = np.array([weight for _, weight in said], dtype=np.float32) @ vectors
+    vectors = np.asarray(embedder.embed([text for text, _ in texts]), dtype=np.float32)
+    summed = np.array([weight for _, weight in texts], dtype=np.float32) @ vectors
     length = float(np.linalg.norm(summed))
     unit: Floats = summed / np.float32(length) if length > 0 else summed
     return unit
 
 
-def _past_of(kept: Sequence[Kept], rows: Rows, vectors: Floats) -> Past:
-    owners = _column(kept, "owner")
-    tools, pairs = _paired(kept, known=(), first=0)
+def _past_of(entries: Sequence[Remembered], rows: Rows, vectors: Floats) -> Past:
+    owners = _column(entries, "owner")
+    tools, pairs = _paired(entries, numbered=(), first=0)
     return Past(
-        kept=tuple(kept),
+        entries=tuple(entries),
         index=Index(rows, Rarity(rows, _shares(owners))),
         tail=Rows.of(()),
         tail_lengths=np.empty(0, dtype=np.float32),
         owners=owners,
-        tenants=_column(kept, "tenant"),
-        groups=_column(kept, "group"),
+        tenants=_column(entries, "tenant"),
+        groups=_column(entries, "group"),
         meanings=Meanings(vectors),
         tail_meanings=vectors[:0],
         tools=tools,
@@ -392,21 +396,23 @@ def _past_of(kept: Sequence[Kept], rows: Rows, vectors: Floats) -> Past:
     )
 
 
-def _column(kept: Sequence[Kept], name: str) -> Ints:
-    return np.array([getattr(entry, name) for entry in kept], dtype=np.int64)
+def _column(entries: Sequence[Remembered], name: str) -> Ints:
+    return np.array([getattr(entry, name) for entry in entries], dtype=np.int64)
 
 
-def _paired(kept: Sequence[Kept], *, known: Sequence[CalledTool], first: int) -> tuple[Sequence[CalledTool], Pairs]:
-    """The tools known and new, and who called which; the first of the entries has the number `first`."""
-    numbers: dict[CalledTool, int] = {tool: number for number, tool in enumerate(known)}
-    called = [numbers.setdefault(tool, len(numbers)) for entry in kept for tool in entry.tools]
-    sizes = np.array([len(entry.tools) for entry in kept], dtype=np.int64)
-    entries = np.repeat(np.arange(first, first + len(kept), dtype=np.int64), sizes)
+def _paired(
+    remembered: Sequence[Remembered], *, numbered: Sequence[CalledTool], first: int
+) -> tuple[Sequence[CalledTool], Pairs]:
+    """Returns the tools, those already `numbered` first, and the calls of the entries; the first entry has the number `first`."""
+    numbers: dict[CalledTool, int] = {tool: number for number, tool in enumerate(numbered)}
+    called = [numbers.setdefault(tool, len(numbers)) for entry in remembered for tool in entry.tools]
+    sizes = np.array([len(entry.tools) for entry in remembered], dtype=np.int64)
+    entries = np.repeat(np.arange(first, first + len(remembered), dtype=np.int64), sizes)
     return tuple(numbers), Pairs(entries=entries, tools=np.array(called, dtype=np.int64))
 
 
 def _shares(owners: Ints) -> Floats:
-    """What each entry counts where words are counted: those of one principal together no more than all others together."""
+    """Returns the weight of each entry in the counts of words: one principal weighs no more than all others together."""
     each, numbers, having = np.unique(owners, return_inverse=True, return_counts=True)
     others = len(owners) - having
     over = (having > others) & (others > 0) & (each != EVERYBODY)
@@ -416,7 +422,7 @@ def _shares(owners: Ints) -> Floats:
 
 
 def _level(sizes: Sequence[int], most: int) -> int:
-    """How many each may have at most, so that together they have no more than `most`, as nearly as that goes."""
+    """Returns the largest size for each owner at which all together have at most `most`, or 1."""
     low, high = 1, max(sizes, default=1)
     while low < high:
         middle = (low + high + 1) // 2
@@ -425,7 +431,8 @@ def _level(sizes: Sequence[int], most: int) -> int:
 
 
 def _hashed(*parts: str) -> int:
-    """A positive number that nobody makes other parts have: where one ends is told by its length."""
+    """Returns a positive number for these parts. Each is hashed with its length, so that no other parts can be made to
+    collide."""
     encoded = [part.encode("utf-8", "surrogatepass") for part in parts]
     whole = b"".join(len(part).to_bytes(8, "big") + part for part in encoded)
     return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), "big") >> 1 or 1

@@ -21,15 +21,16 @@ Floats = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 
 MOST = 256
-"""Features kept of a request, the strongest."""
+"""Features of a request at most; the strongest are kept."""
 
 _STOP_WORD = 0.6
-"""A stop word beside a content word. More than where tools are searched: "how do I" and "show me" tell requests apart."""
+"""Weight of a stop word; a content word has 1. Higher than in the search of tools: "how do I" and "show me" distinguish
+requests."""
 _PAIR = 0.5
 _PAIR_APART = 0.25
-"""Two words in a row, and with one between them, beside a single word."""
+"""Weights of two adjacent words, and of two with one between them; a single word has 1."""
 _LETTERS = 0.8
-"""The runs of three letters of a content word together, beside the word."""
+"""Weight of all three-letter runs of a content word together; the word has 1."""
 _MOST_WORDS = 64
 """Words read at each end of a message."""
 _MOST_TEXT = 4_096
@@ -46,8 +47,8 @@ class Features:
 
 
 def features_of(words: QueryWords) -> Features:
-    """What a request is compared by. A word said in several messages is as strong as these together; names of tools called
-    lately are no part of it."""
+    """Returns the features that requests are compared by. A word in several messages is as strong as all of them together; names
+    of tools called before are no features."""
     read = [(_read(text), weight) for text, weight in (*words.messages, *words.replies)]
     if not read:
         return Features(hashes=np.empty(0, dtype=np.uint32), values=np.empty(0, dtype=np.float32))
@@ -61,8 +62,8 @@ def features_of(words: QueryWords) -> Features:
     )
     hashes, values = np.concatenate([stems, others]), np.concatenate([summed, largest])
     if len(hashes) > MOST:
-        kept = np.lexsort((hashes, -values))[:MOST]
-        hashes, values = hashes[kept], values[kept]
+        strongest = np.lexsort((hashes, -values))[:MOST]
+        hashes, values = hashes[strongest], values[strongest]
     hashes, first = np.unique(hashes, return_index=True)
     return Features(hashes=hashes, values=values[first].astype(np.float32))
 
@@ -90,11 +91,11 @@ class _Read:
 def _read(text: str) -> _Read:
     if len(text) > 2 * _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} {text[-_MOST_TEXT:]}"
-    spoken = split_words(text.encode("utf-8", "replace").decode())
-    if len(spoken) > 2 * _MOST_WORDS:
-        spoken = [*spoken[:_MOST_WORDS], *spoken[-_MOST_WORDS:]]
-    language = language_of(spoken) or "english"
-    words = [_word(word, language) for word in spoken]
+    all_words = split_words(text.encode("utf-8", "replace").decode())
+    if len(all_words) > 2 * _MOST_WORDS:
+        all_words = [*all_words[:_MOST_WORDS], *all_words[-_MOST_WORDS:]]
+    language = language_of(all_words) or "english"
+    words = [_word(word, language) for word in all_words]
     once = {word.stem: word for word in words}.values()
     itself = np.array([word.itself for word in words], dtype=np.uint32)
     near, apart = _together(itself[:-1], itself[1:]), _together(itself[:-2], itself[2:])

@@ -1,9 +1,9 @@
-"""Ranking by experience: what was called after requests like this one.
+"""Ranking by experience: the tools that were called after similar requests.
 
-Of the past requests that resemble this one most, each speaks for the tools it called (k nearest neighbours; Yang, "An
-evaluation of statistical approaches to text categorization", 1999). How far they are believed is not a constant: each logged
-request is asked anew without its own conversation, and the smallest weight that does as well as the best is taken (Breiman's
-one-standard-error rule; "Classification and Regression Trees", 1984), 0 where the log does not help.
+The past requests most similar to this one speak for the tools they called (k nearest neighbours; Yang, "An evaluation of
+statistical approaches to text categorization", 1999). Their weight is fitted: each logged request is ranked again without its
+own conversation, and the smallest weight that does as well as the best is taken (Breiman's one-standard-error rule;
+"Classification and Regression Trees", 1984), or 0 if the log does not help.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
-from toolcaddie.learning.entries import CalledTool, Known
+from toolcaddie.learning.entries import CalledTool, ToolLookup
 from toolcaddie.learning.experience import (
     EVERYBODY,
     Experience,
     Fit,
-    Kept,
     Past,
+    Remembered,
     meaning_of,
     owner_of,
     tenant_of,
@@ -39,40 +39,40 @@ from toolcaddie.util.bounded import Bounded
 NAME = "learned"
 
 Base = Callable[[QueryWords], npt.NDArray[np.float32]]
-"""What the other rankers together say of every tool of the catalog."""
+"""The joint scores of the other rankers for every tool of the catalog."""
 
 NEIGHBOURS = 300
-"""Past requests that are heard."""
+"""Past requests that count."""
 ALONE = 0.25
-"""How loud a principal is for others who is the only one, or the loudest, to speak for a tool. The bound on poisoning."""
+"""Weight of the principal who speaks most for a tool, in the rankings of others. The bound on poisoning."""
 MOST_OF_ONE = 75
-"""Neighbours of another principal that are heard: a thousand copies of one request do not crowd out what others asked."""
+"""Neighbours of another principal that count: a thousand copies of one request do not crowd out the requests of others."""
 COUNTED_OF_ONE = 20
-"""Entries of another principal for one tool that make its single entries count less."""
+"""Entries of another principal that are counted for one tool at most, when frequent tools are weighed down."""
 UNRELATED = 0.9
-"""The part of past requests that have nothing to do with one: how near these come in meaning is how near nothing is. Long
-talks are all nearer to each other than single sentences are."""
+"""Share of past requests that are taken to be unrelated to a request: their largest cosine counts as no similarity. It is
+measured, because long conversations are all closer to each other than single sentences are."""
 _LEAST_UNRELATED, _MOST_UNRELATED = 0.2, 0.8
-"""Bounds on that cosine, where a log is small or all of one kind."""
+"""Bounds on that cosine, for logs that are small or all of one kind."""
 UNTRIED = 0.75
-"""What a tool that was never called has of the learned score, if it is the best by all else: the log cannot know it. A tool
-called n times has 1 / (1 + n) of that."""
+"""Share of the best learned score for a tool that was never called, if the other rankers put it first: the log cannot know it.
+A tool called n times gets 1 / (1 + n) of that."""
 WEIGHTS = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
 ENOUGH = 30
-"""Logged requests of a catalog below which the log says nothing."""
+"""Logged requests of a catalog below which the log has no weight."""
 NEW = 0.1
-"""The part of coming requests that are taken to be for tools the log has not seen, unless the log itself says more."""
+"""Expected share of requests for tools that are not in the log, unless the log itself suggests more."""
 
 _STANDARD_ERRORS = 0.25
 _PROOF = 2.0
-"""Standard errors by which a log must help to be believed at all: one with random tools helps by chance."""
+"""Standard errors by which a log must help to have any weight: one with random tools helps by chance."""
 _TRIFLE = 0.001
 _AT = 5
 _SHOWN = 3
 _SHOWN_TEXT = 60
 _MOST_READERS = 32
 _BACKGROUND = 500
-"""Past requests by which it is found out how near nothing is."""
+"""Past requests that the cosine of unrelated requests is measured on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,36 +81,36 @@ class _Catalogued:
 
     past: Past
     positions: Ints
-    """Of each tool; -1: it is gone."""
+    """The position of each tool; -1: it is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Near:
-    """The past requests most like one, and which tools they called."""
+    """The past requests most similar to one, and the tools they called."""
 
-    kept: Sequence[Kept]
-    """All there are."""
+    past_entries: Sequence[Remembered]
+    """All entries of the past."""
     entries: Ints
     owners: Ints
     likeness: Floats
     neighbour: Ints
-    """By pair: which neighbour."""
+    """The neighbour of each call."""
     position: Ints
-    """By pair: the tool it called."""
+    """The tool of each call, as a position of the catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Answer:
     near: _Near
     scores: Floats
-    """0 and up, without a bound."""
+    """Learned scores, 0 or more, without an upper bound."""
     tried: Floats
-    """How often each tool was called, as far as the asker may learn from it."""
+    """Calls of each tool, as far as the caller may learn from them."""
     me: int
 
 
 class Learned:
-    """Each tool by how like, and how many, the past requests are for which it was called."""
+    """Ranks tools by the number and the similarity of the past requests that called them."""
 
     name = NAME
 
@@ -119,8 +119,8 @@ class Learned:
         self._version = catalog.version
         self._names = frozenset(tool.name for tool in catalog.tools)
         self._experience = experience
-        self._known = Known(catalog)
-        self._found: dict[CalledTool, int] = {}
+        self._lookup = ToolLookup(catalog)
+        self._positions: dict[CalledTool, int] = {}
         self._latest: _Catalogued | None = None
         self._readers: Bounded[Hashable, tuple[Past, Bools]] = Bounded(_MOST_READERS)
         self._tried: Bounded[Hashable, tuple[Past, Floats]] = Bounded(_MOST_READERS)
@@ -129,8 +129,10 @@ class Learned:
     # --- as a ranker --------------------------------------------------------------------------------------------------
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
-        """Scores are 0 to 1; 0 where no past request like this one called the tool, or it is hidden. The ranker has the last
-        word, because its weight was found beside what all others say."""
+        """Returns scores from 0 to 1; 0 if no similar request called the tool, or it is hidden.
+
+        The ranker has the last word, because its weight was fitted beside the scores of all others.
+        """
         answer = self._answer(words, visible)
         if answer is None:
             return Ranking(
@@ -146,7 +148,7 @@ class Learned:
 
     @property
     def weight(self) -> float:
-        """How far the log is believed in this catalog; 0 until `fit` found that it helps."""
+        """The weight of the log in this catalog; 0 until `fit` finds that it helps."""
         fit = self.fitted
         return 0.0 if fit is None else fit.weight
 
@@ -155,38 +157,38 @@ class Learned:
         return self._experience.fit_of(self._version, self._names)
 
     def _reasons(self, answer: _Answer, positions: Sequence[int]) -> Reasons:
-        """The past requests each tool was called after: the asker's own and the operator's in their words, those of others by
-        their number alone, unless the settings say otherwise."""
+        """Returns the past requests that called each tool: the caller's own and the operator's are quoted, those of others only
+        counted, unless the settings say otherwise."""
         return [self._reason(answer, position) for position in positions]
 
-    # --- learning how far to believe it -------------------------------------------------------------------------------
+    # --- fitting the weight --------------------------------------------------------------------------------------------
 
     def fit(self, base: Base) -> Fit:
-        """Choose the weight, by what it would have done for the logged requests: each without its own conversation, once as
-        it is and once as if its tools had never been called."""
-        tried = [self._trial(place, words, base) for place, words in self._experience.sample()]
-        trials = np.array([trial for trial in tried if trial is not None], dtype=np.float64)
+        """Chooses the weight by its effect on the logged requests: each without its own conversation, once as it is and once as
+        if its tools had never been called."""
+        recalls = [self._trial(place, words, base) for place, words in self._experience.sample()]
+        trials = np.array([trial for trial in recalls if trial is not None], dtype=np.float64)
         fit = Fit(weight=0.0, requests=len(trials), tools=self._names)
         if len(trials) >= ENOUGH:
-            known, new = trials[:, 0], trials[:, 1]
-            part = max(NEW, self._once())
-            gains = (1 - part) * known + part * new
-            chosen = _smallest_as_good(gains)
+            seen_gains, unseen_gains = trials[:, 0], trials[:, 1]
+            new_share = max(NEW, self._once())
+            gains = (1 - new_share) * seen_gains + new_share * unseen_gains
+            best = _smallest_as_good(gains)
             fit = Fit(
-                weight=WEIGHTS[chosen],
+                weight=WEIGHTS[best],
                 requests=len(trials),
-                without=float(known[:, 0].mean()),
-                with_log=float(known[:, chosen].mean()),
+                without=float(seen_gains[:, 0].mean()),
+                with_log=float(seen_gains[:, best].mean()),
                 tools=self._names,
             )
         self._experience.keep_fit(self._version, fit)
         return fit
 
     def _trial(self, place: int, words: QueryWords, base: Base) -> Sequence[Sequence[float]] | None:
-        """Recall by weight of one logged request, for known tools and for new ones; None: its tools are gone."""
+        """Returns the recall of one logged request by weight, for called tools and for new ones; None: its tools are gone."""
         catalogued = self._catalogued()
         past = catalogued.past
-        entry = past.kept[place]
+        entry = past.entries[place]
         gold = {position for tool in entry.tools if (position := self._position(tool)) is not None}
         if not gold:
             return None
@@ -207,14 +209,14 @@ class Learned:
         ]
 
     def _once(self) -> float:
-        """The part of the log that calls a tool called only once: how many of the next requests will call a new one (Good,
-        "The population frequencies of species", 1953)."""
+        """Returns the share of tools called only once among all calls, an estimate of the share of coming requests that call a
+        new tool (Good, "The population frequencies of species", 1953)."""
         catalogued = self._catalogued()
         positions = catalogued.positions[catalogued.past.pairs.tools]
         counts = np.bincount(positions[positions >= 0], minlength=self._size)
         return float((counts == 1).sum() / max(1, counts.sum()))
 
-    # --- asking the past ----------------------------------------------------------------------------------------------
+    # --- searching the past -------------------------------------------------------------------------------------------
 
     def _answer(self, words: QueryWords, mask: Visible | None) -> _Answer | None:
         catalogued = self._catalogued()
@@ -237,7 +239,7 @@ class Learned:
             new = [self._place_of(tool) for tool in past.tools[len(latest.positions) :]]
             positions = np.concatenate([latest.positions, np.array(new, dtype=np.int64)])
         else:
-            self._found = {}
+            self._positions = {}
             positions = np.array([self._place_of(tool) for tool in past.tools], dtype=np.int64)
         self._latest = _Catalogued(past=past, positions=positions)
         return self._latest
@@ -247,10 +249,10 @@ class Learned:
         return None if place < 0 else place
 
     def _place_of(self, tool: CalledTool) -> int:
-        if tool not in self._found:
-            position = self._known.position(tool)
-            self._found[tool] = -1 if position is None else position
-        return self._found[tool]
+        if tool not in self._positions:
+            position = self._lookup.position(tool)
+            self._positions[tool] = -1 if position is None else position
+        return self._positions[tool]
 
     def _near(
         self,
@@ -268,87 +270,89 @@ class Learned:
             allowed = allowed & (past.groups != without)
         background = self._background(catalogued, owner, tenant)
         entries, likeness = self._alike(past, words, allowed, owner, background)
-        heard = _heard(entries, likeness, past.owners, owner)
-        entries, likeness = entries[heard], likeness[heard]
+        counted = _nearest(entries, likeness, past.owners, owner)
+        entries, likeness = entries[counted], likeness[counted]
         first = np.searchsorted(past.pairs.entries, entries)
         counts = np.searchsorted(past.pairs.entries, entries, side="right") - first
         neighbour = np.repeat(np.arange(len(entries)), counts)
         ends = np.cumsum(counts)
         where = np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(first - ends + counts, counts)
         position = catalogued.positions[past.pairs.tools[where]]
-        shown = position >= 0 if mask is None else (position >= 0) & mask[position]
+        visible = position >= 0 if mask is None else (position >= 0) & mask[position]
         return _Near(
-            kept=past.kept,
+            past_entries=past.entries,
             entries=entries,
             owners=past.owners[entries],
             likeness=likeness,
-            neighbour=neighbour[shown],
-            position=position[shown],
+            neighbour=neighbour[visible],
+            position=position[visible],
         )
 
     def _alike(self, past: Past, words: QueryWords, allowed: Bools, me: int, background: Floats) -> tuple[Ints, Floats]:
-        """Entries that share something with a request, and how much: 0 to 1, the mean of what words and meaning say; by words
-        alone where either says nothing to the embedder."""
+        """Returns the entries similar to a request, and their similarities from 0 to 1: the mean of words and meaning, or
+        words alone if the embedder has no vector for either."""
         request = Request(features_of(words), past.index.rarity)
-        asked = meaning_of(self._experience.embedder, words)
-        speaks = bool(asked.any())
+        vector = meaning_of(self._experience.embedder, words)
+        has_vector = bool(vector.any())
         indexed = len(past.index.rows)
         entries = past.index.candidates(request, allowed[:indexed], past.owners, (EVERYBODY, me), MOST_OF_ONE)
-        if speaks:
-            heard = (EVERYBODY, me), MOST_OF_ONE, NEIGHBOURS
-            near = past.meanings.near(asked, allowed[:indexed], past.owners, *heard)
+        if has_vector:
+            limits = (EVERYBODY, me), MOST_OF_ONE, NEIGHBOURS
+            near = past.meanings.near(vector, allowed[:indexed], past.owners, *limits)
             entries = np.union1d(entries, near) if len(near) else entries
         likeness = request.likeness(past.index.rows, past.index.lengths, entries)
-        cosines = past.meanings.rows[entries] @ asked
+        cosines = past.meanings.rows[entries] @ vector
         if len(past) > indexed:
             new = np.flatnonzero(allowed[indexed:])
             entries = np.concatenate([entries, indexed + new])
             likeness = np.concatenate([likeness, request.likeness(past.tail, past.tail_lengths, new)])
-            cosines = np.concatenate([cosines, past.tail_meanings[new] @ asked])
-        if speaks:
-            nothing = _unrelated(background @ asked)
-            meant = np.clip((cosines - nothing) / (1 - nothing), 0.0, 1.0)
-            likeness = np.where(cosines == 0, likeness, (likeness + meant) / 2).astype(np.float32)
+            cosines = np.concatenate([cosines, past.tail_meanings[new] @ vector])
+        if has_vector:
+            unrelated = _unrelated(background @ vector)
+            by_meaning = np.clip((cosines - unrelated) / (1 - unrelated), 0.0, 1.0)
+            likeness = np.where(cosines == 0, likeness, (likeness + by_meaning) / 2).astype(np.float32)
         return entries, likeness
 
     def _background(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
-        """The vectors of some of the entries this principal learns from, of no other principal too many."""
+        """Returns the vectors of a sample of the entries this principal learns from, with a limit for each other principal."""
         past = catalogued.past
         alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
-        if (known := self._backgrounds.get((owner, alone))) is not None and known[0].index is past.index:
-            return known[1]
+        if (cached := self._backgrounds.get((owner, alone))) is not None and cached[0].index is past.index:
+            return cached[1]
         indexed = len(past.index.rows)
         entries = np.flatnonzero(self._readable(catalogued, None, owner, tenant)[:indexed])
-        entries = entries[np.lexsort(past.meanings.rows[entries, :2].T)]  # an order that is not that of their coming
-        theirs = limited(past.owners[entries], (EVERYBODY, owner))
-        if theirs.any():
-            entries = entries[first_of_each(theirs, MOST_OF_ONE)]
+        entries = entries[
+            np.lexsort(past.meanings.rows[entries, :2].T)
+        ]  # an order that does not depend on their arrival
+        limits = limited(past.owners[entries], (EVERYBODY, owner))
+        if limits.any():
+            entries = entries[first_of_each(limits, MOST_OF_ONE)]
         rows = past.meanings.rows[entries[:: len(entries) // _BACKGROUND + 1]]
         self._backgrounds.put((owner, alone), (past, rows))
         return rows
 
     def _readable(self, catalogued: _Catalogued, mask: Visible | None, owner: int, tenant: int) -> Bools:
-        """The entries that teach this principal and called a tool that is visible."""
+        """Returns the entries that teach this principal and called a visible tool."""
         past = catalogued.past
         alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
         key = (owner if alone else tenant, alone, None if mask is None else mask.tobytes())
-        if (known := self._readers.get(key)) is not None and known[0] is past:
-            return known[1]
-        shown = catalogued.positions >= 0
+        if (cached := self._readers.get(key)) is not None and cached[0] is past:
+            return cached[1]
+        visible = catalogued.positions >= 0
         if mask is not None:
-            shown = shown & mask[catalogued.positions]
+            visible = visible & mask[catalogued.positions]
         allowed = np.zeros(len(past), dtype=np.bool_)
-        allowed[past.pairs.entries[shown[past.pairs.tools]]] = True
+        allowed[past.pairs.entries[visible[past.pairs.tools]]] = True
         allowed &= (past.owners == EVERYBODY) | (past.owners == owner if alone else past.tenants == tenant)
         self._readers.put(key, (past, allowed))
         return allowed
 
     def _tried_by(self, catalogued: _Catalogued, owner: int, tenant: int) -> Floats:
-        """How often each tool was called in what this principal learns from, another principal's calls up to a number."""
+        """Returns the calls of each tool in the entries this principal learns from; those of another principal up to a limit."""
         past = catalogued.past
         alone = self._experience.settings.scope == "principal" or owner == EVERYBODY
-        if (known := self._tried.get((owner, alone))) is not None and known[0].index is past.index:
-            return known[1]
+        if (cached := self._tried.get((owner, alone))) is not None and cached[0].index is past.index:
+            return cached[1]
         allowed = self._readable(catalogued, None, owner, tenant)
         pairs = np.flatnonzero(allowed[past.pairs.entries] & (catalogued.positions[past.pairs.tools] >= 0))
         positions = catalogued.positions[past.pairs.tools[pairs]]
@@ -363,10 +367,12 @@ class Learned:
         return tried
 
     def _summed(self, near: _Near, tried: Floats, me: int) -> Floats:
-        """What the neighbours say together: the length of the vector of their likenesses, which the nearest decide, and
-        twice their sum over the square root of how often the tool is called, so that what is called all the time does not win by
-        that alone. Of the other principals none counts for more than one request just like this one, and the loudest of
-        them only for `ALONE` of that."""
+        """Returns the joint scores of the neighbours.
+
+        The length of the vector of their similarities, which the nearest decide, plus twice their sum over the square root of
+        the tool's calls, so that a tool called all the time does not win by that alone. No other principal counts for more than
+        one identical request, and the one with the most only for `ALONE` of that.
+        """
         likeness = near.likeness[near.neighbour]
         owners = near.owners[near.neighbour]
         mine = (owners == EVERYBODY) | (owners == me)
@@ -399,9 +405,11 @@ class Learned:
         order = neighbours[np.argsort(-near.likeness[neighbours], kind="stable")].tolist()
         count = len(order)
         requests = "1 request" if count == 1 else f"{count} requests"
-        named = self._experience.settings.name_others
-        told = [near.kept[near.entries[each]] for each in order]
-        texts = dict.fromkeys(_short(kept.text) for kept in told if named or kept.owner in (EVERYBODY, answer.me))
+        names_others = self._experience.settings.name_others
+        past_entries = [near.past_entries[near.entries[each]] for each in order]
+        texts = dict.fromkeys(
+            _short(entry.text) for entry in past_entries if names_others or entry.owner in (EVERYBODY, answer.me)
+        )
         quoted = ", ".join(f"'{text}'" for text in list(texts)[:_SHOWN] if text)
         return (f"called after: {quoted} ({requests})",) if quoted else (f"called after {requests} like this",)
 
@@ -416,8 +424,8 @@ def factory(experience: Experience) -> RankerFactory:
 
 
 def refit(experience: Experience, selector: Selector, catalog: Catalog) -> None:
-    """Chooses again how far the memory is believed in a catalog, beside what the selector's other rankers say; nothing happens
-    where the selector does not use the memory. Takes seconds and goes on beside requests: call it in a thread of its own."""
+    """Fits the weight of the memory in a catalog again, beside the selector's other rankers; does nothing if the selector does
+    not use the memory. Takes seconds while requests go on: call it in a thread of its own."""
     if NAME in selector.settings.rankers:
         Learned(catalog, experience).fit(selector.scores_without(catalog, {NAME}))
 
@@ -427,11 +435,11 @@ def _others_alone(base: Floats, factor: float) -> Floats:
 
 
 def _blended(answer: _Answer, own_weight: float, visible: Visible | None, base: Floats, factor: float) -> Floats:
-    """Joins the scores of all other rankers with what was learned. `factor` is the operator's on the weight.
+    """Joins the scores of all other rankers with the learned ones. `factor` is the operator's, on the weight.
 
-    base + weight * max(learned, untried * the best learned * base / the best base), where `untried` is what the log cannot
-    know of a tool; then brought back to 0 to 1, the best tool being as sure as the surer of the two. With weight 0, or
-    nothing like it in the log: exactly `base`.
+    base + weight * max(learned, untried * the best learned * base / the best base), where `untried` makes up for tools that
+    the log cannot know; then scaled back to 0 to 1, with the best tool as certain as the more certain of the two scores. With
+    weight 0, or without a similar request in the log: exactly `base`.
     """
     weight = own_weight * factor
     if not weight:
@@ -447,17 +455,17 @@ def _blended(answer: _Answer, own_weight: float, visible: Visible | None, base: 
 
 
 def _blend(base: Floats, learned: Floats, tried: Floats, weight: float) -> Floats:
-    best, known = base.max(initial=0.0), learned.max(initial=0.0)
-    if not weight or not known > 0:
+    best, best_learned = base.max(initial=0.0), learned.max(initial=0.0)
+    if not weight or not best_learned > 0:
         return base
     if best > 0:
-        learned = np.maximum(learned, UNTRIED * known / best * base / (1 + tried))
+        learned = np.maximum(learned, UNTRIED * best_learned / best * base / (1 + tried))
     joined: Floats = (base + np.float32(weight) * learned).astype(np.float32)
     return joined
 
 
-def _heard(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
-    """The nearest entries, of no other principal too many. Equally near: the later ones."""
+def _nearest(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
+    """Returns the nearest entries, with a limit for each other principal; of equally near ones the later."""
     order = np.lexsort((-entries, -likeness))
     order = order[likeness[order] > 0]
     theirs = owners[entries[order]]
@@ -465,20 +473,20 @@ def _heard(entries: Ints, likeness: Floats, owners: Ints, me: int) -> Ints:
     if not others.any():
         return order[:NEIGHBOURS]
     counts: dict[int, int] = {}
-    heard: list[int] = []
+    counted: list[int] = []
     for place, owner, other in zip(order.tolist(), theirs.tolist(), others.tolist(), strict=True):
         if other:
             counts[owner] = counts.get(owner, 0) + 1
             if counts[owner] > MOST_OF_ONE:
                 continue
-        heard.append(place)
-        if len(heard) == NEIGHBOURS:
+        counted.append(place)
+        if len(counted) == NEIGHBOURS:
             break
-    return np.array(heard, dtype=np.int64)
+    return np.array(counted, dtype=np.int64)
 
 
 def _unrelated(cosines: Floats) -> float:
-    """How near to a request are those that have nothing to do with it."""
+    """Returns the cosine up to which a past request counts as unrelated."""
     if not len(cosines):
         return _LEAST_UNRELATED
     place = int(UNRELATED * (len(cosines) - 1))
@@ -486,15 +494,15 @@ def _unrelated(cosines: Floats) -> float:
 
 
 def _recall(scores: Floats, right: Ints) -> float:
-    """The part of the right tools among the first five; of equals the earlier come first, and 0 is not found."""
+    """Returns the share of the right tools among the first five; of equal scores the earlier tool is first, and 0 is a miss."""
     above = [(scores > scores[each]).sum() + (scores[:each] == scores[each]).sum() for each in right.tolist()]
-    found = [place < _AT and scores[each] > 0 for place, each in zip(above, right.tolist(), strict=True)]
-    return sum(map(bool, found)) / len(right)
+    hits = [place < _AT and scores[each] > 0 for place, each in zip(above, right.tolist(), strict=True)]
+    return sum(map(bool, hits)) / len(right)
 
 
 def _smallest_as_good(gains: npt.NDArray[np.float64]) -> int:
-    """Which weight: none unless the best is better than none beyond chance; else the smallest among those as good as the
-    best, by a quarter of a standard error of the difference."""
+    """Returns the place of the weight to use: 0 unless the best beats it beyond chance; else the smallest within a quarter of a
+    standard error of the best."""
     best = int(gains.mean(axis=0).argmax())
     over_none = gains[:, best] - gains[:, 0]
     if over_none.mean() <= _PROOF * over_none.std() / len(over_none) ** 0.5:

@@ -1,7 +1,7 @@
-"""The past requests most like one: an index that never changes, and the entries that came after it was made.
+"""A search for the past requests most similar to one: an index that never changes, and the entries added after it was made.
 
 Cosine of features weighed by rarity. Candidates come from the postings of the request's rare features, as far as a fixed
-number of postings goes; then each candidate is compared exactly. So what a search costs hardly grows with the log.
+number of postings goes; then each candidate is compared exactly. The cost of a search therefore hardly grows with the log.
 """
 
 from __future__ import annotations
@@ -38,9 +38,10 @@ class Rows:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def taken(self, kept: Ints) -> Rows:
-        counts = np.diff(self.starts)[kept]
-        where = _gathered(self.starts[kept], counts)
+    def subset(self, entries: Ints) -> Rows:
+        """Returns the rows of these entries, in their order."""
+        counts = np.diff(self.starts)[entries]
+        where = _gathered(self.starts[entries], counts)
         return Rows(starts=_starts(counts), hashes=self.hashes[where], values=self.values[where])
 
     @classmethod
@@ -62,7 +63,7 @@ class Rows:
 
 
 class Rarity:
-    """How rare each feature is among some entries, which may count less than 1 each (smoothed to stay above 0)."""
+    """The rarity of each feature among entries, which may count less than 1 each; smoothed to stay above 0."""
 
     def __init__(self, rows: Rows, counts: Floats) -> None:
         self._hashes, numbers = np.unique(rows.hashes, return_inverse=True)
@@ -74,8 +75,8 @@ class Rarity:
         having = np.zeros(len(hashes), dtype=np.float32)
         if len(self._hashes):
             at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-            known = self._hashes[at] == hashes
-            having[known] = self._having[at[known]]
+            present = self._hashes[at] == hashes
+            having[present] = self._having[at[present]]
         rarity: Floats = np.log1p((self._total - having + 0.5).clip(0.5) / (having + 0.5)).astype(np.float32)
         return rarity
 
@@ -97,57 +98,58 @@ class Index:
         self._values = rows.values[searched][order]
 
     def candidates(self, request: Request, allowed: Bools, owners: Ints, unlimited: Sequence[int], most: int) -> Ints:
-        """The entries that share most with a request, by its searched features alone, of each owner that is not
-        `unlimited` no more than `most`."""
+        """Returns the entries that share most with a request, by its searched features alone, and at most `most` of each owner
+        that is not `unlimited`."""
         hashes, worth = request.hashes, request.worth
         if not len(self._hashes):
             return np.empty(0, dtype=np.int64)
         at = np.minimum(np.searchsorted(self._hashes, hashes), len(self._hashes) - 1)
-        known = np.flatnonzero((self._hashes[at] == hashes) & ((hashes & 1) == 0))
-        at = at[known]
+        shared_features = np.flatnonzero((self._hashes[at] == hashes) & ((hashes & 1) == 0))
+        at = at[shared_features]
         counts = self._starts[at + 1] - self._starts[at]
         cheapest = np.argsort(counts, kind="stable")
         within = np.cumsum(counts[cheapest]) <= _POSTINGS
         within[:1] = True  # a request of one frequent word is looked up all the same
-        chosen = cheapest[within]
-        at, counts, known = at[chosen], counts[chosen], known[chosen]
+        affordable = cheapest[within]
+        at, counts, shared_features = at[affordable], counts[affordable], shared_features[affordable]
         where = _gathered(self._starts[at], counts)
-        weights = self._values[where] * np.repeat(worth[known], counts)
+        weights = self._values[where] * np.repeat(worth[shared_features], counts)
         shared = np.bincount(self._entries[where], weights=weights, minlength=len(self.rows))
-        found = np.flatnonzero(shared)
-        found = found[allowed[found]]
-        if len(found) <= _CANDIDATES:
-            return found
-        likeness = shared[found] / self.lengths[found]
-        theirs = limited(owners[found], unlimited)
+        entries = np.flatnonzero(shared)
+        entries = entries[allowed[entries]]
+        if len(entries) <= _CANDIDATES:
+            return entries
+        likeness = shared[entries] / self.lengths[entries]
+        theirs = limited(owners[entries], unlimited)
         if theirs.any():
             order = np.argsort(-likeness, kind="stable")
             order = order[first_of_each(theirs[order], most)]
-            found, likeness = found[order], likeness[order]
-            if len(found) <= _CANDIDATES:
-                return np.sort(found)
-        return found[np.argpartition(-likeness, _CANDIDATES)[:_CANDIDATES]]
+            entries, likeness = entries[order], likeness[order]
+            if len(entries) <= _CANDIDATES:
+                return np.sort(entries)
+        return entries[np.argpartition(-likeness, _CANDIDATES)[:_CANDIDATES]]
 
 
 class Meanings:
-    """The vectors of entries. Of a large log the candidates that words find are near enough; in a small one few requests
-    share words, and all vectors are compared."""
+    """The vectors of entries. In a large log the candidates found by words suffice; in a small one few requests share words, and
+    all vectors are compared."""
 
     def __init__(self, rows: Floats) -> None:
         self.rows = rows
         """float32, of length 1 or 0."""
 
     def near(
-        self, asked: Floats, allowed: Bools, owners: Ints, unlimited: Sequence[int], most: int, wanted: int
+        self, vector: Floats, allowed: Bools, owners: Ints, unlimited: Sequence[int], most: int, limit: int
     ) -> Ints:
-        """The entries nearest to a vector, of each owner that is not `unlimited` no more than `most`; none of a large log."""
+        """Returns the entries nearest to a vector, at most `limit`, and at most `most` of each owner that is not `unlimited`;
+        none if the log is large."""
         if len(self.rows) > _COMPARED:
             return np.empty(0, dtype=np.int64)
         entries = np.flatnonzero(allowed)
-        order = np.argsort(-(self.rows @ asked)[entries], kind="stable")
+        order = np.argsort(-(self.rows @ vector)[entries], kind="stable")
         entries = entries[order]
         theirs = limited(owners[entries], unlimited)
-        return (entries[first_of_each(theirs, most)] if theirs.any() else entries)[:wanted]
+        return (entries[first_of_each(theirs, most)] if theirs.any() else entries)[:limit]
 
 
 class Request:
@@ -160,7 +162,7 @@ class Request:
         self.length = float(np.sqrt(np.square(features.values * rare).sum()))
 
     def likeness(self, rows: Rows, lengths: Floats, entries: Ints) -> Floats:
-        """Cosines with these entries: 0 to 1."""
+        """Returns the cosines with these entries, 0 to 1."""
         starts = rows.starts.take(entries)
         counts = rows.starts.take(entries + 1) - starts
         where = _gathered(starts, counts)
@@ -182,7 +184,7 @@ class Request:
 
 
 def first_of_each(owners: Ints, most: int) -> Ints:
-    """The places of the first so many of each owner, and of all of owner 0."""
+    """Returns the places of the first `most` entries of each owner, and of all entries of owner 0."""
     order = np.argsort(owners, kind="stable")
     new = np.append(True, owners[order][1:] != owners[order][:-1])
     place = np.arange(len(order)) - np.flatnonzero(new)[np.cumsum(new) - 1]
@@ -190,7 +192,7 @@ def first_of_each(owners: Ints, most: int) -> Ints:
 
 
 def limited(owners: Ints, unlimited: Sequence[int]) -> Ints:
-    """The owners, 0 for those who have no limit."""
+    """Returns the owners, with 0 for those without a limit."""
     if not owners.any():
         return owners
     free = np.zeros(len(owners), dtype=np.bool_)
@@ -200,7 +202,7 @@ def limited(owners: Ints, unlimited: Sequence[int]) -> Ints:
 
 
 def lengths_of(rows: Rows, rarity: Rarity) -> Floats:
-    """Euclidean lengths of the entries, features weighed by rarity; never 0."""
+    """Returns the Euclidean lengths of the entries, features weighted by rarity; never 0."""
     owner = np.repeat(np.arange(len(rows)), np.diff(rows.starts))
     squares = np.bincount(owner, weights=np.square(rows.values * rarity.of(rows.hashes)), minlength=len(rows))
     lengths: Floats = np.sqrt(np.maximum(squares, 1e-9)).astype(np.float32)
@@ -211,7 +213,8 @@ _local = threading.local()
 
 
 def _table() -> npt.NDArray[np.int16]:
-    """Where a request's feature stands, by the low bits of its hash; -1: nowhere. One a thread, put back after use."""
+    """Returns this thread's table from the low bits of a hash to the place of a request's feature; -1: none. Callers reset it
+    after use."""
     if not hasattr(_local, "table"):
         _local.table = np.full(1 << _BITS, -1, dtype=np.int16)
     table: npt.NDArray[np.int16] = _local.table
@@ -225,7 +228,7 @@ def _starts(counts: Ints) -> Ints:
 
 
 def _gathered(starts: Ints, counts: Ints) -> Ints:
-    """Where the entries of some rows are, one row after the other."""
+    """Returns the places of the values of rows, one row after the other."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     where: Ints = np.arange(total) + np.repeat(starts - ends + counts, counts)

@@ -1,4 +1,4 @@
-"""From runs to log entries: live, as their events come, and afterwards from the trail."""
+"""Log entries made of runs: live from their events, and afterwards from the trail."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _RUNS = 4_096
-"""Runs under way that are followed; of more, the oldest teach nothing."""
+"""Running runs that are followed; beyond that the oldest teach nothing."""
 _TEXT_LIMIT = 4_000
 """Characters of a message that are kept, as in the trail."""
 _GROWTH = 1.5
-"""How much the memory grows before it is asked again how far it is believed."""
+"""Growth of the memory, as a factor, after which its weight is fitted again."""
 _FIRST = 30
 _KINDS = ("run_started", "tools_selected", "call_finished")
 _RUNS_AT_ONCE = 500
@@ -45,10 +45,10 @@ class _Run:
 
 
 class LearningSink:
-    """An event sink: what was selected for, called, and did not fail, is remembered when the run ends.
+    """An event sink that remembers, at the end of a run, its request and the tools that were called without an error.
 
-    `redact` takes secrets out of a text before it is kept, `tool_of` gives the tool of a name as it is now, and `refit` lets
-    the rankers choose anew how far the memory is believed; it is called in a thread, as is the making of a new index.
+    `redact` removes secrets from a text before it is kept, `tool_of` returns the current tool of a name, and `refit` fits the
+    weight of the memory again; it is called in a thread, as is the making of a new index.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LearningSink:
             self._end(event.run_id)
 
     async def settled(self) -> None:
-        """Return when the work in the background is done."""
+        """Returns when the work in the background is done."""
         while self._working is not None:
             await asyncio.shield(self._working)
 
@@ -126,26 +126,26 @@ class LearningSink:
             if self._experience.learned >= self._next_fit:
                 self._next_fit = int(self._experience.learned * _GROWTH)
                 await asyncio.to_thread(self._refit)
-        except Exception:  # what was learned may wait; nobody's answer hangs on it
+        except Exception:  # learning may wait: no answer depends on it
             log.exception("learning_failed")
         finally:
             self._working = None
 
 
 async def entries_of_trail(trail: EventLog, *, most_runs: int, window: int = 8, window_user: int = 4) -> list[LogEntry]:
-    """What the recorded runs teach, the oldest first. The trail keeps texts cut and without secrets, so they come as the
-    sink would have kept them. Of tools the trail knows the names alone."""
+    """Returns the entries of recorded runs, oldest first. The trail stores texts cut and without secrets, as the sink would have
+    kept them; of tools it stores the names alone."""
     runs = [summary.run_id for summary in await trail.runs(RunQuery(limit=most_runs))]
     entries: list[LogEntry] = []
     for start in range(0, len(runs), _RUNS_AT_ONCE):
-        some = runs[start : start + _RUNS_AT_ONCE]
+        batch = runs[start : start + _RUNS_AT_ONCE]
         of_run: dict[str, list[EventRecord]] = {}
-        for record in await trail.records(some, _KINDS):
+        for record in await trail.records(batch, _KINDS):
             of_run.setdefault(record.run_id, []).append(record)
-        for run_id in some:
+        for run_id in batch:
             try:
                 entry = _entry_of(of_run.get(run_id, ()), window, window_user)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:  # a row written by who knows whom
+            except (AttributeError, KeyError, TypeError, ValueError) as error:  # rows of unknown origin
                 log.warning("run_not_learned_from", run_id=run_id, error=str(error))
                 continue
             if entry is not None:
@@ -163,14 +163,14 @@ def _entry_of(records: Sequence[EventRecord], window: int, window_user: int) -> 
     )
     if started is None or not selected or not tools:
         return None
-    messages = [_message(said) for said in started.data.get("history", ())]
+    messages = [_message(recorded) for recorded in started.data.get("history", ())]
     messages.append(Message(role="user", content=str(started.data.get("message", ""))))
-    who = started.data.get("principal") or {}
+    caller = started.data.get("principal") or {}
     principal = Principal(
-        id=str(who.get("id", "local")),
-        bot=who.get("bot"),
-        role=who.get("role"),
-        tenant=str(who.get("tenant", "default")),
+        id=str(caller.get("id", "local")),
+        bot=caller.get("bot"),
+        role=caller.get("role"),
+        tenant=str(caller.get("tenant", "default")),
     )
     return LogEntry(
         words=query_words(SelectionQuery(messages=messages), window=window, window_user=window_user),
@@ -181,13 +181,13 @@ def _entry_of(records: Sequence[EventRecord], window: int, window_user: int) -> 
     )
 
 
-def _message(said: Mapping[str, Any]) -> Message:
-    role: Role = "assistant" if said.get("role") == "assistant" else "user"
-    calls = tuple(ToolCall(id="", name=str(name)) for name in said.get("called", ()))
-    return Message(role=role, content=str(said.get("text", "")), tool_calls=calls)
+def _message(recorded: Mapping[str, Any]) -> Message:
+    role: Role = "assistant" if recorded.get("role") == "assistant" else "user"
+    calls = tuple(ToolCall(id="", name=str(name)) for name in recorded.get("called", ()))
+    return Message(role=role, content=str(recorded.get("text", "")), tool_calls=calls)
 
 
 def _conversation(principal: Principal, messages: Sequence[Message]) -> str:
-    """A conversation is known by who has it and by its first words: each turn of it repeats these. In a long one they leave
-    the window, and its later turns count as another."""
+    """Returns the identity of a conversation: its owner and its first words, which each turn repeats. In a long conversation they
+    leave the window, and later turns count as another one."""
     return "\0".join((*principal.owner, messages[0].text[:500]))
