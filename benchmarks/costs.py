@@ -27,7 +27,7 @@ def run(scripts: int, sizes: Sequence[int], seed: int) -> list[CostReport]:
     catalogs = tuple(sample() if size == SAMPLE_SIZE else size for size in sizes)
     what = Simulation(catalogs=catalogs, models=DEFAULT_RULES, strategies=tuple(STRATEGIES), scripts=scripts, seed=seed)
     with progress("having conversations") as told:
-        return simulate(what, done=told)
+        return simulate(what, on_progress=told)
 
 
 def main(arguments: Sequence[str] = ()) -> list[CostReport]:

@@ -44,10 +44,10 @@ def test_strategies_are_played_by_the_real_runtime_and_billed_under_each_rule() 
 def test_conversations_cost_the_same_in_one_process_and_in_two() -> None:
     ours = Catalog.of(generated_catalog(12, TUNING_SEED).tools)
     what = Simulation(catalogs=(ours,), models=(SONNET,), strategies=("all", "planned"), scripts=1, seed=TUNING_SEED)
-    told: list[tuple[int, int]] = []
-    alone = simulate(what, workers=1, done=lambda played, of: told.append((played, of)))
+    progress: list[tuple[int, int]] = []
+    alone = simulate(what, workers=1, on_progress=lambda count, total: progress.append((count, total)))
     assert simulate(what, workers=2) == alone
-    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert progress == [(0, 2), (1, 2), (2, 2)]
 
 
 def test_the_table_names_strategies_prices_and_what_was_assumed(toolcaddie: CommandLine) -> None:

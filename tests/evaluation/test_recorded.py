@@ -11,7 +11,7 @@ from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import Tool
 from toolcaddie.evaluation.misses import misses_of
-from toolcaddie.evaluation.recorded import Called, RecordedRun, Sought, grouped, labelled, read_log
+from toolcaddie.evaluation.recorded import RecordedCall, RecordedRun, ToolSearch, grouped, labelled, read_log
 from toolcaddie.evaluation.replay import replayed
 from toolcaddie.evaluation.usage import usage_of
 from toolcaddie.storage.database import Database
@@ -25,7 +25,7 @@ def _run(number, text, called=(), *, before=(), selected=(), no_match=False, sou
         principal=more.pop("principal", "ann"),
         messages=messages,
         selected=tuple(selected),
-        called=tuple(Called(name=name) for name in called),
+        called=tuple(RecordedCall(name=name) for name in called),
         no_match=no_match,
         sought=tuple(sought),
         **more,
@@ -50,7 +50,7 @@ async def test_rows_that_cannot_be_understood_are_counted_and_left_out():
         for seq, (run_id, kind, data) in enumerate(rows, start=1):
             database.events.append(EventRecord(run_id=run_id, seq=seq, at=float(seq), kind=kind, data=data))
         seen = []
-        log = await read_log(database.events, done=lambda read, of: seen.append((read, of)))
+        log = await read_log(database.events, on_progress=lambda count, total: seen.append((count, total)))
     assert [run.run_id for run in log.runs] == ["good"]
     assert log.runs[0].selected == ("a",)
     assert log.unread == 1
@@ -103,7 +103,7 @@ def test_a_call_of_a_tool_that_does_not_exist_is_no_use_of_it():
             principal="ann",
             messages=run.messages,
             selected=(),
-            called=(Called(name="x", error="unknown_tool"),),
+            called=(RecordedCall(name="x", error="unknown_tool"),),
         ).used
         == ()
     )
@@ -165,7 +165,7 @@ def test_a_preset_that_selects_nothing_misses_nothing():
 
 
 def test_what_was_looked_for_in_vain_is_told_apart():
-    run = _run(1, "play music", sought=(Sought(by="search_tools", words="music player"),), selected=("a_0",))
+    run = _run(1, "play music", sought=(ToolSearch(by="search_tools", words="music player"),), selected=("a_0",))
     found = misses_of([run], _catalog("a"))
     assert found.tools == ()
     assert [(each.by, each.asked) for each in found.unmet] == [("search_tools", "music player")]

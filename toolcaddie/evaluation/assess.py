@@ -1,5 +1,7 @@
-"""A configuration on labelled requests, as it serves them: what it ranks first, what it sends, whether it knows when nothing
-fits, and what that costs. What was found for each request is kept, so that two configurations can be compared one by one."""
+"""Measures one configuration on labelled requests: its ranking, the tools it sends, its "nothing fits", and its costs.
+
+The outcome of each request is part of the result, so that two configurations can be compared request by request.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ from toolcaddie.evaluation.measure import DEPTH, FIGURES, Figure
 from toolcaddie.evaluation.metrics import Estimate, auroc_of, difference_of, mean_of, quantile_of, recall
 from toolcaddie.selection.selector import Ranked
 
-SENT = {
+SENT_FIGURES = {
     "recall@sent": lambda names, gold: len(gold.intersection(names)) / len(gold),
     "complete@sent": lambda names, gold: float(gold <= set(names)),
 }
-"""Of what is sent under the budget, whatever the order."""
+"""Figures of the tools sent under the budget, whose order does not count."""
 
 
 class Finder(Protocol):
@@ -36,11 +38,11 @@ class Finder(Protocol):
     @property
     def catalog(self) -> Catalog: ...
     def select(self, messages: Sequence[Message]) -> Selection:
-        """The tools that a request carries."""
+        """Selects the tools that a request carries."""
         ...
 
     def ranked(self, messages: Sequence[Message], limit: int) -> Ranked:
-        """The order in which tools are preferred, whatever the budget."""
+        """Ranks the tools without regard to the budget."""
         ...
 
 
@@ -49,16 +51,16 @@ class Outcome:
     """The selection for one request."""
 
     names: tuple[str, ...]
-    """At most `DEPTH`, the best first."""
+    """Names of at most `DEPTH` tools, the best first."""
     fit: float
-    """Fit of the best tool; the higher, the surer."""
+    """Fit of the best tool; higher is surer."""
     nothing: bool
-    """The floor said that no tool fits."""
+    """True if the floor said that no tool fits."""
     sent: tuple[str, ...]
     tokens: int
-    """Of what is sent, meta tools aside."""
+    """Tokens of the definitions sent, without meta tools."""
     seconds: float
-    """From the messages to the selection."""
+    """Duration of the selection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +70,14 @@ class NoFit:
     auroc: Estimate | None
     """Probability that a request that some tool fits scores higher than one that none fits."""
     false_nothing: Estimate | None
-    """The share of requests that some tool fits of which the floor says that none does."""
+    """The share of requests with a fitting tool of which the floor says "nothing fits"."""
     caught: Estimate | None
-    """The share of requests that no tool fits of which the floor says so."""
+    """The share of requests without a fitting tool of which the floor says "nothing fits"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assessed:
-    """One configuration's outcomes, request by request, and the figures they come to."""
+    """One configuration's outcomes, request by request, and the figures that follow from them."""
 
     name: str
     catalog: Catalog
@@ -86,12 +88,14 @@ class Assessed:
     def metrics(self) -> Mapping[str, Estimate]:
         """`recall@5`, `complete@5`, `ndcg@10`, `recall@sent` and more, over the requests that some tool fits."""
         groups = [request.group for request in self.fitting]
-        return {name: mean_of(self.values(name), groups) for name in (*FIGURES, *SENT)}
+        return {name: mean_of(self.values(name), groups) for name in (*FIGURES, *SENT_FIGURES)}
 
     def floor(self) -> FittedFloor | None:
-        """The floor that these requests ask for."""
+        """Returns the floor fitted to these requests."""
         served = [bool(request.gold) for request in self.requests]
-        return fitted_floor([each.fit for each in self.outcomes], served, [request.group for request in self.requests])
+        return fitted_floor(
+            [outcome.fit for outcome in self.outcomes], served, [request.group for request in self.requests]
+        )
 
     @cached_property
     def no_fit(self) -> NoFit:
@@ -99,9 +103,9 @@ class Assessed:
         values = [float(outcome.nothing) for outcome in self.outcomes]
         groups = [request.group for request in self.requests]
 
-        def share(of: bool) -> Estimate | None:
-            chosen = [i for i, fit in enumerate(fits) if fit is of]
-            return mean_of([values[i] for i in chosen], [groups[i] for i in chosen]) if chosen else None
+        def share(fits_some: bool) -> Estimate | None:
+            places = [i for i, fit in enumerate(fits) if fit is fits_some]
+            return mean_of([values[i] for i in places], [groups[i] for i in places]) if places else None
 
         mixed = any(fits) and not all(fits)
         return NoFit(
@@ -112,14 +116,16 @@ class Assessed:
 
     @cached_property
     def latency_ms(self) -> Mapping[str, Estimate]:
-        """`p50` and `p99`, by the clock on the wall."""
+        """`p50` and `p99` in wall-clock time."""
         times = [1e3 * outcome.seconds for outcome in self.outcomes]
         return {"p50": quantile_of(times, 0.5), "p99": quantile_of(times, 0.99)}
 
     @cached_property
     def tokens(self) -> Estimate:
-        """Of what is sent, the mean over all requests."""
-        return mean_of([float(outcome.tokens) for outcome in self.outcomes], [each.group for each in self.requests])
+        """Tokens of the definitions sent, the mean over all requests."""
+        return mean_of(
+            [float(outcome.tokens) for outcome in self.outcomes], [request.group for request in self.requests]
+        )
 
     @cached_property
     def tokens_all(self) -> int:
@@ -132,22 +138,22 @@ class Assessed:
         return tuple(request for request in self.requests if request.gold)
 
     def values(self, metric: str) -> list[float]:
-        """One value for each of `fitting`. Raises `KeyError` for a name that is no metric."""
-        if metric in SENT:
-            return [SENT[metric](outcome.sent, request.gold) for outcome, request in self._fitted()]
+        """Returns one value for each request of `fitting`. Raises `KeyError` for a name that is not a metric."""
+        if metric in SENT_FIGURES:
+            return [SENT_FIGURES[metric](outcome.sent, request.gold) for outcome, request in self._fitting_pairs()]
         figure = figure_of(metric)
-        return [figure(outcome.names, request.gold) for outcome, request in self._fitted()]
+        return [figure(outcome.names, request.gold) for outcome, request in self._fitting_pairs()]
 
     def recall_curve(self) -> list[Estimate]:
-        """Recall at 1, 2, ... `DEPTH` places."""
+        """Returns recall at 1, 2, ... `DEPTH`."""
         groups = [request.group for request in self.fitting]
         return [
-            mean_of([recall(outcome.names, request.gold, k) for outcome, request in self._fitted()], groups)
+            mean_of([recall(outcome.names, request.gold, k) for outcome, request in self._fitting_pairs()], groups)
             for k in range(1, DEPTH + 1)
         ]
 
     def tokens_curve(self) -> list[float]:
-        """Tokens of the definitions of the first 1, 2, ... `DEPTH` tools, the mean over the requests."""
+        """Returns tokens of the definitions of the first 1, 2, ... `DEPTH` tools, the mean over the requests."""
         cost = {tool.name: definition_tokens((tool,)) for tool in self.catalog}
         rows = np.zeros((len(self.outcomes), DEPTH))
         for row, outcome in zip(rows, self.outcomes, strict=True):
@@ -156,8 +162,10 @@ class Assessed:
         return means
 
     def roc(self) -> list[tuple[float, float]]:
-        """Points (share of requests that some tool fits called "nothing", share of the others called so), as the demanded
-        fit rises; empty where all requests are of one kind."""
+        """Returns the ROC curve of "nothing fits" as the floor rises; empty if all requests are of one kind.
+
+        Each point: its share of the requests with a fitting tool, and its share of the others.
+        """
         fits = np.array([bool(request.gold) for request in self.requests])
         if fits.all() or not fits.any():
             return []
@@ -166,24 +174,27 @@ class Assessed:
         return [(float((values[fits] < bar).mean()), float((values[~fits] < bar).mean())) for bar in bars]
 
     def by_category(self) -> dict[str, tuple[int, Estimate]]:
-        """Recall@5 by the category of the first right tool in catalog order, with the number of requests; the most first."""
+        """Returns recall@5 by category, with the number of requests; the category with the most first.
+
+        A request counts for the category of its first right tool in catalog order.
+        """
         return self._by(lambda request: self._category(request.gold))
 
     def by_kind(self) -> dict[str, tuple[int, Estimate]]:
-        """Recall@5 by what kind of request it is."""
+        """Returns recall@5 by the kind of request."""
         return self._by(_kind)
 
     def misses(self, limit: int) -> Iterator[tuple[LabelledRequest, Outcome]]:
-        """The requests served worst: those that miss the most right tools first, then those that find them last."""
+        """Yields the requests served worst: first by missing right tools, then by their late places."""
 
         def badness(pair: tuple[Outcome, LabelledRequest]) -> tuple[float, float]:
             outcome, request = pair
             return recall(outcome.names, request.gold, 5), FIGURES["ndcg@10"](outcome.names, request.gold)
 
-        worst = sorted(self._fitted(), key=badness)[:limit]
+        worst = sorted(self._fitting_pairs(), key=badness)[:limit]
         return ((request, outcome) for outcome, request in worst if recall(outcome.names, request.gold, 5) < 1)
 
-    def _fitted(self) -> list[tuple[Outcome, LabelledRequest]]:
+    def _fitting_pairs(self) -> list[tuple[Outcome, LabelledRequest]]:
         return [pair for pair in zip(self.outcomes, self.requests, strict=True) if pair[1].gold]
 
     def _category(self, gold: frozenset[str]) -> str:
@@ -194,27 +205,30 @@ class Assessed:
         members: dict[str, list[tuple[float, str]]] = {}
         for value, request in zip(self.values("recall@5"), self.fitting, strict=True):
             members.setdefault(kind(request), []).append((value, request.group))
-        most_first = sorted(members.items(), key=lambda item: -len(item[1]))
+        groups = sorted(members.items(), key=lambda item: -len(item[1]))
         return {
-            name: (len(found), mean_of([value for value, _ in found], [group for _, group in found]))
-            for name, found in most_first
+            name: (len(values), mean_of([value for value, _ in values], [group for _, group in values]))
+            for name, values in groups
         }
 
 
 def assess(
-    finder: Finder, requests: Sequence[LabelledRequest], *, done: Callable[[int, int], None] = lambda asked, of: None
+    finder: Finder,
+    requests: Sequence[LabelledRequest],
+    *,
+    on_progress: Callable[[int, int], None] = lambda count, total: None,
 ) -> Assessed:
-    """Ask for every request once. `done` is told how many of how many were asked for.
+    """Selects for every request once. `on_progress` gets the number of requests so far and of all.
 
-    Raises `ValueError` where no request has a right tool: there is nothing to find.
+    Raises `ValueError` if no request has a right tool.
     """
     if not any(request.gold for request in requests):
         raise ValueError("no request has a right tool; label some before measuring")
-    finder.select(requests[0].messages)  # what is worked out once of a catalog is no request's cost
+    finder.select(requests[0].messages)  # the cost of indexing the catalog, once, is not a request's
     outcomes = []
     for number, request in enumerate(requests, start=1):
         outcomes.append(_outcome(finder, request))
-        done(number, len(requests))
+        on_progress(number, len(requests))
     return Assessed(name=finder.name, catalog=finder.catalog, requests=tuple(requests), outcomes=tuple(outcomes))
 
 
@@ -224,7 +238,7 @@ def _outcome(finder: Finder, request: LabelledRequest) -> Outcome:
     seconds = time.perf_counter() - started
     ranked = finder.ranked(request.messages, DEPTH)
     return Outcome(
-        names=tuple(found.tool.name for found in ranked.tools),
+        names=tuple(entry.tool.name for entry in ranked.tools),
         fit=ranked.fit,
         nothing=selection.no_match or not ranked.tools,
         sent=selection.names,
@@ -234,7 +248,7 @@ def _outcome(finder: Finder, request: LabelledRequest) -> Outcome:
 
 
 def figure_of(metric: str) -> Figure:
-    """The figure of a name such as `recall@5`, for any number. Raises `KeyError`."""
+    """Returns the figure of a name such as `recall@5`, for any number of places. Raises `KeyError`."""
     if metric in FIGURES:
         return FIGURES[metric]
     name, _, places = metric.partition("@")
@@ -248,7 +262,7 @@ COMPARED = ("recall@5", "complete@10", "ndcg@10", "recall@sent")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The lead of one configuration over another in one metric, request by request."""
+    """The difference between two configurations in one metric, request by request."""
 
     metric: str
     name: str
@@ -257,7 +271,7 @@ class Compared:
 
     @property
     def verdict(self) -> str:
-        """In words: which is better, or that these requests do not say."""
+        """The better one in words, or that the requests do not decide."""
         if self.difference.low > 0:
             return f"{self.name} is better than {self.than}"
         if self.difference.high < 0:
@@ -267,16 +281,18 @@ class Compared:
         return f"undecided between {self.name} and {self.than}"
 
 
-def compared(one: Assessed, other: Assessed, metrics: Sequence[str] = COMPARED) -> list[Compared]:
-    """`one` against `other` on the same requests: the interval is that of the paired difference (bootstrap over groups), which
-    is far narrower than the two intervals side by side."""
-    groups = [request.group for request in one.fitting]
+def compared(first: Assessed, other: Assessed, metrics: Sequence[str] = COMPARED) -> list[Compared]:
+    """Compares two configurations on the same requests.
+
+    The interval is that of the paired difference (bootstrap over groups), far narrower than the two separate intervals.
+    """
+    groups = [request.group for request in first.fitting]
     return [
         Compared(
             metric=metric,
-            name=one.name,
+            name=first.name,
             than=other.name,
-            difference=difference_of(one.values(metric), other.values(metric), groups),
+            difference=difference_of(first.values(metric), other.values(metric), groups),
         )
         for metric in metrics
     ]

@@ -2,7 +2,7 @@
 
 Tools: `name`, `description`, `parameters`, `category`. Requests: `query`, the earlier messages as `history` ("user: ..." or
 "assistant: ..."), the names of the right tools as `gold` (none: no tool fits), and `group`, which is the same for requests
-that are not independent (turns of one conversation). More keys are allowed and not read.
+that are not independent (turns of one conversation). Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class LabelledRequest:
     gold: frozenset[str]
     """Empty: no tool of the catalog fits."""
     group: str
-    """Requests of one group are drawn together when uncertainty is estimated."""
+    """Name of the group; the requests of a group are drawn together when uncertainty is estimated."""
 
 
 class _ToolLine(msgspec.Struct):
@@ -47,7 +47,7 @@ class _RequestLine(msgspec.Struct):
 
 
 def read_tools(path: Path) -> list[Tool]:
-    """The tools of a file. Raises `ConfigError`, naming the line, for what is no tool."""
+    """Returns the tools of a file. Raises `ConfigError` with the line that is not a tool."""
     return [
         Tool(
             name=line.name,
@@ -60,10 +60,10 @@ def read_tools(path: Path) -> list[Tool]:
 
 
 def read_requests(path: Path) -> list[LabelledRequest]:
-    """The labelled requests of a file. Raises `ConfigError`, naming the line, for what is none."""
+    """Returns the labelled requests of a file. Raises `ConfigError` with the line that is not a request."""
     return [
         LabelledRequest(
-            messages=(*map(_said, line.history), Message(role="user", content=line.query)),
+            messages=(*map(_history_message, line.history), Message(role="user", content=line.query)),
             gold=frozenset(line.gold),
             group=line.group if line.group is not None else str(number),
         )
@@ -84,8 +84,8 @@ def _lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
         raise ConfigError(f"{path}, line {number}: {error}") from error
 
 
-def _said(text: str) -> Message:
-    """A line of history. Without a speaker's name before it, the user said it."""
+def _history_message(text: str) -> Message:
+    """Returns the message of a line of history. A line without a speaker is the user's."""
     role: Role
     for role in ("user", "assistant"):
         if text.startswith(f"{role}: "):

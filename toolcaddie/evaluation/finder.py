@@ -19,15 +19,14 @@ from toolcaddie.selection.selector import Ranked, Selector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetFinder:
-    """Implements `assess.Finder`. A preset that chooses by categories alone has no order of its own: there the tools stand
-    as they are sent."""
+    """Implements `assess.Finder`. A preset that selects by categories alone has no ranking: its order is the order sent."""
 
     name: str
     view: View
     selector: Selector
     preset: Preset
     query: Callable[[RunRequest], SelectionQuery]
-    """Returns a function that makes a request the selector's query, with the places that meta tools take."""
+    """Returns the selector's query for a request, with the places that meta tools take."""
 
     @property
     def catalog(self) -> Catalog:
@@ -45,11 +44,14 @@ class PresetFinder:
         return Ranked(tools=tuple(tool for tool in tools if not tool.core)[:limit], fit=float(not selection.no_match))
 
     def cases(
-        self, requests: Sequence[LabelledRequest], *, done: Callable[[int, int], None] = lambda asked, of: None
+        self,
+        requests: Sequence[LabelledRequest],
+        *,
+        on_progress: Callable[[int, int], None] = lambda count, total: None,
     ) -> tuple[list[Case], dict[str, float]]:
         """Returns the material of `fit.fitted`: the requests that some tool fits, and the present weights.
 
-        Raises `ConfigError` where there is nothing to weigh.
+        Raises `ConfigError` if the preset has no weights.
         """
         if not any(name != "categories" for name in self.preset.selection.rankers):
             raise ConfigError(
@@ -64,5 +66,5 @@ class PresetFinder:
             places = [place for name in request.gold if (place := self.catalog.position(name)) is not None]
             missing = len(request.gold) - len(places)
             cases.append(case_of(signals.signals, signals.own, places, missing, request.group))
-            done(number, len(fitting))
+            on_progress(number, len(fitting))
         return cases, start

@@ -1,9 +1,9 @@
-"""Weights of rankers, fitted to one's own requests: a few numbers, moved only as far as they earn it.
+"""Fits the weights of rankers to labelled requests, moving them only as far as the gain justifies.
 
-Weights are sought one after the other on a small grid (coordinate search) around those that ship. Of all weights looked at, the
-ones nearest to those that ship are taken that are not clearly worse than the best: one standard error of the paired difference
-(Breiman et al. 1984, the one-standard-error rule). What that gains is measured on requests that it did not see: cross-validation
-over whole groups, so that the turns of one conversation are never on both sides.
+Weights are sought one after the other on a small grid (coordinate search) around the shipped ones. Among all candidates that
+are not clearly worse than the best, the one nearest to the shipped weights is returned. Clearly worse: by more than one standard
+error of the paired difference (Breiman et al. 1984, the one-standard-error rule). The gain is measured on unseen requests, by
+cross-validation over whole groups, so that the turns of one conversation are never on both sides.
 """
 
 from __future__ import annotations
@@ -22,60 +22,60 @@ Floats = npt.NDArray[np.float32]
 Weights = Mapping[str, float]
 
 FACTORS = (0.0, 0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
-"""Factors that a weight may be multiplied with, beside 1."""
+"""Factors that a weight may be multiplied by, besides 1."""
 
 FOLDS = 5
 PASSES = 2
 DEPTHS = (1, 3, 5, 10)
-"""The mean of recall at these depths is maximised: one depth alone would be blind to most changes."""
+"""Depths of the recall whose mean is maximised: a single depth would not notice most changes."""
 
-KEPT = 64
-"""Of each ranker's tools the best of a request; what none of them puts that high never comes to the top."""
+TOP_TOOLS = 64
+"""Number of each ranker's best tools that a case contains; a tool below that in every ranking never gets to the top."""
 
 _FAR = 4.0
-"""Distance of omitting a ranker, in doublings."""
+"""Distance of a weight of 0, in doublings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """A request: what each ranker said of the tools worth looking at, and which of these are right."""
+    """One request: the scores of each ranker for the tools that matter, and the right tools among them."""
 
     signals: Mapping[str, Floats]
-    """By ranker, one number a tool."""
+    """Scores by ranker, one number per tool."""
     own: Mapping[str, float] = field(default_factory=dict)
-    """Weights that rankers which weigh themselves chose in this request."""
+    """Weights of this request, for rankers that set their own."""
     gold: frozenset[int]
     """Places of the right tools in the arrays."""
     missing: int = 0
-    """Right tools that no array holds."""
+    """Right tools that no array contains."""
     group: str
 
 
 Fuse = Callable[[Case, Weights], Floats]
-"""One score a tool of the case, from its signals and the weights."""
+"""Returns one score for each tool of the case, from its signals and the weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Weights that suit the requests better than those that ship, or those that ship."""
+    """Weights fitted to the requests if they beat the shipped ones, else the shipped ones."""
 
     start: Weights
     weights: Weights
-    """Found on all requests."""
+    """Weights fitted to all requests."""
     before: Estimate
     """Mean recall over `DEPTHS` with `start`."""
     after: Estimate
-    """The same on requests that the weights were not found on."""
+    """Mean recall over `DEPTHS` on requests that the weights were not fitted to."""
     gain: Estimate
     """Their paired difference."""
     recall: Estimate
-    """The gain in recall@5, likewise."""
+    """Paired difference in recall@5."""
     requests: int
     folds: int
 
     @property
     def recommended(self) -> bool:
-        """True if the weights differ from those that ship and gain, beyond chance, on requests they were not fitted to."""
+        """True if the weights differ from the shipped ones and gain, beyond chance, on requests they were not fitted to."""
         return dict(self.weights) != dict(self.start) and self.gain.low > 0
 
 
@@ -85,25 +85,28 @@ def fitted(
     start: Weights,
     *,
     folds: int = FOLDS,
-    done: Callable[[int], None] = lambda looked_at: None,
+    on_progress: Callable[[int], None] = lambda count: None,
 ) -> Fitted:
-    """`start` has a weight for every ranker; one of 0 stays. `done` is told how many weights were looked at.
+    """Fits weights, beginning with `start`, which has one for every ranker; a weight of 0 stays 0.
 
-    Raises `ValueError` where there are fewer groups than folds.
+    `on_progress` gets the number of evaluated weights. Raises `ValueError` if there are fewer groups than folds.
     """
     groups = [case.group for case in cases]
     names = sorted(set(groups))
     if len(names) < folds:
         raise ValueError(f"{len(names)} independent requests are too few to fit anything; {folds} are the least")
-    search = _Search(cases, fuse, start, done)
+    search = _Search(cases, fuse, start, on_progress)
     dice = np.random.default_rng(0)
     fold_of = dict(zip(dice.permutation(np.array(names, dtype=object)).tolist(), range(len(names)), strict=True))
     fold = np.array([fold_of[group] % folds for group in groups])
     unseen, unseen_recall = np.zeros(len(cases)), np.zeros(len(cases))
     for number in range(folds):
         weights_of_fold = search.best(fold != number)
-        held = fold == number
-        unseen[held], unseen_recall[held] = search.values(weights_of_fold)[held], search.recalls(weights_of_fold)[held]
+        in_fold = fold == number
+        unseen[in_fold], unseen_recall[in_fold] = (
+            search.values(weights_of_fold)[in_fold],
+            search.recalls(weights_of_fold)[in_fold],
+        )
     before, recall_before = search.values(start), search.recalls(start)
     return Fitted(
         start=dict(start),
@@ -118,15 +121,15 @@ def fitted(
 
 
 class _Search:
-    """Every weights looked at, once for all folds: the values of all requests are kept, a fold takes its own."""
+    """Evaluates each candidate once for all folds: it caches the recall of all requests, and a fold reads its own rows."""
 
-    def __init__(self, cases: Sequence[Case], fuse: Fuse, start: Weights, done: Callable[[int], None]) -> None:
+    def __init__(self, cases: Sequence[Case], fuse: Fuse, start: Weights, on_progress: Callable[[int], None]) -> None:
         self._cases = cases
         self._fuse = fuse
         self._start = dict(start)
-        self._done = done
+        self._on_progress = on_progress
         self._free = [name for name in self._start if self._start[name] > 0]
-        self._known: dict[tuple[float, ...], npt.NDArray[np.float64]] = {}
+        self._recalls_of: dict[tuple[float, ...], npt.NDArray[np.float64]] = {}
         _, self._group = np.unique(np.array([case.group for case in cases]), return_inverse=True)
 
     def values(self, weights: Weights) -> npt.NDArray[np.float64]:
@@ -138,31 +141,34 @@ class _Search:
         return self._recalls(weights)[:, DEPTHS.index(5)]
 
     def best(self, rows: npt.NDArray[np.bool_]) -> dict[str, float]:
-        """The weights nearest to the start that are not clearly worse than the best on these requests."""
-        # First every weight by itself: of two changes that do the same, the smaller one must have been looked at.
-        tried = [dict(self._start), *(each for name in self._free for each in self._around(self._start, name))]
+        """Returns the weights nearest to the start that are not clearly worse than the best on these requests."""
+        # First each weight alone: of two changes with the same effect, the smaller one must be a candidate.
+        candidates = [
+            dict(self._start),
+            *(weights for name in self._free for weights in self._around(self._start, name)),
+        ]
 
         def goodness(weights: Weights) -> float:
             return float(self.values(weights)[rows].mean())
 
-        best = max(tried, key=goodness)
+        best = max(candidates, key=goodness)
         for _ in range(PASSES):
             before = best
             for name in self._free:
                 around = self._around(best, name)
-                tried.extend(around)
+                candidates.extend(around)
                 best = max((best, *around), key=goodness)
             if best == before:
                 break
         top = self.values(best)
-        near = [each for each in tried if self._near(top - self.values(each), rows)]
+        near = [weights for weights in candidates if self._near(top - self.values(weights), rows)]
         return min(near, key=self._distance, default=best)
 
     def _around(self, weights: Weights, name: str) -> list[dict[str, float]]:
         return [{**weights, name: self._start[name] * factor} for factor in (*FACTORS, 1.0)]
 
     def _near(self, behind: npt.NDArray[np.float64], rows: npt.NDArray[np.bool_]) -> bool:
-        """True if a mean is within a standard error of 0, groups being drawn whole."""
+        """True if the mean is within one standard error of 0, with groups as the sampling unit."""
         mean = float(behind[rows].mean())
         apart = np.bincount(self._group[rows], weights=behind[rows] - mean)
         error = math.sqrt(float((apart**2).sum())) / int(rows.sum())
@@ -178,10 +184,10 @@ class _Search:
     def _recalls(self, weights: Weights) -> npt.NDArray[np.float64]:
         """[requests, DEPTHS]"""
         key = tuple(weights[name] for name in self._start)
-        if key not in self._known:
-            self._known[key] = np.array([_recalls(case, self._fuse(case, weights)) for case in self._cases])
-            self._done(len(self._known))
-        return self._known[key]
+        if key not in self._recalls_of:
+            self._recalls_of[key] = np.array([_recalls(case, self._fuse(case, weights)) for case in self._cases])
+            self._on_progress(len(self._recalls_of))
+        return self._recalls_of[key]
 
 
 def _recalls(case: Case, scores: Floats) -> list[float]:
@@ -191,23 +197,23 @@ def _recalls(case: Case, scores: Floats) -> list[float]:
     return [sum(hits[:depth]) / total for depth in DEPTHS]
 
 
-def said_of(case: Case) -> Said:
-    """The case as the selection's own fusion takes it."""
+def signals_of_case(case: Case) -> Said:
+    """Returns the case in the form that the selection's own fusion takes."""
     return Said(signals=case.signals, own=case.own, matched=True)
 
 
 def by_selection(case: Case, weights: Weights) -> Floats:
-    """A `Fuse`: as selection does it."""
-    return fused(said_of(case), weights).scores
+    """Fuses the signals as selection does; a `Fuse`."""
+    return fused(signals_of_case(case), weights).scores
 
 
 def case_of(
     signals: Mapping[str, Floats], own: Mapping[str, float], gold: Sequence[int], missing: int, group: str
 ) -> Case:
-    """A case of signals over the whole catalog, with the columns that matter."""
+    """Returns a case from signals over the whole catalog, reduced to the columns that matter."""
     columns = set(gold)
     for signal in signals.values():
-        best = np.argpartition(-signal, KEPT)[:KEPT] if len(signal) > KEPT else np.arange(len(signal))
+        best = np.argpartition(-signal, TOP_TOOLS)[:TOP_TOOLS] if len(signal) > TOP_TOOLS else np.arange(len(signal))
         columns.update(place for place in best.tolist() if signal[place] > 0)
     positions = np.array(sorted(columns), dtype=np.int64)
     return Case(
@@ -220,5 +226,5 @@ def case_of(
 
 
 def fragment(weights: Weights) -> str:
-    """The weights as a piece of a settings file."""
+    """Returns the weights as a table of a settings file."""
     return "\n".join(["[selection.weights]", *(f"{name} = {weight:.4g}" for name, weight in weights.items())]) + "\n"

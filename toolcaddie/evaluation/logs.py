@@ -1,4 +1,4 @@
-"""Labelled requests as a log: what would have been learned, had they been served."""
+"""Labelled requests as log entries, to learn from them as if they had been served."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ def entries_of(
     settings: SelectionSettings | None = None,
     principal: Principal | None = None,
 ) -> Iterator[LogEntry]:
-    """Returns a log entry for each request that some tool fits. Tools the catalog lacks are known by their names alone."""
-    chosen = settings or SelectionSettings()
+    """Yields a log entry for each request with a right tool. A tool that the catalog lacks has only its name."""
+    selection_settings = settings or SelectionSettings()
     for request in requests:
         if not request.gold:
             continue
         words = query_words(
-            SelectionQuery(messages=request.messages), window=chosen.window, window_user=chosen.window_user
+            SelectionQuery(messages=request.messages),
+            window=selection_settings.window,
+            window_user=selection_settings.window_user,
         )
         tools = ((name, catalog.get(name)) for name in sorted(request.gold))
         yield LogEntry(

@@ -1,4 +1,4 @@
-"""One configuration on one set of labelled requests: what it finds, whether it knows when nothing fits, how long it takes."""
+"""Measures any ranking on labelled requests: its figures, its detection of "nothing fits", and its latency."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from toolcaddie.evaluation.metrics import Estimate, auroc_of, complete, mean_of,
 from toolcaddie.selection.selector import Selector
 
 DEPTH = 20
-"""Places of a ranking that are looked at."""
+"""Number of places of a ranking that count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A ranking of tools, best first, and how well the request is served at all: any number that grows with it."""
+    """A ranking of tools, best first, and the fit of the best: any number that grows with it."""
 
     names: Sequence[str]
     fit: float = 0.0
@@ -37,11 +37,11 @@ class Measured:
     no_fit: Estimate | None
     """AUROC of `Answer.fit`; None: some tool fits every request."""
     latency_ms: Mapping[str, float]
-    """`p50`, `p99`, by the clock on the wall."""
+    """`p50` and `p99` in wall-clock time."""
 
 
 def measure(rank: Rank, requests: Sequence[LabelledRequest]) -> Measured:
-    """Ask for every request once. Raises `ValueError` where no request has a right tool: there is nothing to find."""
+    """Ranks for every request once. Raises `ValueError` if no request has a right tool."""
     answers, seconds = [], []
     for request in requests:
         started = time.perf_counter()
@@ -55,22 +55,22 @@ def measure(rank: Rank, requests: Sequence[LabelledRequest]) -> Measured:
         requests=len(requests),
         metrics={name: _over(fitting, figure) for name, figure in FIGURES.items()},
         no_fit=None if all(fits) else auroc_of([answer.fit for answer in answers], fits),
-        latency_ms=percentiles([1e3 * each for each in seconds]),
+        latency_ms=percentiles([1e3 * value for value in seconds]),
     )
 
 
 def ranking_of(selector: Selector, view: View) -> Rank:
-    """The order in which a selector prefers the tools of a view."""
+    """Returns a function that ranks the tools of a view with a selector."""
 
     def rank(request: LabelledRequest) -> Answer:
         ranked = selector.ranked(view, SelectionQuery(messages=request.messages), DEPTH)
-        return Answer(names=[found.tool.name for found in ranked.tools], fit=ranked.fit)
+        return Answer(names=[entry.tool.name for entry in ranked.tools], fit=ranked.fit)
 
     return rank
 
 
 def selection_of(selector: Selector, view: View, budget: Budget) -> Rank:
-    """Selects the tools a request carries under a budget, for timing: the names in the order they are sent."""
+    """Returns a function that selects under a budget, for timing: the names in the order they are sent."""
 
     def rank(request: LabelledRequest) -> Answer:
         selection = selector.select(view, SelectionQuery(messages=request.messages, expandable=True), budget)
@@ -80,7 +80,7 @@ def selection_of(selector: Selector, view: View, budget: Budget) -> Rank:
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """The median and the value that one in a hundred is above."""
+    """Returns the median and the 99th percentile."""
     ordered = sorted(values)
     return {"p50": ordered[len(ordered) // 2], "p99": ordered[int(len(ordered) * 0.99)]}
 
@@ -97,9 +97,9 @@ FIGURES: Mapping[str, Figure] = {
     **{f"complete@{k}": _at(complete, k) for k in (1, 5, 10)},
     "ndcg@10": _at(ndcg, 10),
 }
-"""From the names found, the best first, and those that are right, to 0 to 1."""
+"""Figures from 0 to 1, of the ranked names, the best first, and the right ones."""
 
 
-def _over(answered: Sequence[tuple[Answer, LabelledRequest]], figure: Figure) -> Estimate:
-    values = [figure(answer.names, request.gold) for answer, request in answered]
-    return mean_of(values, [request.group for _, request in answered])
+def _over(pairs: Sequence[tuple[Answer, LabelledRequest]], figure: Figure) -> Estimate:
+    values = [figure(answer.names, request.gold) for answer, request in pairs]
+    return mean_of(values, [request.group for _, request in pairs])

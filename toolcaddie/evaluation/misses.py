@@ -1,11 +1,11 @@
-"""Misses: tools that selection omitted and runs needed all the same, with the words that would have found them.
+"""Misses: tools that selection omitted although a run needed them, with the words that would have found them.
 
-A tool was missed where it was called although it had not been selected: the model looked for it (`request_more_tools`,
-`search_tools`), ran it by name, or remembered it. What was looked for and led to no call is told apart: no tool may be blamed.
+A run missed a tool if it called the tool although it had not been selected: the model searched for it (`request_more_tools`,
+`search_tools`), ran it by name, or remembered it. Searches that led to no call are listed apart: no tool can be blamed for them.
 
-A suggested hint is a word that the requests which missed the tool have in common, that other requests seldom say, and that the
-tool's own texts do not hold yet: its document frequency among the tool's requests times the inverse of that among all requests
-(Sparck Jones 1972), each request counting once.
+A suggested hint is a word that the requests which missed the tool have in common, that is rare in other requests, and that is
+not yet in the tool's own texts: its document frequency among the tool's requests times the inverse of that among all requests
+(Sparck Jones 1972), each request counted once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.evaluation.recorded import RecordedRun
-from toolcaddie.evaluation.usage import whole
+from toolcaddie.evaluation.usage import selects_nothing
 from toolcaddie.selection.index.document import catalog_languages, document
 from toolcaddie.selection.query import content_words, is_pair, stems_of
 from toolcaddie.selection.stopwords import Language
@@ -26,24 +26,24 @@ from toolcaddie.util.replacing import replace
 MOST_HINTS = 5
 
 SHARE = 0.2
-"""The part of the requests that missed a tool which a hint must stand in."""
+"""Least share of the requests that missed a tool which must contain a hint."""
 
 RARE = 0.34
-"""A word that a larger part of all other requests say tells no tool apart."""
+"""Largest share of all other requests that may contain a hint; a more frequent word does not distinguish a tool."""
 
 _SHORTEST = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missed:
-    """One request that a selection did not serve."""
+    """A request that needed a tool which was not selected."""
 
     run_id: str
     message: str
     asked: str = ""
-    """The model's query, in its words."""
+    """The model's search query."""
     by: str
-    """The meta tool that found it, or `called`: nobody looked for it."""
+    """The meta tool that found it, or `called` if the model did not search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,26 +52,26 @@ class Hint:
 
     word: str
     requests: int
-    """Of those that missed the tool: how many say it."""
+    """Number of requests with the word among those that missed the tool."""
     elsewhere: int
-    """Of all other requests: how many say it."""
+    """Number of all other requests with the word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMisses:
-    """A tool that was wanted and not selected."""
+    """A tool that was needed and not selected."""
 
     tool: str
     category: str | None
     missed: int
-    """Runs."""
+    """Runs that called it without having it selected."""
     served: int
     """Runs that called it and had it selected."""
     requests: tuple[Missed, ...]
     hints: tuple[Hint, ...]
-    """The most telling first."""
+    """Hints, the most distinctive first."""
     known: bool = True
-    """The catalog has it; otherwise there is nothing to add hints to."""
+    """False if the catalog does not have the tool, so that hints cannot be added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,29 +81,29 @@ class Misses:
     runs: int
     with_calls: int
     tools: tuple[ToolMisses, ...]
-    """The most missed first."""
+    """Tools, the most missed first."""
     unmet: tuple[Missed, ...]
-    """Looked for, and nothing was called that had not been selected."""
+    """Searches after which only selected tools were called."""
 
     def patch(self) -> dict[str, tuple[str, ...]]:
-        """Hints to add, by tool."""
-        return {each.tool: tuple(hint.word for hint in each.hints) for each in self.tools if each.known and each.hints}
+        """Returns the hints to add, by tool."""
+        return {tool.tool: tuple(hint.word for hint in tool.hints) for tool in self.tools if tool.known and tool.hints}
 
 
 def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2) -> Misses:
-    """`support`: requests that a hint must stand in, at least."""
-    selecting_runs = [run for run in runs if not whole(run)]
+    """Returns the misses of the runs. `support`: least number of requests that contain a hint."""
+    selecting_runs = [run for run in runs if not selects_nothing(run)]
     missed: dict[str, list[Missed]] = defaultdict(list)
     unmet: list[Missed] = []
     for run in selecting_runs:
         for name in run.missed:
-            missed[name].append(_missed(run, name))
+            missed[name].append(_miss(run, name))
         if not run.missed:
             unmet.extend(
                 Missed(
-                    run_id=run.run_id, message=run.message, asked=_words(sought.words, sought.categories), by=sought.by
+                    run_id=run.run_id, message=run.message, asked=_words(search.words, search.categories), by=search.by
                 )
-                for sought in run.sought
+                for search in run.sought
             )
     served = Counter(name for run in selecting_runs for name in set(run.used) & set(run.selected))
     finder = _Hints(selecting_runs, catalog)
@@ -114,7 +114,7 @@ def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2
             missed=len(requests),
             served=served[name],
             requests=tuple(requests),
-            hints=finder.of(name, requests, support) if tool is not None else (),
+            hints=finder.hints_for(name, requests, support) if tool is not None else (),
             known=tool is not None,
         )
         for name, requests in missed.items()
@@ -122,13 +122,13 @@ def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2
     return Misses(
         runs=len(selecting_runs),
         with_calls=sum(bool(run.used) for run in selecting_runs),
-        tools=tuple(sorted(tools, key=lambda each: (-each.missed, each.tool))),
+        tools=tuple(sorted(tools, key=lambda tool_misses: (-tool_misses.missed, tool_misses.tool))),
         unmet=tuple(unmet),
     )
 
 
 def patched(catalog: Catalog, patch: Mapping[str, Sequence[str]]) -> Catalog:
-    """The catalog with these hints beside those its tools have; a tool it does not have is passed over."""
+    """Returns the catalog with these hints added to its tools; names that it does not have are ignored."""
     tools = [
         replace(tool, hints=tuple(dict.fromkeys((*tool.hints, *patch[tool.name])))) if tool.name in patch else tool
         for tool in catalog
@@ -136,12 +136,12 @@ def patched(catalog: Catalog, patch: Mapping[str, Sequence[str]]) -> Catalog:
     return Catalog.of(tools, catalog.categories, check_schemas=False)
 
 
-def _missed(run: RecordedRun, name: str) -> Missed:
-    """With the search that brought the tool; else the last one, since `execute_tool` follows what was found."""
-    by = next((sought for sought in run.sought if name in sought.added), run.sought[-1] if run.sought else None)
-    if by is None:
+def _miss(run: RecordedRun, name: str) -> Missed:
+    """Returns the miss with the search that found the tool, else with the last search: `execute_tool` may have followed it."""
+    search = next((search for search in run.sought if name in search.added), run.sought[-1] if run.sought else None)
+    if search is None:
         return Missed(run_id=run.run_id, message=run.message, by="called")
-    return Missed(run_id=run.run_id, message=run.message, asked=_words(by.words, by.categories), by=by.by)
+    return Missed(run_id=run.run_id, message=run.message, asked=_words(search.words, search.categories), by=search.by)
 
 
 def _words(words: str, categories: Iterable[str]) -> str:
@@ -149,41 +149,43 @@ def _words(words: str, categories: Iterable[str]) -> str:
 
 
 class _Hints:
-    """Words of requests, counted once, by stem."""
+    """Words of requests by stem, each counted once per request."""
 
     def __init__(self, runs: Iterable[RecordedRun], catalog: Catalog) -> None:
         self._catalog = catalog
         self._languages = catalog_languages(catalog)
         self._stems: dict[str, dict[str, str]] = {}
-        """Of each request: stem -> the word as it was written."""
+        """Words of each run as they were written, by stem."""
         for run in runs:
-            searches = [sought.words for sought in run.sought]
-            self._stems[run.run_id] = self._read("\n".join((run.message, *searches)))
-        self._said = Counter(stem for stems in self._stems.values() for stem in stems)
+            searches = [search.words for search in run.sought]
+            self._stems[run.run_id] = self._words_by_stem("\n".join((run.message, *searches)))
+        self._requests_with = Counter(stem for stems in self._stems.values() for stem in stems)
 
-    def of(self, name: str, requests: Sequence[Missed], support: int) -> tuple[Hint, ...]:
+    def hints_for(self, name: str, requests: Sequence[Missed], support: int) -> tuple[Hint, ...]:
         tool = self._catalog.get(name)
         assert tool is not None
-        held = self._document_stems([word for words in document(tool, self._catalog).values() for word in words])
-        mine = [self._stems[request.run_id] for request in requests]
-        counts = Counter(stem for stems in mine for stem in stems)
-        least = max(support, math.ceil(SHARE * len(mine)))
-        others = max(1, len(self._stems) - len(mine))
+        own_stems = self._document_stems([word for words in document(tool, self._catalog).values() for word in words])
+        stems_of_requests = [self._stems[request.run_id] for request in requests]
+        counts = Counter(stem for stems in stems_of_requests for stem in stems)
+        least = max(support, math.ceil(SHARE * len(stems_of_requests)))
+        others = max(1, len(self._stems) - len(stems_of_requests))
         scored: list[tuple[float, str, Hint]] = []
         for stem, count in counts.items():
-            elsewhere = self._said[stem] - count
-            if count < least or stem in held or elsewhere / others > RARE:
+            elsewhere = self._requests_with[stem] - count
+            if count < least or stem in own_stems or elsewhere / others > RARE:
                 continue
-            words = Counter(stems[stem] for stems in mine if stem in stems)
+            words = Counter(stems[stem] for stems in stems_of_requests if stem in stems)
             word = min(words, key=lambda each: (-words[each], each))
             if len(word) < _SHORTEST and not is_pair(word):
                 continue
             rarity = math.log((1 + len(self._stems)) / (1 + elsewhere))
-            scored.append((count / len(mine) * rarity, word, Hint(word=word, requests=count, elsewhere=elsewhere)))
+            scored.append(
+                (count / len(stems_of_requests) * rarity, word, Hint(word=word, requests=count, elsewhere=elsewhere))
+            )
         scored.sort(key=lambda each: (-each[0], each[1]))
         return tuple(hint for _, _, hint in scored[:MOST_HINTS])
 
-    def _read(self, text: str) -> dict[str, str]:
+    def _words_by_stem(self, text: str) -> dict[str, str]:
         words = list(dict.fromkeys(word for word in content_words(text, self._usual) if not word.isdecimal()))
         return {stems[0]: word for word, stems in zip(words, stems_of(words, self._languages), strict=True)}
 

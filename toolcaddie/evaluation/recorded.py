@@ -1,7 +1,7 @@
-"""Runs as the trail recorded them: what was asked, what was selected and sent, what was looked for, what was called.
+"""Runs read from the trail: their messages, selected and sent tools, the model's searches, and the calls.
 
-The rows were written by us, but perhaps by another version, and a person may have changed them: each is checked as it is read,
-and a run that cannot be read is counted and left out.
+The rows may come from another version, and a person may have changed them. So each row is checked as it is read, and a run that
+cannot be read is counted and omitted.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from toolcaddie.util.replacing import replace
 T = TypeVar("T")
 
 AT_ONCE = 200
-"""Runs whose rows are in memory together."""
+"""Number of runs whose rows are in memory together."""
 
-LOOKED_FOR = (REQUEST_MORE_TOOLS, SEARCH_TOOLS, LIST_TOOLS)
-"""Meta tools by which a model looks for what it was not sent."""
+SEARCHING_TOOLS = (REQUEST_MORE_TOOLS, SEARCH_TOOLS, LIST_TOOLS)
+"""Meta tools that a model searches for more tools with."""
 
 _KINDS = (
     "run_started",
@@ -48,8 +48,8 @@ _CUT = re.compile(r"… \[\d+ of \d+ characters kept\]\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sought:
-    """A model looked for tools it did not have."""
+class ToolSearch:
+    """A model's search for tools that it was not sent."""
 
     by: str
     """The meta tool."""
@@ -59,8 +59,8 @@ class Sought:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Called:
-    """A real tool was called, whether it worked or was refused."""
+class RecordedCall:
+    """A call of a real tool, whether it worked or was refused."""
 
     name: str
     error: str = ""
@@ -68,8 +68,8 @@ class Called:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """One model call: what it was sent."""
+class RecordedDelivery:
+    """The tools sent with one model call."""
 
     tools: tuple[str, ...]
     tokens: int
@@ -90,26 +90,26 @@ class RecordedRun:
     messages: tuple[Message, ...]
     """The messages that selection read; the last is the one answered."""
     cut: bool = False
-    """A message is longer than what is kept of it."""
+    """True if the trail has shortened a message."""
     catalog_version: str = ""
     catalog_size: int = 0
     selected: tuple[str, ...]
     core: frozenset[str] = frozenset()
     category_of: Mapping[str, str | None] = field(default_factory=dict)
-    """Of the selected tools."""
+    """Category of each selected tool."""
     categories: tuple[str, ...] = ()
     """The categories that gave tools: matched, then related, or the defaults."""
     matched: tuple[str, ...] = ()
     no_match: bool = False
     classified: tuple[str, ...] | None = None
-    """Answer of a first stage; None if it was not asked."""
+    """Categories from the classifier; None if it was not asked."""
     tokens_all: int = 0
     tokens_selected: int = 0
-    sent: tuple[Sent, ...] = ()
-    sought: tuple[Sought, ...] = ()
-    called: tuple[Called, ...] = ()
+    sent: tuple[RecordedDelivery, ...] = ()
+    sought: tuple[ToolSearch, ...] = ()
+    called: tuple[RecordedCall, ...] = ()
     group: str = ""
-    """The same for the runs of one conversation, as far as can be told."""
+    """Equal for the runs of one conversation, as far as the trail shows it."""
 
     @property
     def message(self) -> str:
@@ -117,8 +117,8 @@ class RecordedRun:
 
     @property
     def delivered(self) -> frozenset[str]:
-        """Everything some model call of the run was sent."""
-        return frozenset(name for each in self.sent for name in each.tools)
+        """Names of the tools that at least one model call of the run was sent."""
+        return frozenset(name for delivery in self.sent for name in delivery.tools)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -128,8 +128,8 @@ class RecordedRun:
     @property
     def missed(self) -> tuple[str, ...]:
         """Names of tools that were called although the selection did not have them."""
-        had = set(self.selected)
-        return tuple(name for name in self.used if name not in had)
+        selected = set(self.selected)
+        return tuple(name for name in self.used if name not in selected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +142,9 @@ class Log:
 
 
 async def read_log(
-    log: EventLog, *, limit: int = 100_000, done: Callable[[int, int], None] = lambda read, of: None
+    log: EventLog, *, limit: int = 100_000, on_progress: Callable[[int, int], None] = lambda count, total: None
 ) -> Log:
-    """The newest `limit` runs that selected tools. `done` is told how many of how many are read.
+    """Returns the newest `limit` runs that selected tools. `on_progress` gets the number of runs so far and of all.
 
     Raises `StorageError`.
     """
@@ -152,178 +152,188 @@ async def read_log(
     runs: list[RecordedRun] = []
     unread = 0
     for start in range(0, len(recent_runs), AT_ONCE):
-        some = recent_runs[start : start + AT_ONCE]
+        batch = recent_runs[start : start + AT_ONCE]
         by_run: dict[str, list[EventRecord]] = defaultdict(list)
-        for record in await log.records([run.run_id for run in some], _KINDS):
+        for record in await log.records([run.run_id for run in batch], _KINDS):
             by_run[record.run_id].append(record)
-        for run in some:
+        for run in batch:
             try:
-                read = recorded(run, by_run[run.run_id])
+                stored_run = recorded(run, by_run[run.run_id])
             except (msgspec.ValidationError, KeyError, ValueError):
                 unread += 1
                 continue
-            if read is not None:
-                runs.append(read)
-        done(start + len(some), len(recent_runs))
+            if stored_run is not None:
+                runs.append(stored_run)
+        on_progress(start + len(batch), len(recent_runs))
     return Log(runs=grouped(runs), unread=unread)
 
 
-class _Principal(msgspec.Struct):
+class _PrincipalRow(msgspec.Struct):
     id: str = ""
     tenant: str = "default"
     role: str | None = None
     bot: str | None = None
 
 
-class _Said(msgspec.Struct):
+class _HistoryRow(msgspec.Struct):
     role: Role
     text: str = ""
     characters: int = 0
     called: tuple[str, ...] = ()
 
 
-class _Started(msgspec.Struct):
+class _StartRow(msgspec.Struct):
     message: str
-    principal: _Principal = msgspec.field(default_factory=_Principal)
+    principal: _PrincipalRow = msgspec.field(default_factory=_PrincipalRow)
     preset: str = ""
     catalog_version: str = ""
     catalog_size: int = 0
-    history: tuple[_Said, ...] = ()
+    history: tuple[_HistoryRow, ...] = ()
 
 
-class _Tool(msgspec.Struct):
+class _ToolRow(msgspec.Struct):
     name: str
     category: str | None = None
     core: bool = False
 
 
-class _Tokens(msgspec.Struct):
+class _TokensRow(msgspec.Struct):
     all: int = 0
     selected: int = 0
     sent: int = 0
 
 
-class _Selected(msgspec.Struct):
-    tools: tuple[_Tool, ...]
+class _SelectionRow(msgspec.Struct):
+    tools: tuple[_ToolRow, ...]
     categories: tuple[str, ...] = ()
     matched: tuple[str, ...] = ()
     no_match: bool = False
-    tokens: _Tokens = msgspec.field(default_factory=_Tokens)
+    tokens: _TokensRow = msgspec.field(default_factory=_TokensRow)
 
 
-class _Delivered(msgspec.Struct):
+class _DeliveryRow(msgspec.Struct):
     tools: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     deferred: tuple[str, ...] = ()
     later_by: str = "array"
-    tokens: _Tokens = msgspec.field(default_factory=_Tokens)
+    tokens: _TokensRow = msgspec.field(default_factory=_TokensRow)
 
 
-class _Asked(msgspec.Struct):
+class _RequestRow(msgspec.Struct):
     tools: int = 0
 
 
-class _Meta(msgspec.Struct):
+class _MetaRow(msgspec.Struct):
     name: str
     arguments: str = ""
     added: tuple[str, ...] = ()
 
 
-class _Call(msgspec.Struct):
+class _CallRow(msgspec.Struct):
     name: str
     error: str = ""
 
 
-class _Finished(msgspec.Struct):
-    client_calls: tuple[_Call, ...] = ()
+class _EndRow(msgspec.Struct):
+    client_calls: tuple[_CallRow, ...] = ()
 
 
-class _Decided(msgspec.Struct):
+class _DecisionRow(msgspec.Struct):
     name: str
     verdict: str = "allow"
 
 
-class _Classified(msgspec.Struct):
+class _ClassificationRow(msgspec.Struct):
     how: str = "asked"
     categories: tuple[str, ...] = ()
 
 
 def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | None:
-    """The run of these rows, oldest first; None: it selected no tools (a tool called directly).
+    """Returns the run of these rows, oldest first; None: it selected no tools (a tool called directly).
 
-    Raises `msgspec.ValidationError` for rows that are not what we write.
+    Raises `msgspec.ValidationError` for rows of another shape.
     """
     rows: dict[str, list[Any]] = defaultdict(list)
-    sent: list[Sent] = []
-    delivery, behind, later_by = Sent(tools=(), tokens=0), list[str](), "array"
+    deliveries: list[RecordedDelivery] = []
+    delivery, later_names, later_by = RecordedDelivery(tools=(), tokens=0), list[str](), "array"
     for event in events:
         rows[event.kind].append(event.data)
         if event.kind == "tools_delivered":
-            delivered = _read(event.data, _Delivered)
-            later_by = delivered.later_by
-            behind += (*delivered.deferred, *delivered.added)
-            delivery = Sent(tools=tuple(dict.fromkeys((*delivered.tools, *behind))), tokens=delivered.tokens.sent)
-        elif event.kind == "meta_called" and later_by != "array":  # made known behind the array, which stays as it was
-            behind += _read(event.data, _Meta).added
-            delivery = replace(delivery, tools=tuple(dict.fromkeys((*delivery.tools, *behind))))
-        elif event.kind == "model_asked" and _read(event.data, _Asked).tools:
-            sent.append(delivery)
+            row = _row_of(event.data, _DeliveryRow)
+            later_by = row.later_by
+            later_names += (*row.deferred, *row.added)
+            delivery = RecordedDelivery(tools=tuple(dict.fromkeys((*row.tools, *later_names))), tokens=row.tokens.sent)
+        elif event.kind == "meta_called" and later_by != "array":  # sent after the array, which stays as it was
+            later_names += _row_of(event.data, _MetaRow).added
+            delivery = replace(delivery, tools=tuple(dict.fromkeys((*delivery.tools, *later_names))))
+        elif event.kind == "model_asked" and _row_of(event.data, _RequestRow).tools:
+            deliveries.append(delivery)
     if not rows["run_started"] or not rows["tools_selected"]:
         return None
-    started, selected = _read(rows["run_started"][0], _Started), _read(rows["tools_selected"][0], _Selected)
-    classified = [_read(data, _Classified) for data in rows["request_classified"]]
-    denied = [
-        Called(name=decision.name, error="denied")
+    start, selection = _row_of(rows["run_started"][0], _StartRow), _row_of(rows["tools_selected"][0], _SelectionRow)
+    classifications = [_row_of(data, _ClassificationRow) for data in rows["request_classified"]]
+    denials = [
+        RecordedCall(name=decision.name, error="denied")
         for data in rows["call_decided"]
-        if (decision := _read(data, _Decided)).verdict == "deny"
+        if (decision := _row_of(data, _DecisionRow)).verdict == "deny"
     ]
-    calls = [Called(name=call.name, error=call.error) for call in (_read(row, _Call) for row in rows["call_finished"])]
-    theirs = [call for data in rows["run_finished"] for call in _read(data, _Finished).client_calls]
-    history = tuple(map(_message, started.history))
+    calls = [
+        RecordedCall(name=call.name, error=call.error)
+        for call in (_row_of(row, _CallRow) for row in rows["call_finished"])
+    ]
+    client_calls = [call for data in rows["run_finished"] for call in _row_of(data, _EndRow).client_calls]
+    history = tuple(map(_message, start.history))
     return RecordedRun(
         run_id=run.run_id,
         started=run.started,
-        principal=started.principal.id,
-        tenant=started.principal.tenant,
-        role=started.principal.role,
-        bot=started.principal.bot,
-        preset=started.preset,
+        principal=start.principal.id,
+        tenant=start.principal.tenant,
+        role=start.principal.role,
+        bot=start.principal.bot,
+        preset=start.preset,
         status=run.status,
-        messages=(*history, Message(role="user", content=_CUT.sub("", started.message))),
-        cut=bool(_CUT.search(started.message)) or any(decision.characters for decision in started.history),
-        catalog_version=started.catalog_version,
-        catalog_size=started.catalog_size,
-        selected=tuple(tool.name for tool in selected.tools),
-        core=frozenset(tool.name for tool in selected.tools if tool.core),
-        category_of={tool.name: tool.category for tool in selected.tools},
-        categories=selected.categories,
-        matched=selected.matched,
-        no_match=selected.no_match,
-        classified=classified[0].categories if classified and classified[0].how != "failed" else None,
-        tokens_all=selected.tokens.all,
-        tokens_selected=selected.tokens.selected,
-        sent=tuple(sent),
-        sought=tuple(_sought(_read(data, _Meta)) for data in rows["meta_called"] if data.get("name") in LOOKED_FOR),
-        called=(*calls, *denied, *(Called(name=call.name) for call in theirs)),
+        messages=(*history, Message(role="user", content=_CUT.sub("", start.message))),
+        cut=bool(_CUT.search(start.message)) or any(message.characters for message in start.history),
+        catalog_version=start.catalog_version,
+        catalog_size=start.catalog_size,
+        selected=tuple(tool.name for tool in selection.tools),
+        core=frozenset(tool.name for tool in selection.tools if tool.core),
+        category_of={tool.name: tool.category for tool in selection.tools},
+        categories=selection.categories,
+        matched=selection.matched,
+        no_match=selection.no_match,
+        classified=classifications[0].categories if classifications and classifications[0].how != "failed" else None,
+        tokens_all=selection.tokens.all,
+        tokens_selected=selection.tokens.selected,
+        sent=tuple(deliveries),
+        sought=tuple(
+            _search_of(_row_of(data, _MetaRow)) for data in rows["meta_called"] if data.get("name") in SEARCHING_TOOLS
+        ),
+        called=(*calls, *denials, *(RecordedCall(name=call.name) for call in client_calls)),
     )
 
 
 def grouped(runs: Sequence[RecordedRun]) -> tuple[RecordedRun, ...]:
-    """The runs with those of one conversation under one name: a run goes on with an earlier one of the same principal if its
-    last earlier message of the user is what that one answered."""
+    """Returns the runs with one group name per conversation.
+
+    A run continues an earlier run of the same principal if its previous user message is the one that the earlier run answered.
+    """
     last: dict[tuple[str, str, str], str] = {}
-    named = []
+    grouped_runs = []
     for run in runs:
-        before = next((message.text for message in reversed(run.messages[:-1]) if message.role == "user"), None)
-        group = last.get((run.tenant, run.principal, before), run.run_id) if before is not None else run.run_id
+        last_text = next((message.text for message in reversed(run.messages[:-1]) if message.role == "user"), None)
+        group = last.get((run.tenant, run.principal, last_text), run.run_id) if last_text is not None else run.run_id
         last[run.tenant, run.principal, run.message] = group
-        named.append(replace(run, group=group))
-    return tuple(named)
+        grouped_runs.append(replace(run, group=group))
+    return tuple(grouped_runs)
 
 
 def labelled(runs: Iterable[RecordedRun], catalog: Catalog) -> list[LabelledRequest]:
-    """Requests labelled by what was called for them. A run that called nothing says nothing of which tool fits, nor that none
-    does, and is left out; so are tools the catalog has no longer."""
+    """Returns requests labelled with the tools that their runs called.
+
+    A run without calls is omitted: it shows neither which tool fits nor that none does. So are tools that the catalog no longer
+    has.
+    """
     requests = []
     for run in runs:
         gold = frozenset(name for name in run.used if catalog.position(name) is not None)
@@ -332,11 +342,11 @@ def labelled(runs: Iterable[RecordedRun], catalog: Catalog) -> list[LabelledRequ
     return requests
 
 
-def _read(data: Any, kind: type[T]) -> T:
+def _row_of(data: Any, kind: type[T]) -> T:
     return msgspec.convert(data, kind)
 
 
-def _message(record: _Said) -> Message:
+def _message(record: _HistoryRow) -> Message:
     calls = tuple(ToolCall(id="", name=name) for name in record.called)
     return Message(role=record.role, content=record.text, tool_calls=calls)
 
@@ -348,13 +358,13 @@ class _Arguments(msgspec.Struct):
     category: str = ""
 
 
-def _sought(meta: _Meta) -> Sought:
-    """Arguments are as the model wrote them: what is no such object is kept as words."""
+def _search_of(meta: _MetaRow) -> ToolSearch:
+    """Returns the search of a meta call. Arguments that are not the expected object become its words."""
     try:
         arguments = msgspec.json.decode(meta.arguments, type=_Arguments)
     except msgspec.MsgspecError:
-        return Sought(by=meta.name, words=meta.arguments, added=meta.added)
-    return Sought(
+        return ToolSearch(by=meta.name, words=meta.arguments, added=meta.added)
+    return ToolSearch(
         by=meta.name,
         words=" ".join(filter(None, (arguments.query, arguments.reason))),
         categories=tuple(filter(None, (*arguments.categories, arguments.category))),

@@ -1,4 +1,4 @@
-"""A recorded run selected again: what another configuration would have sent, and whether what was really called is in it."""
+"""Replays of recorded runs: the tools that another configuration would select, compared with the tools that were called."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolcaddie.evaluation.recorded import RecordedRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledTool:
-    """A tool that the run called, and who would have had it."""
+    """A tool that the run called, and the selections that contain it."""
 
     name: str
     before: bool
@@ -23,12 +23,12 @@ class CalledTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A run as it was selected then and as it would be now."""
+    """The selection of a run then, compared with the one of another configuration now."""
 
     run_id: str
     message: str
     preset: str
-    """The selection of the run."""
+    """Preset of the recorded run."""
     added: tuple[str, ...]
     removed: tuple[str, ...]
     kept: int
@@ -43,8 +43,8 @@ class Replay:
     @property
     def verdict(self) -> str:
         """The effect that the change would have had on this run, in words."""
-        gained = sum(each.after and not each.before for each in self.called)
-        lost = sum(each.before and not each.after for each in self.called)
+        gained = sum(tool.after and not tool.before for tool in self.called)
+        lost = sum(tool.before and not tool.after for tool in self.called)
         if not self.called:
             return "no tool was called, so nothing says which selection is better"
         if gained and not lost:
@@ -53,15 +53,15 @@ class Replay:
             return f"worse: {lost} of the {len(self.called)} tools called would not have been selected"
         if gained:
             return f"mixed: {gained} more of the {len(self.called)} tools called, {lost} fewer"
-        if all(each.after for each in self.called):
+        if all(tool.after for tool in self.called):
             return f"the same: every tool called is in both ({len(self.called)})"
-        return f"the same: {sum(each.after for each in self.called)} of {len(self.called)} tools called are in both"
+        return f"the same: {sum(tool.after for tool in self.called)} of {len(self.called)} tools called are in both"
 
 
 def replayed(run: RecordedRun, selection: Selection, catalog: Catalog) -> Replay:
-    """`selection` is what another configuration makes of `run.messages` on `catalog`, that of now.
+    """Compares a run with `selection`, which another configuration made for `run.messages` on the present catalog.
 
-    Raises `RequestError` where the run says nothing that could be selected for again.
+    Raises `RequestError` if the trail has no message to select for.
     """
     check_replayable(run)
     before, after = set(run.selected), set(selection.names)
@@ -82,7 +82,7 @@ def replayed(run: RecordedRun, selection: Selection, catalog: Catalog) -> Replay
 
 
 def check_replayable(run: RecordedRun) -> None:
-    """Raise `RequestError` where the run says nothing that could be selected for again."""
+    """Raises `RequestError` if the trail has no message to select for."""
     if not run.message.strip():
         raise RequestError(f"run {run.run_id} cannot be replayed: the trail holds no words it was to answer")
 
@@ -91,10 +91,10 @@ def _notes(run: RecordedRun, catalog: Catalog) -> list[str]:
     notes = []
     if run.catalog_version != catalog.version:
         missing_names = [name for name in run.selected if catalog.position(name) is None]
-        what = f"; of the tools selected then it lacks {', '.join(missing_names[:5])}" if missing_names else ""
+        lacking = f"; of the tools selected then it lacks {', '.join(missing_names[:5])}" if missing_names else ""
         more = f" and {len(missing_names) - 5} more" if len(missing_names) > 5 else ""
         notes.append(
-            f"the catalog is another one now ({len(catalog)} tools, {run.catalog_size} then){what}{more}; "
+            f"the catalog is another one now ({len(catalog)} tools, {run.catalog_size} then){lacking}{more}; "
             "what is selected is selected from that of now"
         )
     elif run.catalog_size != len(catalog):

@@ -15,7 +15,7 @@ from toolcaddie.core.message import Message, ModelReply, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, SEARCH_TOOLS
 from toolcaddie.core.schema import argument_errors, definition_tokens, wire_definition
 from toolcaddie.core.tool import Tool
-from toolcaddie.evaluation.simulation.actors import Clock, ScriptedModel, Sent
+from toolcaddie.evaluation.simulation.actors import Clock, RenderedRequest, ScriptedModel
 from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, Segment
 from toolcaddie.evaluation.simulation.costs import Conversation, Played, Prefix, charge, compared
 from toolcaddie.evaluation.simulation.scripts import (
@@ -261,8 +261,8 @@ def test_without_the_planner_or_without_others_there_is_nothing_to_compare() -> 
     assert compared({"planned": [conversation(0, 1.0)]}) is None
 
 
-def sent(prompt: Prompt, at: float, *, after_reveal: bool = False) -> Sent:
-    return Sent(prompt=prompt, at=at, turn=0, output=10, marked=True, after_reveal=after_reveal)
+def sent(prompt: Prompt, at: float, *, after_reveal: bool = False) -> RenderedRequest:
+    return RenderedRequest(prompt=prompt, at=at, turn=0, output=10, marked=True, after_reveal=after_reveal)
 
 
 def test_the_kept_prefix_is_that_of_warm_requests_and_turns_with_a_reveal_stand_apart() -> None:

@@ -1,4 +1,4 @@
-"""The page: figures first, then where they come from, then the requests that were served worst."""
+"""The HTML report: figures first, then plots of their origin, then the requests that were served worst."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from toolcaddie.evaluation.report.style import CSS
 from toolcaddie.evaluation.report.svg import Row, Series, Whisker, bars, dots, lines
 
 WORST = 25
-"""Requests shown of those that were served worst."""
+"""Number of worst-served requests in the report."""
 
 _CATEGORIES = 20
 _METRICS = ("recall@1", "recall@3", "recall@5", "recall@10", "complete@5", "complete@10", "ndcg@10", "recall@sent")
@@ -26,8 +26,11 @@ _NO_SCRIPT = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def html_report(assessed: Sequence[Assessed], comparisons: Sequence[Compared] = (), *, title: str) -> str:
-    """One HTML file: no script, nothing from the network, readable in light and in dark. The first configuration is the one
-    looked at closely. Every name and text is escaped: catalogs and requests come from anywhere."""
+    """Returns one HTML file without scripts and network access, readable in light and dark mode.
+
+    The detailed sections are about the first configuration. Every name and text is escaped, because catalogs and requests come
+    from anywhere.
+    """
     first = assessed[0]
     parts = [
         _header(assessed, title),
@@ -55,7 +58,7 @@ def html_report(assessed: Sequence[Assessed], comparisons: Sequence[Compared] = 
     )
     body = "\n".join(part for part in parts if part)
     page = f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body><main>\n{body}\n</main></body></html>\n'
-    return page.encode("utf-8", "replace").decode()  # requests may hold halves of surrogate pairs
+    return page.encode("utf-8", "replace").decode()  # requests may contain lone surrogates
 
 
 # --- figures --------------------------------------------------------------------------------------------------------------
@@ -202,8 +205,10 @@ def _recall_by_tokens(assessed: Sequence[Assessed]) -> str:
     for number, each in enumerate(assessed):
         points = list(zip(each.tokens_curve(), (value.value for value in each.recall_curve()), strict=True))
         series.append(Series(name=each.name, points=points))
-        sent = each.tokens.value, each.metrics["recall@sent"].value
-        marks.append((sent, f"{each.name}, as sent: {sent[0]:,.0f} tokens, {sent[1]:.3f}", number))
+        budget_point = each.tokens.value, each.metrics["recall@sent"].value
+        marks.append(
+            (budget_point, f"{each.name}, as sent: {budget_point[0]:,.0f} tokens, {budget_point[1]:.3f}", number)
+        )
     most = max(x for each in series for x, _ in each.points)
     most = max(most, *(point[0] for point, _, _ in marks), 1.0)
     plot = lines(series, x="tokens of definitions a request", y="recall", x_range=(0, most * 1.03), marks=marks)
@@ -212,7 +217,7 @@ def _recall_by_tokens(assessed: Sequence[Assessed]) -> str:
 
 
 def _calibration(assessed: Sequence[Assessed]) -> str:
-    """Bins of equally many requests, so that each says something."""
+    """Plots bins of equally many requests, so that each is meaningful."""
     series = []
     for each in assessed:
         pairs = sorted(
@@ -280,8 +285,8 @@ def _fits(first: Assessed) -> str:
         return ""
     edges = np.linspace(0.0, max(float(fits.max(initial=0.0)), 1e-9), _BINS + 1)
     groups = [
-        (name, colour, (np.histogram(fits[chosen], edges)[0] / max(1, int(chosen.sum()))).tolist())
-        for name, colour, chosen in (("some tool fits", 3, some), ("no tool fits", 5, ~some))
+        (name, colour, (np.histogram(fits[mask], edges)[0] / max(1, int(mask.sum()))).tolist())
+        for name, colour, mask in (("some tool fits", 3, some), ("no tool fits", 5, ~some))
     ]
     legend = '<div class="legend"><span><i class="s3"></i>some tool fits</span><span><i class="s5"></i>no tool fits</span></div>'
     plot = bars(groups, edges.tolist(), x="fit of the best tool", y="share of the requests")
@@ -331,24 +336,24 @@ def _worst(first: Assessed) -> str:
 
 def _request(request: LabelledRequest, outcome: Outcome) -> str:
     earlier = len(request.messages) - 1
-    before = ""
+    earlier_html = ""
     if earlier:
         last = request.messages[-2]
-        before = f'<div class="earlier">{escape(last.role)}: {escape(_short(last.text))}</div>'
+        earlier_html = f'<div class="earlier">{escape(last.role)}: {escape(_short(last.text))}</div>'
         if earlier > 1:
-            before = f'<div class="earlier">… {earlier - 1} earlier</div>{before}'
+            earlier_html = f'<div class="earlier">… {earlier - 1} earlier</div>{earlier_html}'
     right = "".join(
         f'<div><code class="tool right">{escape(name)}</code> <span class="place">{_place(outcome, name)}</span></div>'
         for name in sorted(request.gold)
     )
-    found = "".join(
+    ranking_html = "".join(
         f'<code class="tool{" right" if name in request.gold else ""}">{escape(name)}</code>'
         for name in outcome.names[:_TOOLS]
     )
     nothing = '<span class="place">nothing fits, it says</span>'
     return (
-        f'<tr><td class="query">{before}{escape(_short(request.messages[-1].text))}</td><td>{right}</td>'
-        f"<td>{found or nothing}</td></tr>"
+        f'<tr><td class="query">{earlier_html}{escape(_short(request.messages[-1].text))}</td><td>{right}</td>'
+        f"<td>{ranking_html or nothing}</td></tr>"
     )
 
 

@@ -63,24 +63,24 @@ def lines(
 ) -> str:
     """Lines over a grid. `marks`: single points with a text and the number of their series."""
     frame = _Frame(x_range=x_range, y_range=y_range, height=height, left=52.0, bottom=46.0)
-    drawn = [frame.grid(x, y, percent=percent)]
+    parts = [frame.grid(x, y, percent=percent)]
     if diagonal:
-        drawn.append(frame.path([(x_range[0], y_range[0]), (x_range[1], y_range[1])], "chance"))
+        parts.append(frame.path([(x_range[0], y_range[0]), (x_range[1], y_range[1])], "chance"))
     for number, each in enumerate(series):
         if each.band:
             up = [(at, high) for at, _, high in each.band]
             down = [(at, low) for at, low, _ in reversed(each.band)]
-            drawn.append(frame.area([*up, *down], f"band s{number % 6}"))
+            parts.append(frame.area([*up, *down], f"band s{number % 6}"))
     for number, each in enumerate(series):
-        drawn.append(frame.path(each.points, f"line s{number % 6}"))
+        parts.append(frame.path(each.points, f"line s{number % 6}"))
         if each.marked:
-            drawn.extend(
+            parts.extend(
                 frame.dot(point, f"dot s{number % 6}", f"{each.name}: {_number(point[0])} → {point[1]:.3f}")
                 for point in each.points
             )
-    drawn.extend(frame.star(point, f"mark s{number % 6}", text) for point, text, number in marks)
+    parts.extend(frame.star(point, f"mark s{number % 6}", text) for point, text, number in marks)
     names = [each.name for each in series]
-    return _svg("".join(drawn), height, f"{y} against {x}: {', '.join(names)}")
+    return _svg("".join(parts), height, f"{y} against {x}: {', '.join(names)}")
 
 
 def dots(
@@ -97,20 +97,20 @@ def dots(
     step, inner = 14.0 * max(1, series) + 12.0, 14.0
     height = 12.0 + step * len(rows) + 34.0
     frame = _Frame(x_range=x_range, y_range=(0.0, 1.0), height=height, left=left, bottom=34.0, right=64.0)
-    drawn = [frame.columns(signed=signed)]
+    parts = [frame.columns(signed=signed)]
     if zero is not None:
-        drawn.append(
+        parts.append(
             f'<line class="zero" x1="{frame.x(zero):.1f}" x2="{frame.x(zero):.1f}" y1="8" y2="{height - 34:.1f}"/>'
         )
     for number, row in enumerate(rows):
         top = 12.0 + step * number
         middle = top + (step - 12.0) / 2
-        drawn.append(_text(left - 10, middle + 4, _cut(row.label, left), "label end", full=row.label))
+        parts.append(_text(left - 10, middle + 4, _cut(row.label, left), "label end", full=row.label))
         if row.note:
-            drawn.append(_text(WIDTH - 4, middle + 4, row.note, "tick end"))
+            parts.append(_text(WIDTH - 4, middle + 4, row.note, "tick end"))
         for place, whisker in enumerate(row.whiskers):
-            drawn.append(frame.whisker(whisker, top + inner * (place + 0.5)))
-    return _svg("".join(drawn), height, label)
+            parts.append(frame.whisker(whisker, top + inner * (place + 0.5)))
+    return _svg("".join(parts), height, label)
 
 
 def bars(
@@ -119,16 +119,16 @@ def bars(
     """Histograms over each other: for each group its name, its colour and the share in each bin."""
     top = max((value for _, _, values in groups for value in values), default=1.0) or 1.0
     frame = _Frame(x_range=(edges[0], edges[-1]), y_range=(0.0, _nice(top)), height=height, left=52.0, bottom=46.0)
-    drawn = [frame.grid(x, y, percent=True)]
+    parts = [frame.grid(x, y, percent=True)]
     for name, colour, values in groups:
         for low, high, value in zip(edges, edges[1:], values, strict=False):
             x0, x1, y0, y1 = frame.x(low), frame.x(high), frame.y(0.0), frame.y(value)
             title = escape(f"{name}: {value:.1%} between {low:.2f} and {high:.2f}")
-            drawn.append(
+            parts.append(
                 f'<rect class="bar s{colour}" x="{x0 + 1:.1f}" y="{y1:.1f}" width="{max(0.5, x1 - x0 - 2):.1f}" '
                 f'height="{max(0.0, y0 - y1):.1f}"><title>{title}</title></rect>'
             )
-    return _svg("".join(drawn), height, f"{y} by {x}")
+    return _svg("".join(parts), height, f"{y} by {x}")
 
 
 # --- the frame ------------------------------------------------------------------------------------------------------------
@@ -158,29 +158,29 @@ class _Frame:
 
     def grid(self, x: str, y: str, *, percent: bool = False) -> str:
         base, end = self.height - self.bottom, WIDTH - self.right
-        drawn = []
+        parts = []
         for value in _ticks(*self.y_range):
             at = self.y(value)
-            drawn.append(f'<line class="grid" x1="{self.left}" x2="{end}" y1="{at:.1f}" y2="{at:.1f}"/>')
-            drawn.append(_text(self.left - 8, at + 4, f"{value:.0%}" if percent else _number(value), "tick end"))
-        drawn.extend(_text(self.x(value), base + 18, _number(value), "tick middle") for value in _ticks(*self.x_range))
-        drawn.append(f'<line class="axis" x1="{self.left}" x2="{end}" y1="{base}" y2="{base}"/>')
-        drawn.append(_text((self.left + end) / 2, self.height - 8, x, "axis-name middle"))
+            parts.append(f'<line class="grid" x1="{self.left}" x2="{end}" y1="{at:.1f}" y2="{at:.1f}"/>')
+            parts.append(_text(self.left - 8, at + 4, f"{value:.0%}" if percent else _number(value), "tick end"))
+        parts.extend(_text(self.x(value), base + 18, _number(value), "tick middle") for value in _ticks(*self.x_range))
+        parts.append(f'<line class="axis" x1="{self.left}" x2="{end}" y1="{base}" y2="{base}"/>')
+        parts.append(_text((self.left + end) / 2, self.height - 8, x, "axis-name middle"))
         middle = (self.top + base) / 2
-        drawn.append(
+        parts.append(
             f'<text class="axis-name middle" transform="translate(14 {middle:.1f}) rotate(-90)">{escape(y)}</text>'
         )
-        return "".join(drawn)
+        return "".join(parts)
 
     def columns(self, *, signed: bool) -> str:
         base = self.height - self.bottom
-        drawn = []
+        parts = []
         for value in _ticks(*self.x_range):
             at = self.x(value)
-            drawn.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="8" y2="{base:.1f}"/>')
+            parts.append(f'<line class="grid" x1="{at:.1f}" x2="{at:.1f}" y1="8" y2="{base:.1f}"/>')
             text = f"{value:+.2g}" if signed and value else _number(value)
-            drawn.append(_text(at, base + 18, text, "tick middle"))
-        return "".join(drawn)
+            parts.append(_text(at, base + 18, text, "tick middle"))
+        return "".join(parts)
 
     def path(self, points: Sequence[Point], kind: str) -> str:
         if not points:

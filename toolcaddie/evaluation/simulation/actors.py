@@ -1,7 +1,7 @@
-"""A model that follows a script, the tools it calls, and the clock they live by.
+"""A model that follows a script, the tools it calls, and the clock of both.
 
-The model is the script's, whatever a strategy sends it: it calls what it needs if it is shown that, asks for more where it may,
-looks for it through the meta tools where those stand for everything, and otherwise answers without, which is a miss.
+The model behaves the same under every strategy. It calls a needed tool if it is sent that tool, asks for more tools if it may,
+and searches with the meta tools in compact mode. Otherwise it answers without the tool, which is a miss.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _SECONDS_TO_BEGIN = 1.0
 _TOKENS_A_SECOND = 60.0
 _SECONDS_A_TOOL = 0.5
 
-_ASKS = 2
-"""Times a model asks for more tools for one need, and times it searches: first in the words of the request, then in others."""
+_MOST_QUERIES = 2
+"""Most requests for more tools per need, and most searches: first with the words of the request, then with others."""
 
 
 class Clock:
-    """Seconds that pass only when told to."""
+    """A clock that moves only by `advance`."""
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self.now = now
@@ -44,7 +44,7 @@ class Clock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
+class RenderedRequest:
     """One request to the model, as it was rendered."""
 
     prompt: Prompt
@@ -53,9 +53,9 @@ class Sent:
     output: int
     """Tokens of the answer."""
     marked: bool
-    """The request asked for its prefix to be kept."""
+    """True if the request marked its prefix for caching."""
     after_reveal: bool
-    """More tools were asked for earlier in the same turn."""
+    """True if the model asked for more tools earlier in the same turn."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -66,18 +66,18 @@ class _Progress:
     number: int
     served: set[str] = field(default_factory=set)
     given_up: set[str] = field(default_factory=set)
-    asked: dict[str, int] = field(default_factory=dict)
-    searched: dict[str, int] = field(default_factory=dict)
+    queries: dict[str, int] = field(default_factory=dict)
+    searches: dict[str, int] = field(default_factory=dict)
     revealed: bool = False
 
     def step(self) -> list[Need]:
-        """The next need."""
-        done = self.served | self.given_up
-        return next((left for step in self.turn.steps if (left := [n for n in step if n.tool not in done])), [])
+        """Returns the open needs of the first step that has some."""
+        settled = self.served | self.given_up
+        return next((needs for step in self.turn.steps if (needs := [n for n in step if n.tool not in settled])), [])
 
 
 class ScriptedTools:
-    """A `ToolSource` of a catalog's tools that give what the script says."""
+    """A `ToolSource` of a catalog's tools; they return the results of the script."""
 
     name = "scripted"
     revision = 1
@@ -85,7 +85,7 @@ class ScriptedTools:
     def __init__(self, catalog: Catalog, clock: Clock) -> None:
         self.catalog = catalog
         self.results: Mapping[str, str] = {}
-        """By tool, of the turn under way."""
+        """Results of the current turn, by tool."""
         self._clock = clock
 
     def tools(self) -> Sequence[Tool]:
@@ -100,9 +100,9 @@ class ScriptedTools:
 
 
 class ScriptedModel:
-    """A `Provider`. `begin` a conversation, then each of its turns; `sent` and `misses` say what came of it.
+    """A `Provider`. Call `begin`, then `begin_turn` and `end_turn` for each turn; `sent` and `misses` hold the outcome.
 
-    `rule`: whose model it plays, by name, and what the usage of its answers says of the cache; None: nobody's, and nothing.
+    `rule`: gives the provider's name and the cached tokens in the usage of its answers; None: no such name, nothing cached.
     """
 
     def __init__(self, catalog: Catalog, clock: Clock, rule: PriceRule | None = None) -> None:
@@ -113,8 +113,8 @@ class ScriptedModel:
         self.begin()
 
     def begin(self) -> None:
-        """A new conversation: nothing is cached."""
-        self.sent: list[Sent] = []
+        """Begins a new conversation with an empty cache."""
+        self.sent: list[RenderedRequest] = []
         self.misses = 0
         self._renderer.clear()
         self._cache = None if self._rule is None else PromptCache(self._rule)
@@ -124,15 +124,15 @@ class ScriptedModel:
         self._progress = _Progress(turn=turn, number=number)
 
     def end_turn(self) -> None:
-        """Count what was needed and not called."""
+        """Counts the needed tools that were not called."""
         self.misses += sum(need.tool not in self._progress.served for need in self._progress.turn.needs)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         after_reveal = self._progress.revealed
-        calls = tuple(self._calls(request))
+        calls = tuple(self._calls_of(request))
         text = None if calls else self._progress.turn.answer
         output = estimate_tokens(text or "") + sum(estimate_tokens(f"{c.name}{c.arguments}") for c in calls)
-        sent = Sent(
+        rendered = RenderedRequest(
             prompt=self._renderer.render(request),
             at=self._clock(),
             turn=self._progress.number,
@@ -140,12 +140,12 @@ class ScriptedModel:
             marked=request.cache,
             after_reveal=after_reveal,
         )
-        self.sent.append(sent)
+        self.sent.append(rendered)
         self._clock.advance(_SECONDS_TO_BEGIN + output / _TOKENS_A_SECOND)
         return ModelReply(
             message=Message(role="assistant", content=text, tool_calls=calls),
             finish_reason="tool_calls" if calls else "stop",
-            usage=self._usage(sent),
+            usage=self._usage(rendered),
             model=request.model,
         )
 
@@ -156,70 +156,72 @@ class ScriptedModel:
         return []
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Does nothing: there is nothing to close."""
 
-    def _usage(self, sent: Sent) -> Usage:
-        bill = Bill() if self._cache is None else self._cache.bill(sent.prompt, sent.at, marked=sent.marked)
+    def _usage(self, rendered: RenderedRequest) -> Usage:
+        bill = Bill() if self._cache is None else self._cache.bill(rendered.prompt, rendered.at, marked=rendered.marked)
         return Usage(
-            input_tokens=sent.prompt.tokens,
-            output_tokens=sent.output,
+            input_tokens=rendered.prompt.tokens,
+            output_tokens=rendered.output,
             cached_tokens=bill.read,
             written_tokens=bill.written,
         )
 
-    # --- what the model does -----------------------------------------------------------------------------------------
+    # --- the model's decisions ---------------------------------------------------------------------------------------
 
-    def _calls(self, request: ModelRequest) -> Iterator[ToolCall]:
-        """The calls of one answer: what it can call of the next step, and whatever brings it nearer to the rest. None: it
-        answers. Needs that nothing leads to are given up, and the step after them is looked at."""
-        shown = self._names.shown(request)
+    def _calls_of(self, request: ModelRequest) -> Iterator[ToolCall]:
+        """Yields the calls of one answer: for each need of the next step the tool, or a call that leads to it.
+
+        No call: the model answers. Needs that no call leads to are given up, and the next step is tried.
+        """
+        names = self._names.callable_names(request)
         count = 0
         while not count and (step := self._progress.step()):
             for need in step:
-                doing = self._doing(need, shown, request)
-                if doing is None:
+                call = self._next_call(need, names, request)
+                if call is None:
                     self._progress.given_up.add(need.tool)
                     continue
                 count += 1
-                yield _call(f"call_{len(self.sent)}_{count}", *doing)
+                yield _call(f"call_{len(self.sent)}_{count}", *call)
 
-    def _doing(self, need: Need, shown: frozenset[str], request: ModelRequest) -> tuple[str, str] | None:
-        """Name and arguments of the call that serves a need or leads to it; None: nothing does."""
+    def _next_call(self, need: Need, names: frozenset[str], request: ModelRequest) -> tuple[str, str] | None:
+        """Returns name and arguments of the call that serves a need or leads to it; None if there is none."""
         progress = self._progress
-        if need.tool in shown:
+        if need.tool in names:
             progress.served.add(need.tool)
             return need.tool, need.arguments
-        runs_any = EXECUTE_TOOL in shown
+        runs_any = EXECUTE_TOOL in names
         if runs_any and self._described(need.tool, request.messages):
             progress.served.add(need.tool)
             inner = {"tool_name": need.tool, "arguments": msgspec.json.decode(need.arguments)}
             return EXECUTE_TOOL, msgspec.json.encode(inner).decode()
-        if REQUEST_MORE_TOOLS in shown and (words := _words(need, progress.asked)):
+        if REQUEST_MORE_TOOLS in names and (words := _next_query(need, progress.queries)):
             progress.revealed = True
             return REQUEST_MORE_TOOLS, msgspec.json.encode({"query": words}).decode()
-        if runs_any and GET_TOOL_SCHEMA in shown and any(_mentions(need.tool, request.messages)):
+        if runs_any and GET_TOOL_SCHEMA in names and any(_mentions_of(need.tool, request.messages)):
             return GET_TOOL_SCHEMA, msgspec.json.encode({"tool_name": need.tool}).decode()
-        if runs_any and SEARCH_TOOLS in shown and (words := _words(need, progress.searched)):
+        if runs_any and SEARCH_TOOLS in names and (words := _next_query(need, progress.searches)):
             return SEARCH_TOOLS, msgspec.json.encode({"query": words}).decode()
         return None
 
     def _described(self, name: str, messages: Sequence[Message]) -> bool:
-        """Some message says what the tool is called and names every parameter it has: who has read that can call it."""
+        """True if a message contains the tool's name and all its parameters, so that the model could call it."""
         tool = self._catalog.get(name)
         properties = () if tool is None else tuple(tool.input_schema.get("properties", ()))
-        return any(all(f'"{each}"' in text for each in properties) for text in _mentions(name, messages))
+        return any(all(f'"{parameter}"' in text for parameter in properties) for text in _mentions_of(name, messages))
 
 
-def _mentions(name: str, messages: Sequence[Message]) -> Iterator[str]:
-    """Texts told to the model that hold the name, as a word."""
+def _mentions_of(name: str, messages: Sequence[Message]) -> Iterator[str]:
+    """Returns the texts sent to the model that contain the name as a word."""
     texts = (message.text for message in messages if message.role != "assistant")
     return (text for text in texts if name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
 
 
-def _words(need: Need, tried: dict[str, int]) -> str:
-    """The model's next query; empty once it has tried often enough."""
-    number = tried[need.tool] = tried.get(need.tool, 0) + 1
-    return (need.words, need.guess)[number - 1] if number <= _ASKS else ""
+def _next_query(need: Need, queries: dict[str, int]) -> str:
+    """Returns the model's next query; empty after `_MOST_QUERIES`."""
+    number = queries[need.tool] = queries.get(need.tool, 0) + 1
+    return (need.words, need.guess)[number - 1] if number <= _MOST_QUERIES else ""
 
 
 def _call(call_id: str, name: str, arguments: str) -> ToolCall:
@@ -232,8 +234,8 @@ class _Names:
     def __init__(self) -> None:
         self._last: tuple[Sequence[JsonObject], frozenset[str]] = ((), frozenset())
 
-    def shown(self, request: ModelRequest) -> frozenset[str]:
-        """Names that may be called: not held back, or revealed since, and within what is allowed."""
+    def callable_names(self, request: ModelRequest) -> frozenset[str]:
+        """Returns the names that may be called: not deferred or since revealed, and allowed."""
         if request.tool_choice == "none":
             return frozenset()
         if self._last[0] is not request.tools:

@@ -1,7 +1,7 @@
-"""Bills of requests under a provider's price rule: the prompt as rendered, and the cache that may hold its beginning.
+"""Bills of requests under a provider's price rule: the rendered prompt, and the cache that may contain its prefix.
 
-It knows nothing of how tools are chosen or delivered, and bills what stands in a `ModelRequest` and nothing else. Tokens are
-`schema.estimate_tokens`; every figure is by that estimate.
+It does not know how tools are selected or delivered: it bills a `ModelRequest`. Tokens are estimates of
+`schema.estimate_tokens`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ class PriceRule:
     prices: Prices
     cache: CacheRule
     marks: tuple[Mark, ...] = ("tools", "system", "before", "last")
-    """Places of the marks of a cache with breakpoints, as our adapter for such a provider sets them: behind the last tool, the
-    system prompt, the message that the last answer was to, and the last block."""
+    """Breakpoints, as our adapter for such a provider sets them: after the last tool, the system prompt, the message before the
+    last answer, and the last block."""
     lookback: int = 20
-    """Blocks before a breakpoint, itself among them, at which a prefix kept earlier is found."""
+    """Number of blocks up to a breakpoint at which an earlier prefix is found."""
     deferral: bool = False
-    """Definitions can be held back until a message reveals them."""
+    """True if definitions can be deferred until a message reveals them."""
 
     @classmethod
     def of(cls, model: str) -> PriceRule:
-        """The rule of a model in the capability table. Raises `ConfigError` where that knows no price."""
+        """Returns the rule of a model from the capability table. Raises `ConfigError` if it has no price there."""
         row = capabilities_of(model)
         if row.prices is None:
             raise ConfigError(f"no price is known of model {model!r}; name another, as provider:model")
@@ -52,7 +52,7 @@ Kind = Literal["tool", "system", "choice", "message", "answer", "revealed"]
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A piece of a prompt that is cached whole or not at all: a definition, a text, a call, a result."""
+    """A part of a prompt that is cached whole or not at all: a definition, a text, a call, a result."""
 
     kind: Kind
     digest: int
@@ -65,19 +65,19 @@ class Prompt:
 
     segments: tuple[Segment, ...]
     chain: tuple[int, ...]
-    """Number i is a digest of the segments up to and with i: equal numbers, equal beginnings."""
+    """Digests of the segments up to and including i: equal digests mean equal prefixes."""
     ends: tuple[int, ...]
-    """Number i is the tokens of the segments up to and with i."""
+    """Tokens of the segments up to and including i."""
     tools: int
-    """Segments that are definitions at the front."""
+    """Number of definitions at the front."""
     head: int
-    """Segments before the first message."""
+    """Number of segments before the first message."""
     asked: int
-    """Segments before the model's last answer; all of them where there is none."""
+    """Number of segments before the model's last answer; all of them if there is none."""
 
     @classmethod
     def of(cls, segments: Sequence[Segment]) -> Prompt:
-        """In the order given: tools, system, choice, then the messages."""
+        """Makes a prompt of segments in this order: tools, system, choice, messages."""
         tools = sum(segment.kind == "tool" for segment in segments)
         return cls(
             segments=tuple(segments),
@@ -93,7 +93,7 @@ class Prompt:
         return self.ends[-1] if self.ends else 0
 
     def upto(self, count: int) -> int:
-        """Tokens of the first `count` segments."""
+        """Returns the tokens of the first `count` segments."""
         return self.ends[count - 1] if count else 0
 
 
@@ -108,21 +108,28 @@ def _chained(segments: Sequence[Segment]) -> tuple[int, ...]:
 
 
 class Renderer:
-    """Turns requests into prompts. Definitions and messages are read once each, by identity, and held so that it stays theirs:
-    a conversation sends the same ones again and again."""
+    """Renders requests to prompts. It caches segments by the identity of definitions and messages, because a conversation sends
+    the same objects again and again; it keeps references to them, so that no identity is reused."""
 
     def __init__(self) -> None:
         self._definitions: dict[int, tuple[JsonObject, Segment]] = {}
         self._messages: dict[int, tuple[Message, tuple[Segment, ...]]] = {}
 
     def render(self, request: ModelRequest) -> Prompt:
-        """Tools that are not deferred, system prompt, tool choice, messages. A deferred definition stands behind the first
-        result that reveals it, and costs nothing before. What may be called (`allowed`) is no part of the prompt."""
+        """Renders tools that are not deferred, system prompt, tool choice and messages.
+
+        A deferred definition follows the first result that reveals it, and costs nothing before. `allowed` is not part of the
+        prompt.
+        """
         names = [definition_name(definition) for definition in request.tools] if request.deferred else []
-        held = {name: tool for name, tool in zip(names, request.tools, strict=False) if name in request.deferred}
-        shown = request.tools if not held else [t for n, t in zip(names, request.tools, strict=True) if n not in held]
+        deferred = {name: tool for name, tool in zip(names, request.tools, strict=False) if name in request.deferred}
+        visible = (
+            request.tools
+            if not deferred
+            else [t for n, t in zip(names, request.tools, strict=True) if n not in deferred]
+        )
         leading = _leading_system(request.messages)
-        segments = [self._definition(definition) for definition in shown]
+        segments = [self._definition(definition) for definition in visible]
         for message in request.messages[:leading]:
             segments.extend(_as_system(self._message(message)))
         if request.tool_choice not in (None, "auto"):  # which mean the same
@@ -130,13 +137,13 @@ class Renderer:
         for message in request.messages[leading:]:
             segments.extend(self._message(message))
             for name in message.revealed:
-                if (definition := held.pop(name, None)) is not None:
+                if (definition := deferred.pop(name, None)) is not None:
                     segment = self._definition(definition)
                     segments.append(Segment("revealed", segment.digest, segment.tokens))
         return Prompt.of(segments)
 
     def clear(self) -> None:
-        """Let go of the messages of a conversation that has ended."""
+        """Drops the messages of a finished conversation."""
         self._messages.clear()
 
     def _definition(self, definition: JsonObject) -> Segment:
@@ -154,13 +161,15 @@ class Renderer:
 
 
 def render(request: ModelRequest) -> Prompt:
-    """One request as its provider reads it; see `Renderer.render`."""
+    """Renders one request; see `Renderer.render`."""
     return Renderer().render(request)
 
 
 def _leading_system(messages: Sequence[Message]) -> int:
-    """Number of the operator's messages before the conversation."""
-    return next((at for at, each in enumerate(messages) if each.role not in ("system", "developer")), len(messages))
+    """Returns the number of the operator's messages before the conversation."""
+    return next(
+        (at for at, message in enumerate(messages) if message.role not in ("system", "developer")), len(messages)
+    )
 
 
 def _as_system(segments: Sequence[Segment]) -> list[Segment]:
@@ -168,7 +177,7 @@ def _as_system(segments: Sequence[Segment]) -> list[Segment]:
 
 
 def _blocks(message: Message) -> list[Segment]:
-    """A message's text or result is one block, each of its calls another."""
+    """Returns the blocks of a message: one for its text or result, and one for each call."""
     kind: Kind = "answer" if message.role == "assistant" else "message"
     blocks = []
     if message.content or not message.tool_calls:
@@ -187,7 +196,7 @@ def _digest(encoded: bytes) -> int:
 
 
 def definition_name(definition: JsonObject) -> str:
-    """The name in a wire definition; empty where it has none."""
+    """Returns the name in a wire definition; empty if it has none."""
     function = definition.get("function")
     return str((function if isinstance(function, Mapping) else definition).get("name", ""))
 
@@ -224,74 +233,82 @@ class PromptCache:
 
     def __init__(self, rule: PriceRule) -> None:
         self.rule = rule
-        self._sent: list[tuple[Prompt, float]] = []
-        """Of an automatic cache: prompts whose end no later one repeats, and when they were sent."""
+        self._prompts: list[tuple[Prompt, float]] = []
+        """Prompts of an automatic cache that are not a prefix of a later one, with the time they were sent."""
         self._marked: dict[int, float] = {}
-        """Of one with breakpoints: the digest of each prefix kept, and when it was used last."""
+        """Prefixes of a cache with breakpoints, by digest, with the time of their last use."""
 
     def bill(self, prompt: Prompt, at: float, output_tokens: int = 0, *, marked: bool = True) -> Bill:
-        """Bills the request at `at` seconds and puts its prompt into the cache. `marked`: its prefix is marked as worth
-        caching, without which a cache with breakpoints neither reads nor writes."""
+        """Bills the request at `at` seconds and puts its prompt into the cache.
+
+        `marked`: its prefix is marked for caching; without it a cache with breakpoints neither reads nor writes.
+        """
         prompt = as_cached(prompt, self.rule)
         kind = self.rule.cache.kind
         if kind == "automatic":
-            read, written = self._automatic(prompt, at)
+            read_tokens, written_tokens = self._automatic(prompt, at)
         elif kind == "breakpoints" and marked:
-            read, written = self._breakpoints(prompt, at)
+            read_tokens, written_tokens = self._breakpoints(prompt, at)
         else:
-            read = written = 0
-        return self._priced(read, written, prompt.tokens - read - written, output_tokens)
+            read_tokens = written_tokens = 0
+        return self._bill_of(read_tokens, written_tokens, prompt.tokens - read_tokens - written_tokens, output_tokens)
 
     def _automatic(self, prompt: Prompt, at: float) -> tuple[int, int]:
         cache = self.rule.cache
-        alive = [(prefix, when) for prefix, when in self._sent if at - when <= cache.lifetime]
+        alive = [(prefix, sent_at) for prefix, sent_at in self._prompts if at - sent_at <= cache.lifetime]
         common = [_common(prefix, prompt) for prefix, _ in alive]
         longest = prompt.upto(max(common, default=0))
-        read = longest - longest % cache.step if longest >= cache.minimum else 0
-        self._sent = [
-            each for each, count in zip(alive, common, strict=True) if count < len(each[0].chain)
-        ]  # the others are beginnings of this prompt, which lives longer
-        self._sent.append((prompt, at))
-        return read, prompt.tokens - read if prompt.tokens >= cache.minimum else 0
+        read_tokens = longest - longest % cache.step if longest >= cache.minimum else 0
+        self._prompts = [
+            entry for entry, count in zip(alive, common, strict=True) if count < len(entry[0].chain)
+        ]  # the others are prefixes of this prompt, which lives longer
+        self._prompts.append((prompt, at))
+        return read_tokens, prompt.tokens - read_tokens if prompt.tokens >= cache.minimum else 0
 
     def _breakpoints(self, prompt: Prompt, at: float) -> tuple[int, int]:
         cache = self.rule.cache
-        self._marked = {key: when for key, when in self._marked.items() if at - when <= cache.lifetime}
+        self._marked = {key: used_at for key, used_at in self._marked.items() if at - used_at <= cache.lifetime}
         ends = {"tools": prompt.tools, "system": prompt.head, "before": prompt.asked, "last": len(prompt.chain)}
         points = sorted({ends[mark] for mark in self.rule.marks})
         points = [count for count in points if count and prompt.upto(count) >= cache.minimum]
-        hit = max((self._found(prompt, count) for count in points), default=0)
+        hit = max((self._longest_hit(prompt, count) for count in points), default=0)
         for count in (*points, *([hit] if hit else ())):
             self._marked[prompt.chain[count - 1]] = at
-        read = prompt.upto(hit)
-        return read - read % cache.step, prompt.upto(points[-1] if points else 0) - read + read % cache.step
+        read_tokens = prompt.upto(hit)
+        read_tokens -= read_tokens % cache.step
+        return read_tokens, prompt.upto(points[-1] if points else 0) - read_tokens
 
-    def _found(self, prompt: Prompt, count: int) -> int:
-        """Segments of the longest prefix kept that ends at this breakpoint or not far before it."""
+    def _longest_hit(self, prompt: Prompt, count: int) -> int:
+        """Returns the length of the longest cached prefix that ends at most `lookback` blocks before this breakpoint."""
         furthest = max(count - self.rule.lookback, 0)
         return next((at for at in range(count, furthest, -1) if prompt.chain[at - 1] in self._marked), 0)
 
-    def _priced(self, read: int, written: int, plain: int, output: int) -> Bill:
+    def _bill_of(self, read_tokens: int, written_tokens: int, plain: int, output: int) -> Bill:
         prices = self.rule.prices
-        dollars = read * prices.cached + written * prices.written + plain * prices.input + output * prices.output
-        return Bill(read=read, written=written, plain=plain, output=output, dollars=dollars / 1e6)
+        dollars = (
+            read_tokens * prices.cached
+            + written_tokens * prices.written
+            + plain * prices.input
+            + output * prices.output
+        )
+        return Bill(read=read_tokens, written=written_tokens, plain=plain, output=output, dollars=dollars / 1e6)
 
 
 def prefix_kept(previous: Prompt, current: Prompt) -> tuple[int, int]:
-    """Tokens at the beginning of both prompts that are identical, and the tokens of the previous one."""
+    """Returns the tokens of the common prefix, and the tokens of the previous prompt."""
     return current.upto(_common(previous, current)), previous.tokens
 
 
-def _common(one: Prompt, other: Prompt) -> int:
-    """Number of segments that both begin with. Once the chains differ they differ for good, so halving finds the place."""
-    most = min(len(one.chain), len(other.chain))
-    return bisect_left(range(most), True, key=lambda at: one.chain[at] != other.chain[at])
+def _common(first: Prompt, second: Prompt) -> int:
+    """Returns the number of common segments. Once the chains differ they stay different, so bisection finds the place."""
+    most = min(len(first.chain), len(second.chain))
+    return bisect_left(range(most), True, key=lambda at: first.chain[at] != second.chain[at])
 
 
 def as_cached(prompt: Prompt, rule: PriceRule) -> Prompt:
-    """The prompt as far as the rule's cache looks at it: not at the tool choice, unless a changed one breaks it."""
+    """Returns the prompt as the rule's cache compares it: without the tool choice, unless a changed one breaks the prefix."""
     if rule.cache.choice_breaks or not any(
-        each.kind == "choice" for each in prompt.segments[prompt.tools : prompt.head]
+        segment.kind == "choice" for segment in prompt.segments[prompt.tools : prompt.head]
     ):
         return prompt
     return Prompt.of([segment for segment in prompt.segments if segment.kind != "choice"])

@@ -1,7 +1,7 @@
 """Costs of conversations under each strategy of sending tools and each provider's prices: `toolcaddie eval costs`.
 
 A script is played through a real runtime against a scripted model, each request is billed as its provider bills it, and the
-strategies are compared script by script. Who makes the runtimes hands them in: this floor knows only that they answer.
+strategies are compared script by script. The caller passes in the function that makes a runtime (`MakeAnswers`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, RunResult
-from toolcaddie.evaluation.simulation.actors import Clock, ScriptedModel, ScriptedTools, Sent
+from toolcaddie.evaluation.simulation.actors import Clock, RenderedRequest, ScriptedModel, ScriptedTools
 from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, PromptCache, as_cached, prefix_kept
 from toolcaddie.evaluation.simulation.scripts import Script
 
@@ -23,15 +23,15 @@ PLANNED = "planned"
 
 STRATEGIES: Mapping[str, str] = {
     "all": "every tool of the catalog in every request",
-    "fresh": "a selection made anew for every turn",
-    "few": "the same, of the best eight",
-    "compact": "five meta tools that stand for all",
+    "fresh": "a new selection for every turn",
+    "few": "a new selection of the best eight for every turn",
+    "compact": "five meta tools instead of the catalog",
     "native": "later tools behind the cached prefix, by the provider's own means",
     PLANNED: "the planner's choice, the conversation remembered",
 }
 
 BY_RULE = frozenset({"native", PLANNED})
-"""Strategies that look at the provider; the others send the same to all and are run once."""
+"""Strategies that depend on the provider; the others send the same to all and are run once."""
 
 DEFAULT_RULES = (
     "anthropic:claude-sonnet-5-5",
@@ -49,7 +49,7 @@ GOAL_MEDIAN, GOAL_P95, GOAL_KEPT = 1.05, 1.25, 0.95
 
 
 class Answers(Protocol):
-    """The part of a runtime that conversations need."""
+    """A runtime, as far as conversations need it."""
 
     async def run(self, request: RunRequest) -> RunResult: ...
     async def close(self) -> None: ...
@@ -57,14 +57,14 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Parts a runtime is made of, so that its model follows scripts."""
+    """Parts of a runtime whose model follows scripts."""
 
     strategy: str
     model: ScriptedModel
     tools: ScriptedTools
     clock: Clock
     rule: PriceRule | None
-    """None: the strategy does not look at it."""
+    """None if the strategy does not depend on the provider."""
 
 
 MakeAnswers = Callable[[Stage], Answers]
@@ -72,8 +72,7 @@ MakeAnswers = Callable[[Stage], Answers]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """Of consecutive requests within the cache's lifetime: tokens of the earlier ones, and how many of them the later ones
-    begin with."""
+    """Tokens of consecutive requests within the cache's lifetime: `of` in the earlier ones, `kept` repeated by the later."""
 
     kept: int = 0
     of: int = 0
@@ -99,9 +98,9 @@ class Conversation:
     extra: int
     """Requests beyond those of a model that sees every tool."""
     steady: Prefix
-    """Turns in which no more tools were asked for."""
+    """Prefix of requests before which no more tools were asked for in their turn."""
     revealing: Prefix
-    """Requests after more tools were asked for, in the same turn."""
+    """Prefix of requests after more tools were asked for in their turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,25 +108,25 @@ class Played:
     """Requests of a script, before they are billed."""
 
     script: Script
-    sent: Sequence[Sent]
+    sent: Sequence[RenderedRequest]
     misses: int
     marked: bool
-    """Every request counts as one whose prefix is marked."""
+    """True if the prefix of every request counts as marked."""
 
 
 async def play(
     strategy: str, rule: PriceRule | None, catalog: Catalog, scripts: Sequence[Script], make: MakeAnswers
 ) -> AsyncIterator[Played]:
-    """Have these conversations, one after another. `rule`: of a strategy that looks at it."""
+    """Plays these conversations one after another. `rule`: price rule, for strategies that depend on it."""
     clock = Clock()
     model, tools = ScriptedModel(catalog, clock, rule), ScriptedTools(catalog, clock)
     answers = make(Stage(strategy=strategy, model=model, tools=tools, clock=clock, rule=rule))
     for script in scripts:
         model.begin()
         await _talk(script, answers, model, tools, clock, remembered=strategy in BY_RULE)
-        # A caller who sends tools his own way still marks his prompts; the planner has to say where that pays.
-        marked = strategy not in BY_RULE
-        yield Played(script=script, sent=tuple(model.sent), misses=model.misses, marked=marked)
+        # Callers without a planner still mark their prompts; the planner decides itself where that pays.
+        always_marked = strategy not in BY_RULE
+        yield Played(script=script, sent=tuple(model.sent), misses=model.misses, marked=always_marked)
     await answers.close()
 
 
@@ -149,17 +148,17 @@ async def _talk(
 def charge(played: Played, rule: PriceRule) -> Conversation:
     """Bills a conversation under a rule."""
     cache, bill = PromptCache(rule), Bill()
-    for sent in played.sent:
-        bill += cache.bill(sent.prompt, sent.at, sent.output, marked=sent.marked or played.marked)
+    for request in played.sent:
+        bill += cache.bill(request.prompt, request.at, request.output, marked=request.marked or played.marked)
     steady = revealing = Prefix()
     for before, after in pairwise(played.sent):
         if rule.cache.kind == "none" or after.at - before.at > rule.cache.lifetime:
             continue
-        shared, of = prefix_kept(as_cached(before.prompt, rule), as_cached(after.prompt, rule))
+        shared, previous_tokens = prefix_kept(as_cached(before.prompt, rule), as_cached(after.prompt, rule))
         if after.after_reveal:
-            revealing += Prefix(kept=shared, of=of)
+            revealing += Prefix(kept=shared, of=previous_tokens)
         else:
-            steady += Prefix(kept=shared, of=of)
+            steady += Prefix(kept=shared, of=previous_tokens)
     fewest = sum(len(turn.steps) + 1 for turn in played.script.turns)
     return Conversation(
         script=played.script.number,
@@ -183,12 +182,12 @@ class StrategyCosts:
     strategy: str
     scripts: int
     median_tokens: float
-    """Prompt and answers of a conversation."""
+    """Tokens of prompts and answers of a conversation."""
     median_dollars: float
     dollars: float
-    """All scripts together."""
+    """Dollars of all scripts together."""
     read: float
-    """Share of the prompts' tokens that was read from the cache."""
+    """Share of the prompts' tokens that were read from the cache."""
     misses: int
     needs: int
     extra: int
@@ -198,71 +197,80 @@ class StrategyCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The planner against the cheapest of the others, script by script."""
+    """The planner compared with the cheapest of the others, script by script."""
 
     ratios: tuple[float, ...]
-    """Of each conversation: the planner's dollars over those of the cheapest other."""
+    """Planner's dollars divided by those of the cheapest other, one ratio per conversation."""
     median: float
     p95: float
     cheapest: Mapping[str, int]
     """Number of conversations in which each of the others was the cheapest."""
     beaten: Mapping[str, float]
-    """For each of the others: the planner's dollars over theirs, over all scripts."""
+    """Planner's dollars divided by those of each other strategy, over all scripts."""
 
     @property
     def met(self) -> bool:
-        """The goals of ratios and sums; a sum is no higher than another where the planner chose the same all along."""
-        return self.median <= GOAL_MEDIAN and self.p95 <= GOAL_P95 and all(each <= 1 for each in self.beaten.values())
+        """True if the goals of ratios and sums are met. Equal sums count: the planner may have made the same choices."""
+        return self.median <= GOAL_MEDIAN and self.p95 <= GOAL_P95 and all(ratio <= 1 for ratio in self.beaten.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostReport:
-    """One rule and one catalog."""
+    """Costs of all strategies under one rule on one catalog."""
 
     model: str
     tools: int
     strategies: tuple[StrategyCosts, ...]
     comparison: Comparison | None
-    """None: the planner was left out, or nobody else missed as little."""
+    """None if the planner was not played, or if every other strategy missed more tools."""
 
 
-def report(model: str, tools: int, found: Mapping[str, Sequence[Conversation]]) -> CostReport:
-    """`found`: conversations by strategy, the same scripts in the same order."""
+def report(model: str, tools: int, conversations_by_strategy: Mapping[str, Sequence[Conversation]]) -> CostReport:
+    """Returns the report of one rule and catalog. All strategies have the same scripts in the same order."""
     return CostReport(
         model=model,
         tools=tools,
-        strategies=tuple(_costs(name, conversations) for name, conversations in found.items()),
-        comparison=compared(found),
+        strategies=tuple(_costs(name, conversations) for name, conversations in conversations_by_strategy.items()),
+        comparison=compared(conversations_by_strategy),
     )
 
 
 def _costs(strategy: str, conversations: Sequence[Conversation]) -> StrategyCosts:
-    bill = sum((each.bill for each in conversations), Bill())
+    bill = sum((conversation.bill for conversation in conversations), Bill())
     return StrategyCosts(
         strategy=strategy,
         scripts=len(conversations),
-        median_tokens=statistics.median(each.bill.prompt + each.bill.output for each in conversations),
-        median_dollars=statistics.median(each.bill.dollars for each in conversations),
+        median_tokens=statistics.median(
+            conversation.bill.prompt + conversation.bill.output for conversation in conversations
+        ),
+        median_dollars=statistics.median(conversation.bill.dollars for conversation in conversations),
         dollars=bill.dollars,
         read=bill.read / bill.prompt if bill.prompt else 0.0,
-        misses=sum(each.misses for each in conversations),
-        needs=sum(each.needs for each in conversations),
-        extra=sum(each.extra for each in conversations),
-        prefix_kept=sum((each.steady for each in conversations), Prefix()).share,
-        prefix_kept_after_reveal=sum((each.revealing for each in conversations), Prefix()).share,
+        misses=sum(conversation.misses for conversation in conversations),
+        needs=sum(conversation.needs for conversation in conversations),
+        extra=sum(conversation.extra for conversation in conversations),
+        prefix_kept=sum((conversation.steady for conversation in conversations), Prefix()).share,
+        prefix_kept_after_reveal=sum((conversation.revealing for conversation in conversations), Prefix()).share,
     )
 
 
-def compared(found: Mapping[str, Sequence[Conversation]]) -> Comparison | None:
-    """A strategy that misses needed tools is cheap for it. So for each script only those count that missed no more than the
-    planner did; sums are of all scripts, and their misses stand beside them."""
-    others = {name: conversations for name, conversations in found.items() if name != PLANNED}
-    if PLANNED not in found:
+def compared(conversations_by_strategy: Mapping[str, Sequence[Conversation]]) -> Comparison | None:
+    """Compares the planner with the others; None if there is nothing to compare.
+
+    Missing needed tools makes a strategy cheap. So for each script only those count that missed no more than the planner; sums
+    are over all scripts, and the report shows the misses next to them.
+    """
+    others = {name: conversations for name, conversations in conversations_by_strategy.items() if name != PLANNED}
+    if PLANNED not in conversations_by_strategy:
         return None
     ratios: list[float] = []
     cheapest = dict.fromkeys(others, 0)
-    for at, ours in enumerate(found[PLANNED]):
-        fair = {name: each[at].bill.dollars for name, each in others.items() if each[at].misses <= ours.misses}
+    for at, ours in enumerate(conversations_by_strategy[PLANNED]):
+        fair = {
+            name: conversations[at].bill.dollars
+            for name, conversations in others.items()
+            if conversations[at].misses <= ours.misses
+        }
         if not fair:
             continue
         best = min(fair, key=fair.__getitem__)
@@ -270,7 +278,7 @@ def compared(found: Mapping[str, Sequence[Conversation]]) -> Comparison | None:
         ratios.append(ours.bill.dollars / fair[best])
     if not ratios:
         return None
-    total = _dollars(found[PLANNED])
+    total = _dollars(conversations_by_strategy[PLANNED])
     return Comparison(
         ratios=tuple(ratios),
         median=statistics.median(ratios),
@@ -282,34 +290,34 @@ def compared(found: Mapping[str, Sequence[Conversation]]) -> Comparison | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
-    """The planner over all rules and catalogs."""
+    """Comparison of the planner over all rules and catalogs."""
 
     median: float
     p95: float
-    """Of the ratios of every conversation under every rule."""
+    """95th percentile of the ratios of every conversation under every rule."""
     beaten: Mapping[str, float]
-    """For each of the others: the planner's dollars over theirs, where both were played."""
+    """Planner's dollars divided by those of each other strategy, where both were played."""
     least_prefix_kept: float | None
-    """Of the rules and catalogs, where it was least; None: nothing is cached anywhere."""
+    """Smallest share over the rules and catalogs; None if nothing is cached anywhere."""
     met: int
     """Pairs of rule and catalog that meet the goals of ratios and sums."""
     of: int
 
 
 def overall(reports: Sequence[CostReport]) -> Overall | None:
-    """None: the planner was nowhere compared."""
-    compared_ones = [(report, report.comparison) for report in reports if report.comparison is not None]
-    if not compared_ones:
+    """Returns the totals; None if no report compares the planner."""
+    comparisons = [(report, report.comparison) for report in reports if report.comparison is not None]
+    if not comparisons:
         return None
-    ratios = [ratio for _, comparison in compared_ones for ratio in comparison.ratios]
+    ratios = [ratio for _, comparison in comparisons for ratio in comparison.ratios]
     dollars: dict[str, list[tuple[float, float]]] = {}
     shares = []
-    for report, _ in compared_ones:
-        costs = {each.strategy: each for each in report.strategies}
+    for report, _ in comparisons:
+        costs = {cost.strategy: cost for cost in report.strategies}
         ours = costs.pop(PLANNED)
         shares += [] if ours.prefix_kept is None else [ours.prefix_kept]
-        for name, each in costs.items():
-            dollars.setdefault(name, []).append((ours.dollars, each.dollars))
+        for name, cost in costs.items():
+            dollars.setdefault(name, []).append((ours.dollars, cost.dollars))
     return Overall(
         median=statistics.median(ratios),
         p95=_p95(ratios),
@@ -317,15 +325,15 @@ def overall(reports: Sequence[CostReport]) -> Overall | None:
             name: sum(ours for ours, _ in pairs) / sum(theirs for _, theirs in pairs) for name, pairs in dollars.items()
         },
         least_prefix_kept=min(shares, default=None),
-        met=sum(comparison.met for _, comparison in compared_ones),
-        of=len(compared_ones),
+        met=sum(comparison.met for _, comparison in comparisons),
+        of=len(comparisons),
     )
 
 
 def _p95(values: Sequence[float]) -> float:
-    """The value that one in twenty is above."""
+    """Returns the 95th percentile."""
     return sorted(values)[min(int(len(values) * 0.95), len(values) - 1)]
 
 
 def _dollars(conversations: Sequence[Conversation]) -> float:
-    return sum(each.bill.dollars for each in conversations)
+    return sum(conversation.bill.dollars for conversation in conversations)

@@ -1,11 +1,11 @@
-"""Generated catalogs and conversations: what a person says turn by turn, which tools that needs, and what they give back.
+"""Generated catalogs and conversations: the user's messages, the tools that each turn needs, and the results of these tools.
 
-Everything follows from a seed. `TUNING_SEED` is for whoever works on the planner; `FINAL_SEED` is for published figures alone
-and must not be looked at before. Both catalogs and conversations differ between them.
+Everything follows from a seed. `TUNING_SEED` is for work on the planner; `FINAL_SEED` is for published figures only and must
+not be used before. Both catalogs and conversations differ between the two.
 
-A conversation stays on a topic (a category) for two to six turns and comes back to earlier ones at times; it has short
-follow-ups, chat that needs no tool, and pauses. Half of the requests say what a tool does in its own words, the others say it
-in part or wholly otherwise, and some needed tools are not mentioned at all, so that a selection misses them at first.
+A conversation stays on a topic (a category) for two to six turns and sometimes returns to an earlier one. It has short
+follow-ups, chat that needs no tool, and pauses. Half of the requests use a tool's own words, and the others replace some or all
+of them. Some needed tools are not mentioned, so that a selection misses them at first.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ MOST_GENERATED = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A call that a turn cannot do without."""
+    """A call that a turn requires."""
 
     tool: str
     words: str
-    """The request's own words: the first query of a model that lacks the tool."""
+    """Words of the request: the first query of a model that lacks the tool."""
     guess: str
-    """Its next query: words nearer to the name such a tool would have."""
+    """Words close to the tool's name: the model's next query."""
     arguments: str
-    """JSON that fits the tool's schema."""
+    """JSON object that fits the tool's schema."""
     result: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """The user's message, and the tools that serve it."""
+    """The user's message, and the calls that it needs."""
 
     text: str
     gap: float
-    """Seconds since the answer before."""
+    """Seconds since the previous answer."""
     steps: tuple[tuple[Need, ...], ...]
-    """One after another; the needs of one step can be called together."""
+    """Steps in order; the needs of one step can be called together."""
     answer: str
 
     @property
@@ -95,16 +95,16 @@ def _category(area: str, words: _Vocabulary) -> Category:
 
 
 def _tool(area: str, thing: str, doing: str, words: _Vocabulary) -> Tool:
-    spoken, what = thing.replace("_", " "), words.doings[doing]
+    words_of_thing, action = thing.replace("_", " "), words.doings[doing]
     properties: dict[str, Any] = {}
-    for group in what.parameters:
-        properties |= json.loads(words.parameters[group].replace("{thing}", thing).replace("{words}", spoken))
-    leading = json.loads(words.parameters[what.parameters[0]].replace("{thing}", thing))
-    required = [] if what.parameters[0] == "filters" else list(leading)
+    for group in action.parameters:
+        properties |= json.loads(words.parameters[group].replace("{thing}", thing).replace("{words}", words_of_thing))
+    leading = json.loads(words.parameters[action.parameters[0]].replace("{thing}", thing))
+    required = [] if action.parameters[0] == "filters" else list(leading)
     schema: dict[str, Any] = {"type": "object", "properties": properties, "required": required}
     return Tool(
         name=f"{doing}_{thing}",
-        description=what.description.replace("{thing}", spoken),
+        description=action.description.replace("{thing}", words_of_thing),
         input_schema={**schema, "additionalProperties": False},
         category=area,
         source="generated",
@@ -128,14 +128,14 @@ _TOGETHER = 0.5
 _MENTIONED = 0.6
 _PASTES = 0.1
 _OWN_WORDS, _HALF = 0.5, 0.8
-"""Below the first a request keeps both words of a tool, below the second one of them, else none."""
+"""Limits of a random draw: below the first a request keeps both words of a tool, below the second one of them, else none."""
 _BRIEF = 0.85, (10.0, 90.0)
 _LONG = 0.96, (330.0, 480.0)
 _VERY_LONG = 1.0, (7_000.0, 7_600.0)
-"""Pauses before a turn: up to which draw, and seconds."""
+"""Pauses before a turn: the limit of a random draw, and the range of seconds."""
 _RESULT_TOKENS = (50, 2_000)
-_WRITTEN = 14_000
-"""Bytes of made-up records that results are cut from."""
+_PAGE_BYTES = 14_000
+"""Size of the page of made-up records that results are cut from."""
 
 
 def generated_scripts(catalog: Catalog, count: int, seed: int) -> list[Script]:
@@ -147,7 +147,7 @@ def generated_scripts(catalog: Catalog, count: int, seed: int) -> list[Script]:
 
 
 def _topics(catalog: Catalog) -> list[tuple[Tool, ...]]:
-    """Tools that are talked about together: those of a category."""
+    """Returns the topics: the tools of each category."""
     topics: dict[str, list[Tool]] = {}
     for tool in catalog.tools:
         topics.setdefault(tool.category or "", []).append(tool)
@@ -226,16 +226,16 @@ def _request(phrases: Sequence[str], dice: Random) -> str:
 
 
 def _phrase(tool: Tool, dice: Random, words: _Vocabulary) -> str:
-    """The tool's action, in a person's words."""
-    doing, *rest = _parts(tool.name)
-    thing = "_".join(rest)
+    """Returns the tool's action in a person's words."""
+    doing, *thing_words = _parts(tool.name)
+    thing = "_".join(thing_words)
     draw = dice.random()
-    others = words.other_doings.get(doing, (doing,)), words.other_things.get(thing, " ".join(rest))
+    others = words.other_doings.get(doing, (doing,)), words.other_things.get(thing, " ".join(thing_words))
     swapped = {0} if dice.random() < 0.5 else {1}
     swapped = set() if draw < _OWN_WORDS else swapped if draw < _HALF else {0, 1}
     verb = dice.choice(others[0]) if 0 in swapped else doing
-    what = others[1] if 1 in swapped else " ".join(rest)
-    return f"{verb} the {what}" if what else verb
+    noun = others[1] if 1 in swapped else " ".join(thing_words)
+    return f"{verb} the {noun}" if noun else verb
 
 
 def _answer(dice: Random, words: _Vocabulary) -> str:
@@ -243,13 +243,13 @@ def _answer(dice: Random, words: _Vocabulary) -> str:
 
 
 def _result(dice: Random) -> str:
-    """Records as JSON, most results short and some long."""
+    """Returns records as JSON; most results are short and some long."""
     low, high = _RESULT_TOKENS
     return f'{{"rows": {_records(dice, round(low * (high / low) ** dice.random()))}}}'
 
 
 def _records(dice: Random, tokens: int) -> str:
-    """Returns records of that many tokens: a stretch of one page of them, because inventing each again is slow."""
+    """Returns records of that many tokens, cut from one page, because generating new ones each time is slow."""
     page, size = _page(), round(tokens * BYTES_PER_TOKEN)
     start = dice.randrange(len(page) - size)
     return f"{dice.randrange(10**6)}: {page[start : start + size]}"
@@ -259,7 +259,7 @@ def _records(dice: Random, tokens: int) -> str:
 def _page() -> str:
     dice = Random("records")
     rows: list[str] = []
-    while sum(map(len, rows)) < _WRITTEN:
+    while sum(map(len, rows)) < _PAGE_BYTES:
         row = {
             "id": dice.randint(1_000, 99_999),
             "name": dice.choice(_NAMES),
@@ -275,7 +275,7 @@ _WORDS = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 
 
 def _parts(name: str) -> list[str]:
-    """The words of a name, at its underscores, dashes and capitals."""
+    """Splits a name into words at underscores, dashes and capitals."""
     return [word.lower() for word in _WORDS.findall(name)] or [name]
 
 
@@ -283,8 +283,10 @@ def _parts(name: str) -> list[str]:
 
 
 def example_arguments(schema: JsonObject, dice: Random) -> dict[str, Any]:
-    """Values for what a schema requires, and for some of the rest. They fit plain schemas; a pattern is not read, so where
-    there is one the call may be refused, which costs its answer."""
+    """Returns values for a schema's required arguments and some of the others.
+
+    They fit plain schemas. A `pattern` is ignored, so that such a call may be refused, which costs only its answer.
+    """
     properties = schema.get("properties", {})
     required = schema.get("required", ())
     return {
@@ -329,7 +331,7 @@ class _Doing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Vocabulary:
     things: Mapping[str, tuple[str, ...]]
-    """By area."""
+    """Things by area."""
     doings: Mapping[str, _Doing]
     parameters: Mapping[str, str]
     other_things: Mapping[str, str]
@@ -343,19 +345,19 @@ class _Vocabulary:
 
 @lru_cache(maxsize=1)
 def _vocabulary() -> _Vocabulary:
-    read = tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
-    things = {area: dict(pair.split("=") for pair in text.split(", ")) for area, text in read["things"].items()}
-    doings = {doing: [part.strip() for part in text.split("|")] for doing, text in read["doings"].items()}
-    verbs = {verb: (other,) for verb, other in read["verbs"].items()}
+    content = tomllib.loads(files(__package__).joinpath("vocabulary.toml").read_text(encoding="utf-8"))
+    things = {area: dict(pair.split("=") for pair in text.split(", ")) for area, text in content["things"].items()}
+    doings = {doing: [part.strip() for part in text.split("|")] for doing, text in content["doings"].items()}
+    verbs = {verb: (other,) for verb, other in content["verbs"].items()}
     return _Vocabulary(
         things={area: tuple(pairs) for area, pairs in things.items()},
         doings={doing: _Doing(description=d, parameters=tuple(p.split())) for doing, (_, d, p) in doings.items()},
-        parameters=read["parameters"],
+        parameters=content["parameters"],
         other_things={thing: other for pairs in things.values() for thing, other in pairs.items()},
         other_doings={**verbs, **{doing: tuple(others.split(", ")) for doing, (others, _, _) in doings.items()}},
-        answers=read["filler"]["answers"],
-        sentences=read["filler"]["sentences"],
-        chat=read["filler"]["chat"],
-        again=read["filler"]["again"],
-        system=read["filler"]["system"],
+        answers=content["filler"]["answers"],
+        sentences=content["filler"]["sentences"],
+        chat=content["filler"]["chat"],
+        again=content["filler"]["again"],
+        system=content["filler"]["system"],
     )

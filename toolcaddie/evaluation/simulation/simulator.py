@@ -1,4 +1,4 @@
-"""The runtimes that `eval costs` plays its conversations with, and the processes that share the work."""
+"""Runs the conversations of `eval costs`: the runtimes, and the processes that share the work."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ from toolcaddie.telemetry.logs import configure_logging
 from toolcaddie.util.replacing import replace
 
 _CHUNK = 50
-"""Scripts of one piece of work: each builds a runtime, which is an index over the catalog."""
-
+"""Scripts in one piece of work; each piece builds a runtime with an index over the catalog."""
 
 _ALONE = 40
-"""Number of conversations that are over before other processes have started."""
+"""Number of conversations up to which one process is faster than starting others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,11 +52,11 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """Some scripts under one strategy, billed for one or several models."""
+    """A piece of work: some scripts under one strategy, billed for one or several models."""
 
     catalog: Catalog | int
     place: int
-    """Of the catalog."""
+    """Index of the catalog."""
     strategy: str
     models: tuple[str, ...]
     first: int
@@ -65,55 +64,65 @@ class _Work:
     seed: int
 
 
-_Found = Mapping[str, Sequence[Conversation]]
+_Conversations = Mapping[str, Sequence[Conversation]]
 """Conversations by model."""
 
 
 def simulate(
-    what: Simulation, *, workers: int | None = None, done: Callable[[int, int], None] = lambda played, of: None
+    simulation: Simulation,
+    *,
+    workers: int | None = None,
+    on_progress: Callable[[int, int], None] = lambda completed, total: None,
 ) -> list[CostReport]:
-    """Play everything and compare. `workers`: processes; None: one a core, if it is worth starting them. `done`: told of the
-    conversations played."""
-    pieces = list(_pieces(what))
-    total, played = sum(piece.count for piece in pieces), 0
+    """Plays all conversations and compares the strategies.
+
+    `workers`: processes; None: one per core, or one for few conversations. `on_progress` gets the number of conversations so
+    far and of all.
+    """
+    pieces = list(_pieces(simulation))
+    total, completed = sum(piece.count for piece in pieces), 0
     if workers is None:
         workers = (os.cpu_count() or 1) if total > _ALONE else 1
     conversations_of: dict[tuple[int, str, str], list[Conversation]] = {}
-    done(0, total)
-    for piece, conversations in _shared(pieces, workers):
-        for model, each in conversations.items():
-            conversations_of.setdefault((piece.place, model, piece.strategy), []).extend(each)
-        played += piece.count
-        done(played, total)
+    on_progress(0, total)
+    for piece, conversations in _distributed(pieces, workers):
+        for model, of_model in conversations.items():
+            conversations_of.setdefault((piece.place, model, piece.strategy), []).extend(of_model)
+        completed += piece.count
+        on_progress(completed, total)
     return [
         report(
             model,
             catalog if isinstance(catalog, int) else len(catalog),
             {
-                strategy: sorted(conversations_of[place, model, strategy], key=lambda each: each.script)
-                for strategy in what.strategies
+                strategy: sorted(conversations_of[place, model, strategy], key=lambda of_model: of_model.script)
+                for strategy in simulation.strategies
                 if (place, model, strategy) in conversations_of
             },
         )
-        for place, catalog in enumerate(what.catalogs)
-        for model in what.models
+        for place, catalog in enumerate(simulation.catalogs)
+        for model in simulation.models
     ]
 
 
-def _pieces(what: Simulation) -> Iterator[_Work]:
-    for place, catalog in enumerate(what.catalogs):
-        for strategy in what.strategies:
-            groups = [(model,) for model in _models(strategy, what.models)] if strategy in BY_RULE else [what.models]
+def _pieces(simulation: Simulation) -> Iterator[_Work]:
+    for place, catalog in enumerate(simulation.catalogs):
+        for strategy in simulation.strategies:
+            groups = (
+                [(model,) for model in _models(strategy, simulation.models)]
+                if strategy in BY_RULE
+                else [simulation.models]
+            )
             for models in groups:
-                for first in range(0, what.scripts, _CHUNK):
+                for first in range(0, simulation.scripts, _CHUNK):
                     yield _Work(
                         catalog=catalog,
                         place=place,
                         strategy=strategy,
                         models=models,
                         first=first,
-                        count=min(_CHUNK, what.scripts - first),
-                        seed=what.seed,
+                        count=min(_CHUNK, simulation.scripts - first),
+                        seed=simulation.seed,
                     )
 
 
@@ -122,15 +131,15 @@ def _models(strategy: str, models: Sequence[str]) -> list[str]:
     return [model for model in models if strategy != "native" or PriceRule.of(model).deferral]
 
 
-def _shared(pieces: Sequence[_Work], workers: int) -> Iterator[tuple[_Work, _Found]]:
+def _distributed(pieces: Sequence[_Work], workers: int) -> Iterator[tuple[_Work, _Conversations]]:
     if workers == 1 or len(pieces) == 1:
         for piece in pieces:
-            yield piece, _worked(piece)
+            yield piece, _run_piece(piece)
         return
-    # Not forked: this process may have threads, and a lock that one of them held would stay locked in the child for good.
+    # Not forked: this process may have threads, and a lock held by one of them would stay locked in the child.
     context, quiet = get_context("spawn"), partial(configure_logging, level="error")
     with ProcessPoolExecutor(min(workers, len(pieces)), mp_context=context, initializer=quiet) as pool:
-        waiting = {pool.submit(_worked, piece): piece for piece in pieces}
+        waiting = {pool.submit(_run_piece, piece): piece for piece in pieces}
         try:
             for future in as_completed(waiting):
                 yield waiting[future], future.result()
@@ -139,12 +148,12 @@ def _shared(pieces: Sequence[_Work], workers: int) -> Iterator[tuple[_Work, _Fou
             raise
 
 
-def _worked(piece: _Work) -> _Found:
-    """Play and bill one piece, in whatever process."""
-    return asyncio.run(_played(piece))
+def _run_piece(piece: _Work) -> _Conversations:
+    """Plays and bills one piece."""
+    return asyncio.run(_play_piece(piece))
 
 
-async def _played(piece: _Work) -> _Found:
+async def _play_piece(piece: _Work) -> _Conversations:
     catalog = piece.catalog
     if isinstance(catalog, int):
         catalog = generated_catalog(catalog, piece.seed)
@@ -161,14 +170,14 @@ async def _played(piece: _Work) -> _Found:
 # --- runtimes ---------------------------------------------------------------------------------------------------------
 
 _FEW = 8
-"""Few tools are cheap if little or nothing is cached; a planner has to beat that too."""
+"""Number of tools of the strategy `few`, which is cheap if little or nothing is cached; the planner has to beat it too."""
 _UNLIMITED = Budget(max_tools=None, provider_cap=None, policy="ranked", reserve_tools=0, reserve_tokens=0.0)
 _UNCAPPED = (Capabilities(pattern="*", tool_cap=None),)
-"""Of the strategies that no provider's limit shall hold back: some would refuse so many tools."""
+"""Capabilities without a tool cap, for strategies that do not depend on the provider: some would refuse so many tools."""
 
 
 def runtime_for(stage: Stage) -> Answers:
-    """A runtime of the strategy, as somebody would set it up who wants just that."""
+    """Returns a runtime for the strategy."""
     rule = stage.rule
     return Runtime(
         provider=stage.model,

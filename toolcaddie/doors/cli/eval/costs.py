@@ -132,7 +132,7 @@ def costs(
         seed=seed,
     )
     with progress("having conversations") as report_progress:
-        reports = simulate(simulation, done=report_progress)
+        reports = simulate(simulation, on_progress=report_progress)
     if as_json:
         totals = msgspec.to_builtins(overall(reports))
         head = {"scripts": scripts, "seed": seed, "assumed": ASSUMED, "overall": totals}

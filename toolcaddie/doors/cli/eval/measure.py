@@ -166,13 +166,13 @@ async def _assessed(
         measured = []
         for finder in open_finders:
             with progress(finder.name) as report_progress:
-                measured.append(assess(finder, requests, done=report_progress))
+                measured.append(assess(finder, requests, on_progress=report_progress))
         return measured, _fitted(open_finders[0], requests) if fit else None
 
 
 def _fitted(finder: PresetFinder, requests: Sequence[LabelledRequest]) -> Fitted:
     with progress("what each ranker says") as report_progress:
-        cases, start = finder.cases(requests, done=report_progress)
+        cases, start = finder.cases(requests, on_progress=report_progress)
     try:
         with waiting("looking for weights"):
             return fitted(cases, by_selection, start)

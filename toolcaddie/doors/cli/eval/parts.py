@@ -181,7 +181,7 @@ async def log_of(settings: Settings, limit: int) -> Log:
     """Returns the recorded runs. Raises `ConfigError` if there are none."""
     async with opened(settings) as database:
         with progress("reading the log") as report_progress:
-            log = await read_log(database.events, limit=limit, done=report_progress)
+            log = await read_log(database.events, limit=limit, on_progress=report_progress)
     if log.unread:
         note(f"{log.unread} runs could not be understood and are left out")
     if not log.runs:
