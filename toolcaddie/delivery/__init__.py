@@ -1,1 +1,1 @@
-"""How a selection reaches the model without breaking its prompt cache."""
+"""Delivery: sends a selection to the model without breaking its prompt cache."""

@@ -1,4 +1,4 @@
-"""One way to send the tools of a request, priced before it is made out; and what the ways have in common."""
+"""Arrangements: ways to send the tools of a request, priced before they are built, and the code they share."""
 
 from __future__ import annotations
 
@@ -10,45 +10,46 @@ from toolcaddie.delivery.costs import Outlook
 from toolcaddie.delivery.definitions import Definitions
 
 _FIRST = 12
-"""Tools that a conversation begins with where others can join cheaply; what the budget allows is the most, not the aim."""
+"""Tools that a conversation begins with if others can join cheaply: the budget is a limit, not an aim."""
 _MOST_ADDED = 3
 _NEAR = 0.85
-"""What joins a conversation later is paid for in every call after it: the best few, and of these none whose score is below this
-share of the best. A model that needs another one asks for it."""
+"""Share of the best score that a later tool needs. Every call after it pays for it, so only the best few join; a model that
+needs another tool asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What the ways look at."""
+    """Facts that every arrangement is priced by."""
 
     plan: DeliveryPlan
     definitions: Definitions
     outlook: Outlook
     behind: bool
     """Tools that join later may be put behind the conversation."""
-    kept: Sequence[DeliveredTool]
-    """What was sent before and is still there to be sent."""
-    chosen: Sequence[DeliveredTool]
+    earlier: Sequence[DeliveredTool]
+    """Tools that were sent before and that the caller may still see."""
+    selection: Sequence[DeliveredTool]
+    """Tools of this request's selection."""
     meta_tokens: int
     sizes: dict[DeliveredTool, int] = field(default_factory=dict)
-    """Tokens of each definition that was looked at: the ways look at much the same tools."""
+    """Tokens of each definition measured so far: the arrangements share most of their tools."""
 
     def tokens(self, tools: Iterable[DeliveredTool]) -> int:
         sizes, total = self.sizes, 0
-        for sent in tools:
-            size = sizes.get(sent)
+        for tool in tools:
+            size = sizes.get(tool)
             if size is None:
-                size = sizes[sent] = self.definitions.tokens(self.plan, (sent,))
+                size = sizes[tool] = self.definitions.tokens(self.plan, (tool,))
             total += size
         return total
 
     def fits(self, tools: int, tokens: int) -> bool:
-        """Whether so many definitions, meta tools included, are within the budget."""
+        """Returns True if so many definitions, meta tools included, are within the budget."""
         cap, most = self.plan.budget.provider_cap, self.plan.budget.max_tokens
         return (cap is None or tools <= cap) and (most is None or tokens <= most)
 
     def later(self, tools: int, tokens: int) -> float:
-        """What joins an array of so many tools of the view until the conversation ends."""
+        """Returns the cost of the tools that will join an array of this size until the conversation ends."""
         if tools >= len(self.plan.view):
             return 0.0
         return self.outlook.later(tokens / max(1, tools), behind=self.behind)
@@ -56,18 +57,20 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrangement:
+    """One way to send the tools, with its price."""
+
     name: str
     strategy: Strategy
     tools: int
     """Definitions the model sees in the next request."""
     tokens: int
-    """Of these."""
+    """Tokens of these definitions."""
     new_tokens: int = 0
-    """Of these, what the provider has not seen in this conversation."""
+    """Tokens of definitions that the provider has not seen in this conversation."""
     rebilled: int = 0
-    """Tokens of the conversation so far that stand behind a change."""
+    """Tokens of the conversation so far that stand behind a change of the array."""
     expected: float
-    """What the tools cost until the conversation ends, in tokens of fresh input."""
+    """Cost of the tools until the conversation ends, in tokens of fresh input."""
     make: Callable[[], Delivery]
 
     def option(self, outlook: Outlook) -> DeliveryOption:
@@ -83,26 +86,26 @@ class Arrangement:
 
 
 def first_few(plan: DeliveryPlan) -> frozenset[str]:
-    """The best of the selection, with core tools and what the caller names: enough to begin with."""
-    must = {one.tool.name for one in plan.selection.tools if one.core} | set(plan.pinned)
-    ranked = sorted(plan.selection.tools, key=lambda one: -one.score)
-    best = [one.tool.name for one in ranked if one.tool.name not in must][:_FIRST]
+    """Returns the names of the tools to begin with: core tools, the tools the caller names, and the best of the selection."""
+    must = {item.tool.name for item in plan.selection.tools if item.core} | set(plan.pinned)
+    ranking = sorted(plan.selection.tools, key=lambda item: -item.score)
+    best = [item.tool.name for item in ranking if item.tool.name not in must][:_FIRST]
     return frozenset((*must, *best))
 
 
-def best_new(plan: DeliveryPlan, known: frozenset[str]) -> list[DeliveredTool]:
-    """The few tools of the selection that are worth adding to a conversation under way, in the selection's order.
+def best_new(plan: DeliveryPlan, exclude: frozenset[str]) -> list[DeliveredTool]:
+    """Returns the few tools of the selection that are worth adding to a conversation under way, in the selection's order.
 
-    Nothing where nothing fitted: defaults are no reason to add anything. Core tools went with the first request.
+    If nothing matched, there are none: defaults are no reason to add anything. Core tools went with the first request.
     """
     if plan.selection.no_match:
         return []
-    new = [one for one in plan.selection.tools if one.tool.name not in known and not one.core]
-    least = max((one.score for one in plan.selection.tools), default=0.0) * _NEAR
-    ranked = sorted((one for one in new if one.score >= least), key=lambda one: -one.score)[:_MOST_ADDED]
-    taken = {one.tool.name for one in ranked}
-    return [DeliveredTool(name=one.tool.name, slim=one.slim) for one in new if one.tool.name in taken]
+    new = [item for item in plan.selection.tools if item.tool.name not in exclude and not item.core]
+    least = max((item.score for item in plan.selection.tools), default=0.0) * _NEAR
+    best = sorted((item for item in new if item.score >= least), key=lambda item: -item.score)[:_MOST_ADDED]
+    best_names = {item.tool.name for item in best}
+    return [DeliveredTool(name=item.tool.name, slim=item.slim) for item in new if item.tool.name in best_names]
 
 
 def names(tools: Iterable[DeliveredTool]) -> frozenset[str]:
-    return frozenset(sent.name for sent in tools)
+    return frozenset(tool.name for tool in tools)

@@ -1,4 +1,4 @@
-"""Strategy `compact`: the five meta tools, the same bytes in every request, and what the caller asks for by name."""
+"""Strategy `compact`: five meta tools, the same bytes in every request, and the tools that the caller names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from toolcaddie.delivery.definitions import Definitions
 
 def plan_compact(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
     note = f"{len(plan.meta)} meta tools stand for {len(plan.view)} tools"
-    named = [DeliveredTool(name=name) for name in dict.fromkeys(plan.pinned) if plan.view.get(name) is not None]
-    tools = plan.delivered if plan.under_way else named
+    pinned = [DeliveredTool(name=name) for name in dict.fromkeys(plan.pinned) if plan.view.get(name) is not None]
+    tools = plan.delivered if plan.under_way else pinned
     return definitions.delivery("compact", plan, tools, reused=True, note=note)

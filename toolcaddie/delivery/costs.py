@@ -1,11 +1,11 @@
-"""What tools cost in a conversation whose beginning a provider keeps in a prompt cache. Pure arithmetic.
+"""Costs of tools in a conversation whose prefix a provider holds in a prompt cache. Pure arithmetic.
 
-The unit is a token of fresh input, so that prices enter as ratios only: what is read from the cache costs `read` a token,
-what is written to it `write`, an answer `output`. Tools stand before system prompt and messages; a changed array therefore
-writes the conversation behind it anew, and whatever is put behind the conversation does not.
+The unit is a token of fresh input, so prices enter as ratios only: a token read from the cache costs `read`, a token written
+to it `write`, a token of an answer `output`. Tools stand before system prompt and messages. A changed array therefore writes
+the conversation behind it again, and tools behind the conversation do not.
 
-What a conversation will still bring is not known when tools are chosen. The outlook is a rule of thumb: a conversation that
-had so many model calls will have about as many again, and begins anew with a topic every few of them.
+The rest of a conversation is unknown when tools are chosen. The outlook is a rule of thumb: a conversation that had so many
+model calls will have about as many more, and takes up a new topic every few of them.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.delivery import DeliveryPlan
 
 _FIRST_ROUNDS = 12.0
-"""Model calls that a remembered conversation is expected to have when it begins."""
+"""Model calls expected of a stored conversation when it begins."""
 _LONE_ROUNDS = 3.0
-"""Of a request that nobody remembers: a call, its result, an answer."""
+"""Model calls expected of a request whose conversation is not stored: a call, its result, an answer."""
 _ROUNDS_A_TOPIC = 8.0
-"""Model calls until tools are needed that were not chosen at first."""
+"""Model calls until a topic needs tools that were not chosen at first."""
 _ADDED_A_TOPIC = 5.0
-"""Tools that join then."""
+"""Tools that join with a new topic."""
 _ROUND_TOKENS = 400.0
-"""What a conversation grows by with a model call."""
+"""Tokens by which a conversation grows with a model call."""
 _MISS = 0.15
-"""How often a topic needs a tool that the model has to ask for."""
-_WANTED_LATER = 0.03
-"""How often a tool is needed after all that was chosen, but not among the best."""
+"""Share of topics that need a tool which the model has to ask for."""
+_NEEDED_LATER = 0.03
+"""Share of the selected tools below the best that are needed after all."""
 _ASKING_TOKENS = 60.0
-"""Output of a call that asks for tools."""
+"""Output tokens of a call that asks for tools."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +43,9 @@ class Terms:
     minimum: int = 0
     """Shorter prefixes are not cached."""
     lifetime: float = 0.0
-    """Seconds a prefix is kept after its last use; 0: nothing is cached."""
+    """Seconds for which a prefix stays cached after its last use; 0: nothing is cached."""
     dollars: float | None = None
-    """Of a token of fresh input."""
+    """Price of a token of fresh input in US dollars; None: unknown."""
 
     @classmethod
     def of(cls, capabilities: Capabilities) -> Terms:
@@ -66,7 +66,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
-    """What a conversation is expected to bring from here on."""
+    """Expectations of the rest of a conversation, and costs that follow from them."""
 
     terms: Terms
     rounds: float
@@ -80,26 +80,29 @@ class Outlook:
         return cls(terms=terms, rounds=rounds, history=float(plan.history))
 
     def carried(self, tokens: float) -> float:
-        """What tokens cost that are new in the next request and stay: written once, read in every call after it."""
+        """Returns the cost of tokens that are new in the next request and stay: written once, read in every call after it."""
         return tokens * (self.terms.write + self.terms.read * (self.rounds - 1))
 
     def rebilled(self, tokens: float) -> float:
-        """What it costs more to write cached tokens anew than to read them."""
+        """Returns the extra cost of writing cached tokens again instead of reading them."""
         return max(0.0, tokens * (self.terms.write - self.terms.read))
 
     def later(self, size: float, *, behind: bool) -> float:
-        """What joins until the end, for an array that holds a part of the catalog: definitions of `size` tokens on average,
-        put `behind` the conversation, or into the array before it; and the calls in which a model asks for what is missing."""
+        """Returns the cost of tools that join an array with a part of the catalog until the conversation ends.
+
+        Their definitions have `size` tokens on average and stand `behind` the conversation, or in the array before it. Calls
+        in which the model asks for missing tools are included.
+        """
         topics = self.rounds / _ROUNDS_A_TOPIC
         halfway = self.history + _ROUND_TOKENS * self.rounds / 2
         added = _ADDED_A_TOPIC * size * (self.terms.write + self.terms.read * self.rounds / 2)
-        asked = _MISS * (self.terms.read * halfway + self.terms.output * _ASKING_TOKENS)
-        return topics * (added + asked + (0.0 if behind else self.rebilled(halfway)))
+        requests = _MISS * (self.terms.read * halfway + self.terms.output * _ASKING_TOKENS)
+        return topics * (added + requests + (0.0 if behind else self.rebilled(halfway)))
 
-    def asked(self, left_out: int) -> float:
-        """What it costs that a model has to ask for tools that were chosen and not sent."""
+    def omitted(self, count: int) -> float:
+        """Returns the cost of the calls in which a model asks for selected tools that were not sent."""
         size = self.terms.read * (self.history + _ROUND_TOKENS * self.rounds / 4) + self.terms.output * _ASKING_TOKENS
-        return left_out * _WANTED_LATER * size
+        return count * _NEEDED_LATER * size
 
     def dollars(self, expected: float) -> float | None:
         return None if self.terms.dollars is None else expected * self.terms.dollars

@@ -1,4 +1,4 @@
-"""Tools as they are sent: each encoded once, and the array they make together."""
+"""Definitions of tools as they are sent: each is encoded once, and together they form the array."""
 
 from __future__ import annotations
 
@@ -28,40 +28,42 @@ class Definition:
 
 
 class Definitions:
-    """Encodes each tool once. Kept by identity (a tool holds dicts, so it has no hash), the ones used last: up to `size` of
-    them and of `tokens` together."""
+    """Encodes each tool once, and holds the definitions used last: up to `size` of them, with up to `tokens` in all.
+
+    They are found by identity, because a tool holds dicts and has no hash.
+    """
 
     def __init__(self, size: int = 50_000, *, tokens: int = 16_000_000) -> None:
         self._size = size
         self._tokens_left = tokens
-        self._made: OrderedDict[tuple[int, bool], Definition] = OrderedDict()
+        self._cache: OrderedDict[tuple[int, bool], Definition] = OrderedDict()
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
-        key = (id(tool), slim)  # not used again as long as the definition holds the tool
-        found = self._made.get(key)
-        if found is not None:
-            self._made.move_to_end(key)
-            return found
+        key = (id(tool), slim)  # unique as long as the definition holds the tool
+        definition = self._cache.get(key)
+        if definition is not None:
+            self._cache.move_to_end(key)
+            return definition
         wire = wire_definition(tool, slim=slim)
         encoded = msgspec.json.encode(wire)
         digest = hashlib.sha256(encoded).digest()
-        made = self._made[key] = Definition(tool, wire, digest, estimate_tokens(encoded))
-        self._tokens_left -= made.tokens
-        while len(self._made) > 1 and (len(self._made) > self._size or self._tokens_left < 0):
-            self._tokens_left += self._made.popitem(last=False)[1].tokens
-        return made
+        definition = self._cache[key] = Definition(tool, wire, digest, estimate_tokens(encoded))
+        self._tokens_left -= definition.tokens
+        while len(self._cache) > 1 and (len(self._cache) > self._size or self._tokens_left < 0):
+            self._tokens_left += self._cache.popitem(last=False)[1].tokens
+        return definition
 
     def tokens(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> int:
-        """Of these tools of the plan's view together, in the form they are sent in."""
-        return sum([made.tokens for made in self._all(plan, tools)])
+        """Returns the tokens of these tools of the plan's view together, in the form they are sent in."""
+        return sum([definition.tokens for definition in self._all(plan, tools)])
 
     def _all(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> list[Definition]:
-        found = []
-        for sent in tools:
-            tool = plan.view.get(sent.name)
-            assert tool is not None, f"{sent.name} was planned but is not in the view"
-            found.append(self.of(tool, slim=sent.slim))
-        return found
+        definitions = []
+        for delivered in tools:
+            tool = plan.view.get(delivered.name)
+            assert tool is not None, f"{delivered.name} was planned but is not in the view"
+            definitions.append(self.of(tool, slim=delivered.slim))
+        return definitions
 
     def delivery(
         self,
@@ -74,26 +76,28 @@ class Definitions:
         meta: Sequence[Tool] | None = None,
         added: Sequence[str] = (),
     ) -> Delivery:
-        """The delivery of meta tools (the plan's, if none are given), these tools, and, unseen until revealed, what messages
-        refer to: what they did before, and `added`."""
+        """Returns the delivery of meta tools (`meta`, or the plan's) and `tools`.
+
+        Tools that messages refer to, earlier ones and `added`, are deferred: the model does not see them until then.
+        """
         meta = plan.meta if meta is None else meta
         first = [self.of(each) for each in meta if each.name != READ_RESULT]
         last = [self.of(each) for each in meta if each.name == READ_RESULT]  # joins late, and must not move the others
-        made = [*first, *self._all(plan, tools), *last]
-        array = {sent.name for sent in tools}
+        visible = [*first, *self._all(plan, tools), *last]
+        array = {tool.name for tool in tools}
         deferred = [
             name for name in (*plan.referenced, *added) if name not in array and plan.view.get(name) is not None
         ]
-        held_back = self._all(plan, [DeliveredTool(name=name) for name in deferred])
-        if not plan.capabilities.deferral:  # referred to before another provider was asked, which knows no such means
-            made, held_back, deferred = [*made, *held_back[: _room(plan, len(made))]], [], []
+        hidden = self._all(plan, [DeliveredTool(name=name) for name in deferred])
+        if not plan.capabilities.deferral:  # the references are for another provider; this one has to see the tools
+            visible, hidden, deferred = [*visible, *hidden[: _places_left(plan, len(visible))]], [], []
         return Delivery(
             strategy=strategy,
-            definitions=tuple([one.wire for one in (*made, *held_back)]),
+            definitions=tuple([definition.wire for definition in (*visible, *hidden)]),
             meta=tuple(each.name for each in meta),
             tools=tuple(tools),
-            prefix_digest=hashlib.sha256(b"".join([one.digest for one in made])).hexdigest(),
-            tokens=sum([one.tokens for one in made]),
+            prefix_digest=hashlib.sha256(b"".join([definition.digest for definition in visible])).hexdigest(),
+            tokens=sum([definition.tokens for definition in visible]),
             tokens_all=plan.selection.tokens_all,
             reused=reused,
             note=note,
@@ -101,8 +105,8 @@ class Definitions:
         )
 
 
-def _room(plan: DeliveryPlan, tools: int) -> int | None:
-    """Definitions that the cap allows beside so many; None: any number."""
+def _places_left(plan: DeliveryPlan, tools: int) -> int | None:
+    """Returns how many more definitions the cap allows; None: any number."""
     cap = plan.budget.provider_cap
     return None if cap is None else max(0, cap - tools)
 

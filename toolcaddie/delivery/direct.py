@@ -1,8 +1,8 @@
 """Strategy `direct`: the selection itself, growing at the end only.
 
 Tools stand before system prompt and messages in what a provider caches, so a tool that is moved or removed re-bills the
-whole conversation behind it. Hence: what was sent stays where it was; what is new comes last; and only when that no longer
-fits is the array made anew, which the note says.
+whole conversation behind it. Hence tools that were sent stay where they were, and new ones come last. Only when they no longer
+fit is the array rebuilt, and the note says so.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from toolcaddie.util.replacing import replace
 
 
 def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
-    """Meta tools, then what was sent before, then what the selection adds, in catalog order.
+    """Sends meta tools, then the tools sent before, then those that the selection adds, in catalog order.
 
-    Raises `BudgetError` when even the fresh selection is over the cap: that is a selection made for another budget.
+    Raises `BudgetError` if even the selection alone is over the cap: it was made for another budget.
     """
-    known = {sent.name for sent in plan.delivered}
-    chosen = [DeliveredTool(name=picked.tool.name, slim=picked.slim) for picked in plan.selection.tools]
-    additions = [tool for tool in chosen if tool.name not in known]
-    kept = [sent for sent in plan.delivered if plan.view.get(sent.name) is not None]
-    lost = len(plan.delivered) - len(kept)
+    delivered_names = names(plan.delivered)
+    selection = [DeliveredTool(name=item.tool.name, slim=item.slim) for item in plan.selection.tools]
+    additions = [tool for tool in selection if tool.name not in delivered_names]
+    earlier = [tool for tool in plan.delivered if plan.view.get(tool.name) is not None]
+    lost = len(plan.delivered) - len(earlier)
     grown = definitions.delivery(
-        "direct", plan, [*kept, *additions], reused=lost == 0, note=_note(kept, additions, lost)
+        "direct", plan, [*earlier, *additions], reused=lost == 0, note=_note(earlier, additions, lost)
     )
     if fits(grown, plan.budget):
         return grown
-    if not chosen:  # nothing to choose anew from: what was sent stays, as far as it fits
-        return _cut(plan, definitions, kept)
+    if not selection:  # there is nothing to rebuild from: earlier tools stay, as far as they fit
+        return _cut(plan, definitions, earlier)
     if not plan.delivered:
         raise BudgetError(
             f"{len(grown.definitions)} tools with {grown.tokens} tokens were selected for a limit of "
@@ -41,42 +41,42 @@ def plan_direct(plan: DeliveryPlan, definitions: Definitions) -> Delivery:
     return definitions.delivery(
         "direct",
         plan,
-        chosen,
+        selection,
         reused=False,
-        note=f"made anew with {len(chosen)} tools: {len(additions)} more did not fit; re-bills the cached prefix",
+        note=f"rebuilt with {len(selection)} tools: {len(additions)} more did not fit; re-bills the cached prefix",
     )
 
 
-def chosen_anew(scene: Scene) -> Arrangement:
-    """The selection alone, and what was called lately: for a conversation of which nothing is cached."""
-    return _begun(scene, "the selection", scene.chosen)
+def rebuilt(scene: Scene) -> Arrangement:
+    """Returns the selection with recently called tools, for a conversation of which nothing is cached."""
+    return _rebuilt_from(scene, "the selection", scene.selection)
 
 
 def few_at_first(scene: Scene) -> Arrangement | None:
-    """The best of the selection; None: that is all of it. What is left out must be asked for, now and then."""
+    """Returns the best of the selection; None: that is all of it. The model has to ask for the others now and then."""
     first = first_few(scene.plan)
-    chosen = [sent for sent in scene.chosen if sent.name in first]
-    left_out = len(scene.chosen) - len(chosen)
-    if not left_out:
+    best = [tool for tool in scene.selection if tool.name in first]
+    omitted = len(scene.selection) - len(best)
+    if not omitted:
         return None
-    found = _begun(scene, "the best of the selection", chosen)
-    return replace(found, expected=found.expected + scene.outlook.asked(left_out))
+    arrangement = _rebuilt_from(scene, "the best of the selection", best)
+    return replace(arrangement, expected=arrangement.expected + scene.outlook.omitted(omitted))
 
 
-def _begun(scene: Scene, name: str, chosen: Sequence[DeliveredTool]) -> Arrangement:
+def _rebuilt_from(scene: Scene, name: str, selection: Sequence[DeliveredTool]) -> Arrangement:
     plan = scene.plan
-    lately = [sent for sent in scene.kept if sent.name in plan.called and sent.name not in names(chosen)]
-    tools = [*lately, *chosen]
+    recent = [tool for tool in scene.earlier if tool.name in plan.called and tool.name not in names(selection)]
+    tools = [*recent, *selection]
     tokens = scene.meta_tokens + scene.tokens(tools)
-    if lately and not scene.fits(len(plan.meta) + len(tools), tokens):
-        tools = list(chosen)
+    if recent and not scene.fits(len(plan.meta) + len(tools), tokens):
+        tools = list(selection)
         tokens = scene.meta_tokens + scene.tokens(tools)
 
     def make() -> Delivery:
-        if not plan.delivered and len(chosen) == len(scene.chosen):
+        if not plan.delivered and len(selection) == len(scene.selection):
             return plan_direct(plan, scene.definitions)
-        begun = "nothing of this conversation is cached any more" if plan.delivered else "a conversation begins"
-        note = f"{begun}: {len(tools)} tools, {name}"
+        reason = "nothing of this conversation is cached any more" if plan.delivered else "a conversation begins"
+        note = f"{reason}: {len(tools)} tools, {name}"
         return scene.definitions.delivery("direct", plan, tools, reused=not plan.delivered, note=note)
 
     return Arrangement(
@@ -91,22 +91,22 @@ def _begun(scene: Scene, name: str, chosen: Sequence[DeliveredTool]) -> Arrangem
 
 
 def appended(scene: Scene) -> Arrangement:
-    """What was sent before and the best of what is new, in the array: what stands behind it is billed anew."""
-    plan, kept = scene.plan, scene.kept
-    known = names(kept)
-    wanted = names(best_new(plan, known | frozenset(plan.known))) | (frozenset(plan.pinned) - known)
-    new = [sent for sent in scene.chosen if sent.name in wanted]
-    tools = [*kept, *new]
+    """Returns the earlier tools and the best new ones, in the array: the conversation behind it is billed again."""
+    plan, earlier = scene.plan, scene.earlier
+    in_array = names(earlier)
+    new_names = names(best_new(plan, in_array | frozenset(plan.known))) | (frozenset(plan.pinned) - in_array)
+    new = [tool for tool in scene.selection if tool.name in new_names]
+    tools = [*earlier, *new]
     tokens = scene.meta_tokens + scene.tokens(tools)
     if not scene.fits(len(plan.meta) + len(tools), tokens):
-        return replace(chosen_anew(scene), rebilled=plan.history)
-    changed = bool(new) or len(kept) < len(plan.delivered)
+        return replace(rebuilt(scene), rebilled=plan.history)
+    changed = bool(new) or len(earlier) < len(plan.delivered)
     rebilled = plan.history if changed else 0
     new_tokens = scene.tokens(new)
 
     def make() -> Delivery:
-        note = _note(kept, new, len(plan.delivered) - len(kept))
-        return scene.definitions.delivery("direct", plan, tools, reused=len(kept) == len(plan.delivered), note=note)
+        note = _note(earlier, new, len(plan.delivered) - len(earlier))
+        return scene.definitions.delivery("direct", plan, tools, reused=len(earlier) == len(plan.delivered), note=note)
 
     return Arrangement(
         name="added by array",
@@ -120,18 +120,18 @@ def appended(scene: Scene) -> Arrangement:
     )
 
 
-def _cut(plan: DeliveryPlan, definitions: Definitions, kept: list[DeliveredTool]) -> Delivery:
+def _cut(plan: DeliveryPlan, definitions: Definitions, tools: list[DeliveredTool]) -> Delivery:
     while True:
-        kept = kept[:-1]
-        note = f"cut to the {len(kept)} tools that still fit"
-        delivery = definitions.delivery("direct", plan, kept, reused=False, note=note)
-        if not kept or fits(delivery, plan.budget):
+        tools = tools[:-1]
+        note = f"cut to the {len(tools)} tools that still fit"
+        delivery = definitions.delivery("direct", plan, tools, reused=False, note=note)
+        if not tools or fits(delivery, plan.budget):
             return delivery
 
 
-def _note(kept: Sequence[DeliveredTool], additions: Sequence[DeliveredTool], lost: int) -> str:
+def _note(earlier: Sequence[DeliveredTool], additions: Sequence[DeliveredTool], lost: int) -> str:
     if lost:
-        return f"{lost} tools sent before are gone; {len(kept)} kept, {len(additions)} added"
-    if not kept:
+        return f"{lost} tools sent before are gone; {len(earlier)} kept, {len(additions)} added"
+    if not earlier:
         return f"first delivery of this conversation: {len(additions)} tools"
-    return f"{len(kept)} tools sent before kept in place, {len(additions)} added at the end"
+    return f"{len(earlier)} tools sent before kept in place, {len(additions)} added at the end"

@@ -1,7 +1,7 @@
-"""Strategy `masked`: a stable superset, of which the model may call what fits.
+"""Strategy `masked`: a stable superset of tools, of which the model may call those that fit.
 
-The array never changes, so nothing is ever billed anew; the mask travels with each request, outside of the cached prefix.
-Where the provider has no mask, the same array goes out `direct`, all of it callable, and no meta tool is needed.
+The array never changes, so nothing is ever billed again; the mask travels with each request, outside of the cached prefix.
+If the provider has no mask, the same array is sent `direct`: all of it can be called, and no meta tool is needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolcaddie.util.replacing import replace
 
 
 def whole(scene: Scene) -> Arrangement | None:
-    """Everything the caller may see; None: nothing is to be sent, or it does not fit, with a place for `read_result`."""
+    """Returns all tools of the view; None: nothing is to be sent, or they do not fit together with `read_result`."""
     plan = scene.plan
     masks = bool(plan.capabilities.mask) and bool(plan.meta)
     tools = len(plan.view) + (len(plan.meta) if masks else 0)
@@ -32,7 +32,7 @@ def whole(scene: Scene) -> Arrangement | None:
             meta=[tool for tool in plan.meta if masks or tool.name == READ_RESULT],
             note=f"all {len(plan.view)} tools: choosing would cost more than keeping them in the cache",
         )
-        return _restricted(delivery, [sent.name for sent in scene.chosen]) if masks else delivery
+        return _restricted(delivery, [tool.name for tool in scene.selection]) if masks else delivery
 
     return Arrangement(
         name="all tools",
@@ -46,22 +46,26 @@ def whole(scene: Scene) -> Arrangement | None:
 
 
 def widened(scene: Scene, allowed: Sequence[str]) -> Arrangement:
-    """The superset once more, with what fits now callable beside what was before."""
-    plan, kept = scene.plan, scene.kept
-    new = [sent for sent in scene.chosen if sent.name not in names(kept)]
-    tokens = scene.meta_tokens + scene.tokens([*kept, *new])
+    """Returns the superset again, in which the tools that fit now can be called as well as those `allowed` before."""
+    plan, earlier = scene.plan, scene.earlier
+    new = [tool for tool in scene.selection if tool.name not in names(earlier)]
+    tokens = scene.meta_tokens + scene.tokens([*earlier, *new])
 
     def make() -> Delivery:
-        unchanged = not new and len(kept) == len(plan.delivered)
+        unchanged = not new and len(earlier) == len(plan.delivered)
         delivery = scene.definitions.delivery(
-            "masked", plan, [*kept, *new], reused=unchanged, note="the array as it was; what fits now may be called too"
+            "masked",
+            plan,
+            [*earlier, *new],
+            reused=unchanged,
+            note="the array as it was; tools that fit now may be called too",
         )
-        return _restricted(delivery, dict.fromkeys([*allowed, *(sent.name for sent in scene.chosen)]))
+        return _restricted(delivery, dict.fromkeys([*allowed, *(tool.name for tool in scene.selection)]))
 
     return Arrangement(
         name="the same array, masked",
         strategy="masked",
-        tools=len(plan.meta) + len(kept) + len(new),
+        tools=len(plan.meta) + len(earlier) + len(new),
         tokens=tokens,
         new_tokens=scene.tokens(new),
         rebilled=plan.history if new else 0,
@@ -71,5 +75,5 @@ def widened(scene: Scene, allowed: Sequence[str]) -> Arrangement:
 
 
 def _restricted(delivery: Delivery, allowed: Iterable[str]) -> Delivery:
-    sent = names(delivery.tools)
-    return replace(delivery, allowed=(*delivery.meta, *(name for name in allowed if name in sent)))
+    in_array = names(delivery.tools)
+    return replace(delivery, allowed=(*delivery.meta, *(name for name in allowed if name in in_array)))
