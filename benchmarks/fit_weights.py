@@ -58,10 +58,12 @@ def _cases(folder: Path, name: str) -> tuple[list[Case], dict[str, float]]:
 
     def case(request: LabelledRequest) -> Case:
         nonlocal start
-        said = selector.said(view, SelectionQuery(messages=request.messages))
-        start = weights_of(said, {})
+        signals = selector.signals(view, SelectionQuery(messages=request.messages))
+        start = weights_of(signals, {})
         places = [place for tool in request.gold if (place := catalog.position(tool)) is not None]
-        return case_of(said.signals, said.own, places, len(request.gold) - len(places), f"{name}:{request.group}")
+        return case_of(
+            signals.by_ranker, signals.own_weights, places, len(request.gold) - len(places), f"{name}:{request.group}"
+        )
 
     cases = [case(request) for request in random.Random(0).sample(requests, min(OF_EACH, len(requests)))]
     return cases, start

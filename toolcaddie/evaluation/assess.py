@@ -21,7 +21,7 @@ from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.floor import FittedFloor, fitted_floor
 from toolcaddie.evaluation.measure import DEPTH, FIGURES, Figure
 from toolcaddie.evaluation.metrics import Estimate, auroc_of, difference_of, mean_of, quantile_of, recall
-from toolcaddie.selection.selector import Ranked
+from toolcaddie.selection.search import Ranked
 
 SENT_FIGURES = {
     "recall@sent": lambda names, gold: len(gold.intersection(names)) / len(gold),

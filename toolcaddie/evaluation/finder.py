@@ -14,7 +14,8 @@ from toolcaddie.core.selection import SelectedTool, Selection, SelectionQuery
 from toolcaddie.evaluation.datasets import LabelledRequest
 from toolcaddie.evaluation.fit import Case, case_of
 from toolcaddie.selection.scores import weights_of
-from toolcaddie.selection.selector import Ranked, Selector
+from toolcaddie.selection.search import Ranked
+from toolcaddie.selection.selector import Selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,10 +62,10 @@ class PresetFinder:
         start: dict[str, float] = {}
         fitting = [request for request in requests if request.gold]
         for number, request in enumerate(fitting, start=1):
-            signals = self.selector.said(self.view, self.query(RunRequest(messages=request.messages)))
+            signals = self.selector.signals(self.view, self.query(RunRequest(messages=request.messages)))
             start = start or weights_of(signals, self.preset.selection.weights)
             places = [place for name in request.gold if (place := self.catalog.position(name)) is not None]
             missing = len(request.gold) - len(places)
-            cases.append(case_of(signals.signals, signals.own, places, missing, request.group))
+            cases.append(case_of(signals.by_ranker, signals.own_weights, places, missing, request.group))
             on_progress(number, len(fitting))
         return cases, start

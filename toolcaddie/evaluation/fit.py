@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.evaluation.metrics import Estimate, difference_of, mean_of
-from toolcaddie.selection.scores import Said, fused
+from toolcaddie.selection.scores import Signals, fused
 
 Floats = npt.NDArray[np.float32]
 Weights = Mapping[str, float]
@@ -197,9 +197,9 @@ def _recalls(case: Case, scores: Floats) -> list[float]:
     return [sum(hits[:depth]) / total for depth in DEPTHS]
 
 
-def signals_of_case(case: Case) -> Said:
+def signals_of_case(case: Case) -> Signals:
     """Returns the case in the form that the selection's own fusion takes."""
-    return Said(signals=case.signals, own=case.own, matched=True)
+    return Signals(by_ranker=case.signals, own_weights=case.own, matched=True)
 
 
 def by_selection(case: Case, weights: Weights) -> Floats:

@@ -22,7 +22,7 @@ from toolcaddie.runtime.offering import Offering
 from toolcaddie.runtime.offloading import Call
 from toolcaddie.runtime.setups import Setup
 from toolcaddie.selection.classifier import keeps
-from toolcaddie.selection.selector import Explanation
+from toolcaddie.selection.explain import Explanation
 from toolcaddie.selection.whole import everything
 from toolcaddie.util.replacing import replace
 

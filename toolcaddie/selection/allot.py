@@ -32,7 +32,7 @@ class Candidates:
     """0, 1, 2 ... in the order groups are served; every group has a candidate."""
     guaranteed: Bools
     """Groups that `fair` does not leave without a tool while there is room."""
-    sent: Bools
+    already_sent: Bools
     """Sent already: they keep their place in a quota (source 000 appends what is new) and are not chosen again."""
     full: Ints
     """Tokens of the definition."""
@@ -44,7 +44,7 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Room:
+class Capacity:
     """What is left for candidates; None: no limit."""
 
     count: int | None
@@ -72,7 +72,7 @@ class Allotment:
 
 def allot(
     candidates: Candidates,
-    room: Room,
+    capacity: Capacity,
     *,
     policy: Literal["proportional", "fair", "ranked"],
     redistribute: bool = False,
@@ -88,19 +88,21 @@ def allot(
     outcome = np.full(len(candidates), _CHOSEN, dtype=np.int8)
     quota = None
     if policy == "proportional":
-        quota = _quota(room.count, len(candidates.guaranteed))
-        serving = _proportional(candidates, ranked, room.count, quota, redistribute, outcome)
-        room = Room(count=None, places=room.places, tokens=room.tokens, tokens_slim=room.tokens_slim)
+        quota = _quota(capacity.count, len(candidates.guaranteed))
+        serving = _proportional(candidates, ranked, capacity.count, quota, redistribute, outcome)
+        capacity = Capacity(
+            count=None, places=capacity.places, tokens=capacity.tokens, tokens_slim=capacity.tokens_slim
+        )
     elif policy == "fair":
         serving = _heads_first(candidates, ranked)
     else:
         serving = ranked
-    limit, stage = _limit(room, len(serving))
+    limit, stage = _limit(capacity, len(serving))
     first = serving[:limit]
-    slimmed = room.tokens is not None and int(candidates.full[first].sum()) > room.tokens
+    slimmed = capacity.tokens is not None and int(candidates.full[first].sum()) > capacity.tokens
     if slimmed:
         queues = _queues(candidates, ranked) if policy == "fair" else []
-        chosen = _fill(candidates, serving, queues, limit, room.tokens_slim or 0, stage, outcome)
+        chosen = _fill(candidates, serving, queues, limit, capacity.tokens_slim or 0, stage, outcome)
     else:
         outcome[serving[limit:]] = stage
         chosen = first
@@ -130,9 +132,9 @@ def _proportional(
     cut = len(served) if count is None else count
     outcome[leftover] = _QUOTA
     outcome[served[cut:]] = _MAX_TOOLS
-    outcome[candidates.sent] = _SENT
+    outcome[candidates.already_sent] = _SENT
     kept = np.array(served[:cut], dtype=np.int64)
-    return kept[~candidates.sent[kept]]
+    return kept[~candidates.already_sent[kept]]
 
 
 def _heads_first(candidates: Candidates, ranked: Ints) -> Ints:
@@ -154,10 +156,10 @@ def _queues(candidates: Candidates, ranked: Ints) -> list[list[int]]:
     return list(queues.values())
 
 
-def _limit(room: Room, available: int) -> tuple[int, int]:
+def _limit(capacity: Capacity, available: int) -> tuple[int, int]:
     """How many may be served at most, and the stage that drops the rest."""
-    count = available if room.count is None else max(0, room.count)
-    places = available if room.places is None else max(0, room.places)
+    count = available if capacity.count is None else max(0, capacity.count)
+    places = available if capacity.places is None else max(0, capacity.places)
     return min(count, places, available), _CAP if places < count else _MAX_TOOLS
 
 
@@ -170,7 +172,7 @@ def _fill(
     stage: int,
     outcome: npt.NDArray[np.int8],
 ) -> Ints:
-    """Take what still fits, in order. Room only shrinks, so what was passed over once fits nowhere later."""
+    """Take what still fits, in order. Capacity only shrinks, so what was passed over once fits nowhere later."""
     sizes: list[int] = candidates.slim.tolist()
     taken: dict[int, None] = {}
     left = tokens

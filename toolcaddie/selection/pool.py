@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from toolcaddie.ports import Visible
 from toolcaddie.selection.index.catalog_index import CatalogIndex
-from toolcaddie.selection.rankers.categories import Found
+from toolcaddie.selection.rankers.categories import CategoryMatches
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -30,21 +30,26 @@ class Pool:
     group_categories: tuple[int, ...]
     """The category of each group, -1 for tools without one."""
     guaranteed: Visible
-    found: Found
+    matches: CategoryMatches
     no_match: bool = False
 
 
 def flat(index: CatalogIndex, kind: Kind, eligible: Visible) -> Pool:
     """All eligible tools, in catalog order, grouped by category."""
-    return _grouped(index, kind, Found(), np.flatnonzero(eligible), None, ())
+    return _grouped(index, kind, CategoryMatches(), np.flatnonzero(eligible), None, ())
 
 
 def nothing(index: CatalogIndex) -> Pool:
-    return _grouped(index, "nothing", Found(), np.empty(0, dtype=np.int64), None, (), no_match=True)
+    return _grouped(index, "nothing", CategoryMatches(), np.empty(0, dtype=np.int64), None, (), no_match=True)
 
 
 def by_category(
-    index: CatalogIndex, kind: Kind, found: Found, active: Iterable[int], priority: Floats | None, eligible: Visible
+    index: CatalogIndex,
+    kind: Kind,
+    matches: CategoryMatches,
+    active: Iterable[int],
+    priority: Floats | None,
+    eligible: Visible,
 ) -> Pool:
     """The tools of some categories, category by category in the order given. `priority` has a value a catalog position."""
     active = tuple(active)
@@ -52,19 +57,19 @@ def by_category(
     listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
     positions = listed[eligible[listed]]
     served = priority[positions] if priority is not None else None
-    return _grouped(index, kind, found, positions, served, active, no_match=kind == "defaults" or not active)
+    return _grouped(index, kind, matches, positions, served, active, no_match=kind == "defaults" or not active)
 
 
-def by_score(index: CatalogIndex, found: Found, scores: Floats, floor: float, eligible: Visible) -> Pool:
+def by_score(index: CatalogIndex, matches: CategoryMatches, scores: Floats, floor: float, eligible: Visible) -> Pool:
     """The tools that score above the floor, whatever their category."""
     positions = np.flatnonzero(eligible & (scores > floor))
-    return _grouped(index, "scored", found, positions, scores[positions], (*found.matched, *found.related))
+    return _grouped(index, "scored", matches, positions, scores[positions], (*matches.matched, *matches.related))
 
 
 def _grouped(
     index: CatalogIndex,
     kind: Kind,
-    found: Found,
+    matches: CategoryMatches,
     positions: Ints,
     priority: Floats | None,
     active: Sequence[int],
@@ -84,7 +89,7 @@ def _grouped(
     of_rank = np.empty(2 * total + 1, dtype=np.int64)
     of_rank[order] = (*range(total), -1)
     group_categories = tuple(of_rank[present].tolist())
-    asked = found.matched if kind != "defaults" else set(active)
+    asked = matches.matched if kind != "defaults" else set(active)
     if priority is None:
         priority = np.zeros(len(positions), dtype=np.float32)
     return Pool(
@@ -94,6 +99,6 @@ def _grouped(
         group=group,
         group_categories=group_categories,
         guaranteed=np.array([category in asked for category in group_categories], dtype=np.bool_),
-        found=found,
+        matches=matches,
         no_match=no_match,
     )

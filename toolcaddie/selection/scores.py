@@ -19,7 +19,7 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import FixedWeight, LastWord, OwnWeight, Ranking, Visible
 from toolcaddie.selection.index.catalog_index import CatalogIndex
-from toolcaddie.selection.rankers.categories import Found
+from toolcaddie.selection.rankers.categories import CategoryMatches
 
 Floats = npt.NDArray[np.float32]
 
@@ -63,41 +63,29 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Said:
+class Signals:
     """What the rankers said of a request, before anybody weighs it."""
 
-    signals: Mapping[str, Floats]
-    """By ranker, 0 to 1 for every tool."""
-    own: Mapping[str, float]
+    by_ranker: Mapping[str, Floats]
+    """One score a tool, 0 to 1."""
+    own_weights: Mapping[str, float]
     """Of rankers that weigh themselves: what they ask to count."""
     matched: bool
     """A keyword hit."""
-    last: Mapping[str, LastWord] = field(default_factory=dict)
+    last_words: Mapping[str, LastWord] = field(default_factory=dict)
     """Rankers that have the last word."""
     rankings: Mapping[str, Ranking] = field(default_factory=dict)
     """The rankers' own answers, for their reasons."""
 
 
-def scored(
-    index: CatalogIndex,
-    names: Sequence[str],
-    words: QueryWords,
-    found: Found,
-    mask: Visible | None,
-    weights: Mapping[str, float],
-    nothing_fits: float | None,
-) -> Scored:
-    """The rankers' signals fused. `weights` has factors that replace those of `WEIGHTS`, or multiply a ranker's own;
-    `nothing_fits` is what the best tool must reach, None: what ships."""
-    return fused(signals_of(index, names, words, found, mask), weights, nothing_fits)
-
-
 def signals_of(
-    index: CatalogIndex, names: Sequence[str], words: QueryWords, found: Found, mask: Visible | None
-) -> Said:
+    index: CatalogIndex, names: Sequence[str], words: QueryWords, matches: CategoryMatches, mask: Visible | None
+) -> Signals:
     """What each ranker says, none of it weighed."""
     rankings = {
-        name: index.categories.ranking_of(found, mask) if name == "categories" else index.ranker(name).rank(words, mask)
+        name: index.categories.ranking_of(matches, mask)
+        if name == "categories"
+        else index.ranker(name).rank(words, mask)
         for name in names
     }
     signals = {  # the categories' scores are the selector's own and need no check
@@ -115,32 +103,34 @@ def signals_of(
                 own[name] = max(0.0, float(weight)) if signals[name].any() else 0.0
             case FixedWeight():
                 pass
-    return Said(signals=signals, own=own, matched=bool(found.matched), last=last, rankings=rankings)
-
-
-def fused(said: Said, weights: Mapping[str, float], nothing_fits: float | None = None) -> Scored:
-    """One score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
-    signals = said.signals
-    beside = {name: own * weights.get(name, WEIGHTS.get(name, 1.0)) for name, own in said.own.items()}
-    factors = {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in signals if name not in beside}
-    total = sum(factors.values())
-    by_words = np.zeros(len(next(iter(signals.values()), ())), dtype=np.float32)
-    for name, factor in factors.items():
-        by_words += signals[name] * np.float32(factor / total if total else 0.0)
-    scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, signals)
-    for name, influence in said.last.items():
-        scores = influence.blend(scores, weights.get(name, WEIGHTS.get(name, 1.0)))
-    much = sum(beside.values())
-    usual = (NOTHING_FITS + much * UNRELATED) / (1 + much) if nothing_fits is None else nothing_fits
-    certain = said.matched or (nothing_fits is None and float(by_words.max(initial=0.0)) >= WORDS_FIT)
-    return Scored(
-        signals=signals, rankings=said.rankings, scores=scores, floor=_floor(scores, 0.0 if certain else usual)
+    return Signals(
+        by_ranker=signals, own_weights=own, matched=bool(matches.matched), last_words=last, rankings=rankings
     )
 
 
-def weights_of(said: Said, weights: Mapping[str, float]) -> dict[str, float]:
+def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | None = None) -> Scored:
+    """One score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
+    by_ranker = signals.by_ranker
+    beside = {name: own * weights.get(name, WEIGHTS.get(name, 1.0)) for name, own in signals.own_weights.items()}
+    factors = {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in by_ranker if name not in beside}
+    total = sum(factors.values())
+    by_words = np.zeros(len(next(iter(by_ranker.values()), ())), dtype=np.float32)
+    for name, factor in factors.items():
+        by_words += by_ranker[name] * np.float32(factor / total if total else 0.0)
+    scores = _joined(by_words, {name: weight for name, weight in beside.items() if weight}, by_ranker)
+    for name, influence in signals.last_words.items():
+        scores = influence.blend(scores, weights.get(name, WEIGHTS.get(name, 1.0)))
+    much = sum(beside.values())
+    usual = (NOTHING_FITS + much * UNRELATED) / (1 + much) if nothing_fits is None else nothing_fits
+    certain = signals.matched or (nothing_fits is None and float(by_words.max(initial=0.0)) >= WORDS_FIT)
+    return Scored(
+        signals=by_ranker, rankings=signals.rankings, scores=scores, floor=_floor(scores, 0.0 if certain else usual)
+    )
+
+
+def weights_of(signals: Signals, weights: Mapping[str, float]) -> dict[str, float]:
     """What each of these rankers counts with these weights in place of those that ship."""
-    return {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in said.signals}
+    return {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in signals.by_ranker}
 
 
 def _joined(by_words: Floats, beside: Mapping[str, float], signals: Mapping[str, Floats]) -> Floats:
@@ -156,8 +146,8 @@ def _joined(by_words: Floats, beside: Mapping[str, float], signals: Mapping[str,
         joined = joined + np.float32(weight) * stretched
     joined[~hit] = 0.0
     best = int(joined.argmax())
-    said = by_words[best] + sum(weight * signals[name][best] for name, weight in beside.items())
-    return joined * np.float32(said / (1 + sum(beside.values())) / joined[best]) if joined[best] > 0 else joined
+    fit = by_words[best] + sum(weight * signals[name][best] for name, weight in beside.items())
+    return joined * np.float32(fit / (1 + sum(beside.values())) / joined[best]) if joined[best] > 0 else joined
 
 
 def _stretched(signal: Floats) -> Floats:

@@ -33,7 +33,7 @@ from toolcaddie.doors.cli.root import Common
 from toolcaddie.doors.cli.select import match_option, note_skipped_classifier
 from toolcaddie.doors.cli.tools import name_advice
 from toolcaddie.doors.cli.trail import events_of
-from toolcaddie.selection.selector import Explanation
+from toolcaddie.selection.explain import Explanation
 
 _NOT_LISTED = "not listed"
 

@@ -82,8 +82,8 @@ class CatalogIndex:
             self.core[position] = core and catalog.is_core(tool)
             self.full[position] = _tokens(tool)
         self.tokens = int(self.full.sum())
-        self.settled: dict[Hashable, Selection] = {}
-        """Selections that do not depend on what is asked: everything fits. By what they do depend on."""
+        self.whole_selections: dict[Hashable, Selection] = {}
+        """Selections of the whole catalog, which do not depend on the messages, by their cache key."""
         self.used = False
         """A selection was made by it: what is worked out when first asked for is there."""
         self._slim = carried.slim

@@ -44,8 +44,8 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Categories by their index in the catalog: what a keyword hit, and what that brings along."""
+class CategoryMatches:
+    """Categories by their index in the catalog: those that a keyword hit, and those related to them."""
 
     matched: Mapping[int, Hit] = field(default_factory=dict)
     related: Mapping[int, Hit] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class Categories:
         """Which categories have a visible tool. The others do not exist for this caller: no hit, no name, no relation."""
         return self._all_visible if mask is None else self._visible_categories(mask)
 
-    def found(self, words: QueryWords, mask: Visible | None, suggested: Iterable[str] = ()) -> Found:
+    def matches(self, words: QueryWords, mask: Visible | None, suggested: Iterable[str] = ()) -> CategoryMatches:
         """The categories these words ask for and those suggested, in catalog order, and their relations."""
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
@@ -122,47 +122,49 @@ class Categories:
             if index is not None and visible[index]:
                 hits[index] = Hit(weight=1.0, suggested=True)
         matched = {index: hits[index] for index in sorted(hits)}
-        return Found(matched=matched, related=self._expanded(matched, visible))
+        return CategoryMatches(matched=matched, related=self._expanded(matched, visible))
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
-        return self.ranking_of(self.found(words, visible), visible)
+        return self.ranking_of(self.matches(words, visible), visible)
 
-    def ranking_of(self, found: Found, visible: Visible | None) -> Ranking:
+    def ranking_of(self, matches: CategoryMatches, visible: Visible | None) -> Ranking:
         """Returns the ranking by categories that were found already."""
-        return Ranking(scores=self.scores_of(found, visible), calibrated=True, explain=partial(self.reasons_in, found))
+        return Ranking(
+            scores=self.scores_of(matches, visible), calibrated=True, explain=partial(self.reasons_in, matches)
+        )
 
-    def scores_of(self, found: Found, mask: Visible | None) -> npt.NDArray[np.float32]:
+    def scores_of(self, matches: CategoryMatches, mask: Visible | None) -> npt.NDArray[np.float32]:
         """A matched category's tools get the weight of the newest message that hit it, related ones a part of it."""
         by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
-        for index, hit in (*found.matched.items(), *found.related.items()):
+        for index, hit in (*matches.matched.items(), *matches.related.items()):
             by_category[index] = hit.weight
         scores = by_category[self._category_of]
         if mask is not None:
             scores[~mask] = 0.0
         return scores
 
-    def reasons_in(self, found: Found, positions: Sequence[int]) -> list[tuple[str, ...]]:
-        if not found.matched and not found.related:
+    def reasons_in(self, matches: CategoryMatches, positions: Sequence[int]) -> list[tuple[str, ...]]:
+        if not matches.matched and not matches.related:
             return [()] * len(positions)
-        return [self.reasons_of(found, position) for position in positions]
+        return [self.reasons_of(matches, position) for position in positions]
 
-    def reasons_of(self, found: Found, position: int) -> tuple[str, ...]:
+    def reasons_of(self, matches: CategoryMatches, position: int) -> tuple[str, ...]:
         index = int(self._category_of[position])
         name = self._catalog.categories[index].name if index >= 0 else ""
-        if (hit := found.matched.get(index)) is not None:
+        if (hit := matches.matched.get(index)) is not None:
             if hit.suggested:
                 return (f"category {name}: named by the first stage",)
             earlier = " in an earlier message" if hit.message else ""
             return (f"category {name}: {hit.keyword!r}{earlier}" if hit.keyword else f"category {name}: asked for",)
-        if (hit := found.related.get(index)) is not None:
+        if (hit := matches.related.get(index)) is not None:
             return (f"category {name}: related to {hit.related_to}",)
         return ()
 
     def _owned(self, text: str) -> Iterable[tuple[int, str]]:
         """(category, keyword) of every keyword in a text, each once, in the order of the keywords."""
         assert self._automaton is not None
-        matches = self._automaton.find_matches_as_indexes(self._normalise(text), overlapping=True)
-        for pattern in sorted({match[0] for match in matches}):
+        hits = self._automaton.find_matches_as_indexes(self._normalise(text), overlapping=True)
+        for pattern in sorted({hit[0] for hit in hits}):
             yield from self._owners[pattern]
 
     def _expanded(self, matched: Mapping[int, Hit], visible: npt.NDArray[np.bool_]) -> dict[int, Hit]:

@@ -8,15 +8,15 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import View
 from toolcaddie.core.errors import BudgetError
 from toolcaddie.core.selection import Budget, SelectionQuery
-from toolcaddie.selection.allot import Room
+from toolcaddie.selection.allot import Capacity
 from toolcaddie.selection.index.catalog_index import CatalogIndex
 
 Ints = npt.NDArray[np.int64]
 
 
-def room_for(
+def capacity_of(
     view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, always: Ints, pinned: Ints, *, whole: bool
-) -> Room:
+) -> Capacity:
     """What the budget leaves for candidates. `always` is outside `max_tools`, `pinned` inside it. Raises `BudgetError` if what
     must be sent is over a limit."""
     must = np.concatenate([always, pinned])
@@ -27,12 +27,12 @@ def room_for(
     if budget.provider_cap is not None:
         places = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if keep else 0)
     if budget.max_tokens is None:
-        return Room(count=count, places=places, tokens=None, tokens_slim=None)
+        return Capacity(count=count, places=places, tokens=None, tokens_slim=None)
     full, slim = int(index.full[must].sum()), int(index.slim(must).sum())
     _check_tokens(view, query, budget, must, slim)
     left = int(budget.max_tokens * (1 - budget.reserve_tokens)) if keep else budget.max_tokens
     left -= query.fixed_tokens
-    return Room(count=count, places=places, tokens=left - full, tokens_slim=left - slim)
+    return Capacity(count=count, places=places, tokens=left - full, tokens_slim=left - slim)
 
 
 def pins_that_fit(

@@ -1,0 +1,178 @@
+"""Words for what a selection did: why a tool is in, and what left the others out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.core.selection import DroppedTool, DropStage
+from toolcaddie.ports import Ranking, Visible
+from toolcaddie.selection.allot import OUTCOMES
+from toolcaddie.selection.index.catalog_index import CatalogIndex
+from toolcaddie.selection.index.masks import all_visible
+from toolcaddie.selection.plan import SelectionPlan, positions_of
+from toolcaddie.selection.rankers.categories import CategoryMatches
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+_STAGES = cast(Sequence[DropStage], OUTCOMES)  # of a tool that was dropped, and so neither chosen nor sent before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """Why a tool is in or out."""
+
+    tool: str
+    chosen: bool
+    stage: str
+    """'selected', 'core', 'pinned', 'sent' (before), 'hidden', 'unknown', or the stage that dropped it."""
+    score: float = 0.0
+    rank: int | None = None
+    """Place among the candidates, the best is 1; None: it was not one."""
+    candidates: int = 0
+    detail: str = ""
+    reasons: tuple[str, ...] = ()
+    signals: Mapping[str, float] = field(default_factory=dict)
+    """The score that each ranker gave it, 0 to 1."""
+
+
+def explanation_without_plan(name: str, *, exists: bool) -> Explanation:
+    """Returns the explanation of a tool that this caller may not see, or that does not exist."""
+    if not exists:
+        return Explanation(tool=name, chosen=False, stage="unknown", detail="the catalog has no tool of this name")
+    return Explanation(tool=name, chosen=False, stage="hidden", detail="this caller may not see it")
+
+
+def explanation(plan: SelectionPlan, position: int) -> Explanation:
+    """Returns why the visible tool at this position is in or out."""
+    stage, detail = _stage(plan, position)
+    ranks = np.flatnonzero(plan.pool.positions[plan.allotment.ranked] == position)
+    return Explanation(
+        tool=plan.view.catalog.tools[position].name,
+        chosen=stage in ("selected", "core", "pinned"),
+        stage=stage,
+        score=round(float(plan.scores[position]), 4),
+        rank=int(ranks[0]) + 1 if len(ranks) else None,
+        candidates=len(plan.candidates),
+        detail=detail,
+        reasons=reasons(plan, [position])[0],
+        signals={name: round(float(signal[position]), 4) for name, signal in plan.ranked.signals.items()},
+    )
+
+
+def reasons(plan: SelectionPlan, positions: Sequence[int]) -> list[tuple[str, ...]]:
+    """Returns the reasons of each tool, only what is true of this very tool, also if it was left out."""
+    core, pinned, kind = frozenset(plan.core.tolist()), frozenset(plan.pinned.tolist()), plan.pool.kind
+    ranked = kind in ("scored", "listed")
+    by_ranker = ranker_reasons(plan.index, plan.ranked.rankings, plan.pool.matches, positions) if ranked else []
+    tools, links = plan.view.catalog.tools, plan.ranked.link_reasons
+    lines: list[tuple[str, ...]] = []
+    for number, position in enumerate(positions):
+        if position in core:
+            lines.append(("core: sent always",))
+        elif position in pinned:
+            lines.append((f"pinned: {plan.query.essential.get(tools[position].name, 'asked for by name')}",))
+        elif kind == "whole":
+            lines.append(("the whole catalog fits",))
+        elif kind == "defaults" and position in plan.pool.positions:
+            lines.append((f"default category {tools[position].category}: nothing matched",))
+        else:
+            link = links.get(position)
+            lines.append((*(by_ranker[number] if ranked else ()), *((link,) if link else ())))
+    return lines
+
+
+def ranker_reasons(
+    index: CatalogIndex, rankings: Mapping[str, Ranking], matches: CategoryMatches, positions: Sequence[int]
+) -> list[tuple[str, ...]]:
+    """Returns the rankers' reasons for each of these tools, those of the categories first."""
+    lines = index.categories.reasons_in(matches, positions)
+    for name, ranking in rankings.items():
+        if name != "categories":
+            more = ranking.explain(positions)
+            lines = [(*before, *new) for before, new in zip(lines, more, strict=True)]
+    return lines
+
+
+def drops(plan: SelectionPlan) -> tuple[DroppedTool, ...]:
+    """Returns every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
+    return (*dropped_candidates(plan), *_dropped_before(plan))
+
+
+def dropped_candidates(plan: SelectionPlan, limit: int | None = None) -> list[DroppedTool]:
+    """Returns the candidates that were not chosen, the best first."""
+    ranked = plan.allotment.ranked
+    return _drops(plan, ranked[plan.allotment.outcome[ranked] >= OUTCOMES.index("quota")][:limit])
+
+
+def rounded(scores: Floats, positions: Ints | Sequence[int]) -> list[float]:
+    """Returns the scores of some tools as they are shown."""
+    shown: list[float] = scores[np.array(positions, dtype=np.int64)].astype(np.float64).round(4).tolist()
+    return shown
+
+
+def _stage(plan: SelectionPlan, position: int) -> tuple[str, str]:
+    if position in plan.core:
+        return "core", ""
+    if position in plan.pinned:
+        return "pinned", ""
+    if plan.view.catalog.tools[position].name in plan.query.exclude:
+        return "sent", "the conversation has it already"
+    numbers = np.flatnonzero(plan.pool.positions == position)
+    if not len(numbers):
+        drop = _drop_before(plan, position)
+        return drop.stage, drop.detail
+    if OUTCOMES[plan.allotment.outcome[numbers[0]]] == "chosen":
+        return "selected", ""
+    (drop,) = _drops(plan, numbers[:1])
+    return drop.stage, drop.detail
+
+
+def _dropped_before(plan: SelectionPlan) -> Iterator[DroppedTool]:
+    """Yields the visible tools that were no candidates, core tools and pins aside, in catalog order."""
+    outside: Visible = all_visible(plan.view).copy()
+    outside[np.concatenate([plan.pool.positions, plan.core, plan.pinned])] = False
+    outside[positions_of(plan.view, plan.query.exclude)] = False
+    for position in np.flatnonzero(outside).tolist():
+        yield _drop_before(plan, position)
+
+
+def _drop_before(plan: SelectionPlan, position: int) -> DroppedTool:
+    score = float(plan.scores[position])
+    stage: DropStage = "floor" if score > 0 else "no_match"
+    detail = (
+        f"score {score:.3f} is under the floor of {plan.ranked.floor:.3f}"
+        if score > 0
+        else "nothing in it was asked for"
+    )
+    return DroppedTool(name=plan.view.catalog.tools[position].name, stage=stage, detail=detail, score=round(score, 4))
+
+
+def _drops(plan: SelectionPlan, numbers: Ints) -> list[DroppedTool]:
+    """Returns these candidates as dropped tools, each with the stage and the limit that dropped it."""
+    budget = plan.budget
+    details = {
+        "quota": f"its category has {plan.allotment.quota} places",
+        "max_tools": f"max_tools is {budget.max_tools}",
+        "provider_cap": f"the provider takes {budget.provider_cap}",
+    }
+    positions = plan.pool.positions[numbers]
+    stages = [_STAGES[code] for code in plan.allotment.outcome[numbers].tolist()]
+    sizes = plan.candidates.slim[numbers].tolist()
+    tools = plan.view.catalog.tools
+    return [
+        DroppedTool(
+            name=tools[position].name,
+            stage=stage,
+            detail=details.get(stage) or f"{size} tokens did not fit into {budget.max_tokens}",
+            score=score,
+        )
+        for position, stage, size, score in zip(
+            positions.tolist(), stages, sizes, rounded(plan.scores, positions), strict=True
+        )
+    ]

@@ -1,0 +1,58 @@
+"""The factories of a selector's rankers: the installed ones and the caller's, checked against the settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.presets import SIGNALS, SelectionSettings
+from toolcaddie.ports import RankerFactory
+from toolcaddie.registry import Registry
+from toolcaddie.util.suggest import did_you_mean
+
+RANKER = "ranker"
+"""The socket of rankers in the registry."""
+
+_MOST_FACTORIES = 64
+
+_SHIPPED = frozenset({*SIGNALS["plain"], *SIGNALS["embedding"], "learned"})
+"""Rankers whose weights may stand in the settings even if nothing provides the ranker now."""
+
+
+def ranker_factories(scorers: Sequence[str], own: Mapping[str, RankerFactory]) -> dict[str, RankerFactory]:
+    """Returns the factories of these rankers, of `bm25`, by which a search ranks if there are none, and the caller's `own`, which
+    go before installed ones. Raises `ConfigError` for a ranker that is not installed."""
+    factories = {name: own[name] if name in own else _installed(name, own) for name in scorers}
+    return {**factories, "bm25": own.get("bm25") or _installed("bm25", own), **own}
+
+
+def check_weights(settings: SelectionSettings, factories: Mapping[str, RankerFactory]) -> None:
+    """Raises `ConfigError` for a weight of a ranker that does not exist, or that is no number from 0 up."""
+    for name in settings.weights:
+        if name not in _SHIPPED and name not in factories and name not in Registry().names(RANKER):
+            raise ConfigError(f"selection.weights: no ranker {name!r}; {did_you_mean(name, _names(factories))}")
+    for name, weight in settings.weights.items():
+        if not 0 <= weight < math.inf:  # NaN fails this too
+            raise ConfigError(f"selection.weights: {name} is {weight}; a weight is a number from 0 up")
+
+
+@lru_cache(maxsize=_MOST_FACTORIES)
+def _loaded(name: str) -> RankerFactory:
+    """Returns the factory of an installed ranker. Kept, because the look through the installed packages takes milliseconds."""
+    factory: RankerFactory = Registry().make(RANKER, name)
+    return factory
+
+
+def _installed(name: str, own: Mapping[str, RankerFactory]) -> RankerFactory:
+    try:
+        return _loaded(name)
+    except ConfigError:
+        if name in Registry().names(RANKER):
+            raise
+        raise ConfigError(f"selection.rankers: no ranker {name!r}; {did_you_mean(name, _names(own))}") from None
+
+
+def _names(own: Mapping[str, RankerFactory]) -> list[str]:
+    return sorted({*_SHIPPED, *own, *Registry().names(RANKER)})

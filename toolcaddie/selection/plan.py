@@ -1,0 +1,66 @@
+"""A selection before it is written down: the candidates, their scores, and what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.selection import Budget, SelectionQuery
+from toolcaddie.ports import Ranking
+from toolcaddie.selection.allot import Allotment, Candidates
+from toolcaddie.selection.index.catalog_index import CatalogIndex
+from toolcaddie.selection.pool import Pool
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RankedPool:
+    """The candidates, and all that was worked out of every tool on the way to them."""
+
+    pool: Pool
+    scores: Floats
+    rankings: Mapping[str, Ranking] = field(default_factory=dict)
+    signals: Mapping[str, Floats] = field(default_factory=dict)
+    floor: float = 0.0
+    link_reasons: Mapping[int, str] = field(default_factory=dict)
+    """Why tools were raised that other candidates need, by position."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SelectionPlan:
+    """A request, its candidates, and the allotment of its budget. Positions are those of the catalog."""
+
+    view: View
+    query: SelectionQuery
+    budget: Budget
+    index: CatalogIndex
+    ranked: RankedPool
+    candidates: Candidates
+    allotment: Allotment
+    core: Ints
+    pinned: Ints
+    """The pinned tools and the essential ones."""
+
+    @property
+    def pool(self) -> Pool:
+        return self.ranked.pool
+
+    @property
+    def scores(self) -> Floats:
+        return self.ranked.scores
+
+    @property
+    def chosen(self) -> Ints:
+        return self.pool.positions[self.allotment.chosen]
+
+
+def positions_of(view: View, names: Iterable[str]) -> list[int]:
+    """Returns the positions of the visible tools of these names, sorted."""
+    positions = (view.catalog.position(name) for name in names)
+    return sorted({position for position in positions if position is not None and view.sees(position)})

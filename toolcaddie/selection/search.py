@@ -1,0 +1,77 @@
+"""The best tools for a query, whatever the budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.presets import LEXICAL
+from toolcaddie.core.selection import QueryWords, SelectedTool, SelectionQuery
+from toolcaddie.ports import Visible
+from toolcaddie.selection.diversity import PLACES, spread, worth_of
+from toolcaddie.selection.evidence import EvidenceReader
+from toolcaddie.selection.explain import ranker_reasons, rounded
+from toolcaddie.selection.index.catalog_index import CatalogIndex
+from toolcaddie.selection.index.masks import visible_in
+from toolcaddie.selection.index.postings import postings_of
+
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
+
+_BY_WORDS = frozenset(LEXICAL[1:])
+"""Rankers that read the catalog's words, so that the words are at hand for the order of the best tools."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """Tools in the order they are preferred."""
+
+    tools: tuple[SelectedTool, ...]
+    """The best first."""
+    fit: float
+    """How well the best one serves the request, 0 to 1."""
+
+
+def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: SelectionQuery, limit: int) -> Ranked:
+    """Returns the best matches, core tools too; only tools that match at all."""
+    mask = visible_in(view)
+    evidence = reader.for_search(index, query, mask)
+    scored = reader.scored(evidence)
+    scores = scored.scores
+    hits = np.flatnonzero(scores > scored.floor)
+    best = hits[np.argsort(-scores[hits], kind="stable")][: max(limit, 2 * PLACES)]
+    if reads_words(reader.scorers or ("bm25",)):
+        best = diverse_order(index, evidence.words, scores, best, mask, PLACES)
+    best = best[: max(0, limit)]
+    positions = best.tolist()
+    reasons = ranker_reasons(index, scored.rankings, evidence.matches, positions)
+    tools = tuple(
+        SelectedTool(
+            tool=view.catalog.tools[position],
+            score=score,
+            reasons=tool_reasons,
+            core=bool(index.core[position]),
+        )
+        for position, score, tool_reasons in zip(positions, rounded(scores, best), reasons, strict=True)
+    )
+    return Ranked(tools=tools, fit=scored.fit)
+
+
+def reads_words(scorers: tuple[str, ...]) -> bool:
+    """Returns True if one of the rankers reads the catalog's words."""
+    return not _BY_WORDS.isdisjoint(scorers)
+
+
+def diverse_order(
+    index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, mask: Visible | None, places: int
+) -> Ints:
+    """Returns the best tools, which fall by score, in the order that serves all that the request names."""
+    postings = postings_of(index.catalog)
+    asked = postings.asked(words)
+    worth = worth_of(asked, postings.scope(mask))
+    depth = min(len(best), 2 * places)
+    order = spread(scores[best], postings.terms_of(best[:depth].tolist()), asked.ids, worth, places=places, depth=depth)
+    return best[order]
