@@ -10,22 +10,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, get_args
+from typing import Any
 
-from toolcaddie.core.content import BLOCKS
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import CatalogError, RequestError
-from toolcaddie.core.message import Message, Role
+from toolcaddie.core.message import Message
 from toolcaddie.core.run import RunRequest, Transcript
-from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
+from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
-from toolcaddie.wires.chat.content import read_content
+from toolcaddie.wires.chat.messages import read_definition, read_message
 
 Asked = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
 """A message, a conversation that ends with it (`Message`s or OpenAI's dicts), or a whole request."""
 
-_ROLES: tuple[str, ...] = get_args(Role)
 _OPTIONS = tuple(item.name for item in fields(RunRequest))
 _INSTEAD: Mapping[str, str] = {
     "tools": "functions belong to the runtime, Runtime(sources=[...]); definitions of tools that you run yourself are "
@@ -119,84 +117,35 @@ def messages_from(given: Any, *, param: str = "messages") -> tuple[Message, ...]
         if "role" not in given:
             hint = f"; write {param}=body['messages']" if "messages" in given else ""
             raise RequestError(f"{param}: a dict without a role is no message{hint}", param=param)
-        return (message_from(given, param),)
+        return (_message(given, param),)
     if not isinstance(given, Iterable) or isinstance(given, bytes):
         raise RequestError(
             f"{param} must be a text or a list of messages, not {_article(given)}; write "
             "[{'role': 'user', 'content': '...'}]",
             param=param,
         )
-    return tuple(
-        item if isinstance(item, Message) else message_from(item, f"{param}[{place}]")
-        for place, item in enumerate(given)
-    )
+    return tuple(_message(item, f"{param}[{place}]") for place, item in enumerate(given))
 
 
-def message_from(wire: Any, where: str) -> Message:
-    """Returns the message a dict of chat completions is; what we do not know of it goes out again unchanged."""
-    if not isinstance(wire, Mapping):
+def _message(value: Any, where: str) -> Message:
+    if isinstance(value, Message):
+        return value
+    if not isinstance(value, Mapping):
         raise RequestError(
-            f"{where} must be a Message or a dict with role and content, not {_article(wire)}", param=where
+            f"{where} must be a Message or a dict with role and content, not {_article(value)}", param=where
         )
-    rest = dict(wire)
-    role, content = rest.pop("role", None), rest.pop("content", None)
-    if role not in _ROLES:
-        raise RequestError(f"{where}: role must be one of {', '.join(_ROLES)}, not {role!r}", param=where)
-    if isinstance(content, list | tuple) and all(isinstance(part, (Mapping, *BLOCKS)) for part in content):
-        content = read_content(content)
-    elif content is not None and not isinstance(content, str):
-        raise RequestError(
-            f"{where}: content must be a text or a list of parts such as {{'type': 'text', 'text': '...'}}, "
-            f"not {_article(content)}",
-            param=where,
-        )
-    calls, answered = rest.pop("tool_calls", None) or (), rest.pop("tool_call_id", None)
-    if not isinstance(calls, list | tuple):
-        raise RequestError(f"{where}: tool_calls must be a list, not {_article(calls)}", param=where)
-    return Message(
-        role=role,
-        content=content,
-        tool_calls=tuple(_call(call, f"{where}.tool_calls[{place}]") for place, call in enumerate(calls)),
-        tool_call_id=answered,
-        extra=rest or None,
-    )
-
-
-def _call(wire: Any, where: str) -> ToolCall:
-    if isinstance(wire, ToolCall):
-        return wire
-    function = wire.get("function") if isinstance(wire, Mapping) else None
-    if isinstance(wire, Mapping) and wire.get("type", "function") != "function":
-        kind = str(wire["type"])
-        inside = wire.get(kind)
-        name = inside.get("name", kind) if isinstance(inside, Mapping) else kind
-        extra = {key: value for key, value in wire.items() if key != "id"}
-        return ToolCall(id=str(wire.get("id") or ""), name=str(name), extra=extra)
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise RequestError(f"{where} must be a call with a function that has a name", param=where)
-    arguments = function.get("arguments") or "{}"
-    if not isinstance(arguments, str):
-        raise RequestError(f"{where}: arguments must be JSON as a text, not {_article(arguments)}", param=where)
-    return ToolCall(id=str(wire.get("id") or ""), name=function["name"], arguments=arguments)
+    return read_message(value, where, by_hand=True)
 
 
 def tool_of(definition: Any, *, at: int = 0, param: str = "tools") -> Tool:
-    """Returns the tool of a wire definition, which is kept to be sent unchanged. `at` is its place, for the error's sake."""
-    function = definition.get("function", definition) if isinstance(definition, Mapping) else None
-    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        raise CatalogError(
-            f"{param}[{at}]: a definition is an object with a function that has a name, not {_article(definition)}"
-            if function is None
-            else f"{param}[{at}]: a definition is an object with a function that has a name"
-        )
-    schema = function.get("parameters")
-    return Tool(
-        name=function["name"],
-        description=str(function.get("description") or ""),
-        input_schema=schema if isinstance(schema, Mapping) else {"type": "object", "properties": {}},
-        source=CLIENT_SOURCE,
-        definition=definition,
-    )
+    """Returns the tool of a chat definition, which is sent unchanged. `at` is its place in `param`, for errors.
+
+    Raises `CatalogError`.
+    """
+    try:
+        return read_definition(definition, f"{param}[{at}]")
+    except RequestError as error:
+        raise CatalogError(str(error)) from error
 
 
 # ---------------------------------------------------------------- options

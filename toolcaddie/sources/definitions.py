@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 
 from toolcaddie.core.catalog import Category, check_tool
-from toolcaddie.core.errors import CatalogError
+from toolcaddie.core.errors import CatalogError, RequestError
 from toolcaddie.core.run import RunContext
 from toolcaddie.core.tool import JsonObject, Tool, ToolAnnotations, ToolResult, failed
 from toolcaddie.ports import ClaimingSource, OpenableSource, ToolSource
+from toolcaddie.util.replacing import replace
+from toolcaddie.wires.chat.messages import read_definition
 
 _SHOWN_ERRORS = 20
 _TRUNCATED = "Input data was truncated"
@@ -74,7 +76,7 @@ def read_jsonl(path: Path) -> ToolSource:
         try:
             tool = _tool(line, source=path.name)
             check_tool(tool)
-        except (msgspec.DecodeError, UnicodeError, RecursionError, CatalogError) as error:
+        except (msgspec.DecodeError, UnicodeError, RecursionError, CatalogError, RequestError) as error:
             wrong.append(f"{where}: {_said(error)}")
             continue
         if lines.setdefault(tool.name, number) != number:
@@ -118,14 +120,6 @@ class _WireLine(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", ta
     destructive: bool | None = None
 
 
-class _WireFunction(msgspec.Struct):
-    """What we read of OpenAI's `function`; the rest of it is sent on as it is."""
-
-    name: str
-    description: str = ""
-    parameters: dict[str, Any] | None = None
-
-
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     try:
         content = path.read_bytes()
@@ -158,15 +152,12 @@ def _tool(line: bytes, *, source: str) -> Tool:
 
 def _wire_tool(value: dict[str, Any], source: str) -> Tool:
     line = msgspec.convert(value, _WireLine)
-    read = msgspec.convert(line.function, _WireFunction)
-    return Tool(
-        name=read.name,
-        description=read.description,
-        input_schema=_schema(read.parameters),
+    tool = read_definition({"type": "function", "function": line.function}, "function")
+    return replace(
+        tool,
         category=line.category,
         source=source,
         annotations=ToolAnnotations(read_only=line.read_only, destructive=line.destructive),
-        definition={"type": "function", "function": line.function},
     )
 
 

@@ -8,27 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from toolcaddie.core.message import Message, Role
-from toolcaddie.core.tool import ToolCall
-from toolcaddie.wires.chat.content import read_content
-
-
-class _Function(msgspec.Struct):
-    name: str
-    arguments: str = "{}"
-
-
-class _Call(msgspec.Struct):
-    function: _Function
-    id: str = ""
-
-
-class _Entry(msgspec.Struct):
-    role: Role
-    content: str | list[dict[str, Any]] | None = None
-    tool_calls: list[_Call] | None = None
-    tool_call_id: str | None = None
-
+from toolcaddie.core.errors import RequestError
+from toolcaddie.core.message import Message
+from toolcaddie.wires.chat.messages import read_message
 
 history_option = click.option(
     "--history",
@@ -38,33 +20,31 @@ history_option = click.option(
 
 
 def read_history(path: Path | None) -> tuple[Message, ...]:
-    """Returns the messages of a file, oldest first; no file: no messages. Raises `click.UsageError` with the wrong line."""
+    """Returns the messages of a file, oldest first; without a file, none. Raises `click.UsageError` naming the line."""
     if path is None:
         return ()
     raw = path.read_bytes().strip()
     if raw.startswith(b"["):
-        entries = _decode(raw, list[_Entry], f"{path}")
-    else:
-        lines = enumerate(raw.splitlines(), start=1)
-        entries = [_decode(line, _Entry, f"{path}, line {number}") for number, line in lines if line.strip()]
-    return tuple(_message(entry) for entry in entries)
+        return tuple(
+            _message(item, f"messages[{index}]", f"{path}") for index, item in enumerate(_decoded(raw, f"{path}"))
+        )
+    lines = ((f"{path}, line {number}", line) for number, line in enumerate(raw.splitlines(), start=1) if line.strip())
+    return tuple(_message(_decoded(line, place), "message", place) for place, line in lines)
 
 
-def _decode(raw: bytes, shape: Any, place: str) -> Any:
+def _decoded(raw: bytes, place: str) -> Any:
     try:
-        return msgspec.json.decode(raw, type=shape)
-    except (msgspec.DecodeError, UnicodeError) as error:
-        advice = 'write {"role": "user", "content": "..."}'
-        raise click.UsageError(f"--history {place}: {error}; {advice}") from error
+        return msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _unreadable(place, error) from error
 
 
-def _message(entry: _Entry) -> Message:
-    return Message(
-        role=entry.role,
-        content=read_content(entry.content),
-        tool_calls=tuple(
-            ToolCall(id=call.id, name=call.function.name, arguments=call.function.arguments)
-            for call in entry.tool_calls or ()
-        ),
-        tool_call_id=entry.tool_call_id,
-    )
+def _message(value: Any, where: str, place: str) -> Message:
+    try:
+        return read_message(value, where, by_hand=True)
+    except RequestError as error:
+        raise _unreadable(place, error) from error
+
+
+def _unreadable(place: str, error: Exception) -> click.UsageError:
+    return click.UsageError(f'--history {place}: {error}; write {{"role": "user", "content": "..."}}')

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from toolcaddie.core.bounds import Bounds, beyond
+from toolcaddie.core.content import BLOCKS, Content
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message, Role, Usage
 from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool, ToolCall
@@ -22,6 +23,8 @@ _ROLES = tuple(sorted(get_args(Role)))
 _MESSAGE_FIELDS = frozenset({"role", "content", "tool_calls", "tool_call_id"})
 _CALL_FIELDS = frozenset({"index", "id", "type", "function"})
 _FUNCTION_FIELDS = frozenset({"name", "arguments"})
+_QUOTED = 40
+"""Characters of a wrong value that an error shows."""
 
 
 # ---------------------------------------------------------------- writing
@@ -78,54 +81,74 @@ def call_extra(wire: Mapping[str, Any]) -> JsonObject | None:
 # ---------------------------------------------------------------- reading what a client sent
 
 
-def read_message(item: Any, where: str) -> Message:
-    """Returns the message at `where`. Raises `RequestError` naming the field at fault."""
-    if not isinstance(item, dict):
+def read_message(item: Any, where: str, *, by_hand: bool = False) -> Message:
+    """Returns the message at `where`. Raises `RequestError` naming the field at fault.
+
+    `by_hand`: a person wrote the message, so ids and arguments of calls may be missing, and blocks and calls may be values.
+    """
+    if not isinstance(item, Mapping):
         raise RequestError(f"'{where}' must be an object", param=where)
-    rest = dict(item)
-    role, content = rest.pop("role", None), rest.pop("content", None)
+    extra = dict(item)
+    role, content = extra.pop("role", None), extra.pop("content", None)
     if role not in _ROLES:
-        raise RequestError(f"'{where}.role' must be one of {', '.join(_ROLES)}", param=f"{where}.role")
-    if isinstance(content, list):
-        if not all(isinstance(part, dict) for part in content):
-            raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
-        content = read_content(content)
-    elif content is not None and not isinstance(content, str):
-        raise RequestError(f"'{where}.content' must be a string or an array of parts", param=f"{where}.content")
-    call_id = rest.pop("tool_call_id", None)
-    if role == "tool" and not isinstance(call_id, str):
+        value = repr(role[:_QUOTED]) if isinstance(role, str) else type(role).__name__
+        raise RequestError(f"'{where}.role' must be one of {', '.join(_ROLES)}, not {value}", param=f"{where}.role")
+    call_id, calls = extra.pop("tool_call_id", None), extra.pop("tool_calls", None) or ()
+    if role == "tool" and not isinstance(call_id, str) and not (by_hand and call_id is None):
         raise RequestError(f"'{where}.tool_call_id' must name the call it answers", param=f"{where}.tool_call_id")
-    calls = rest.pop("tool_calls", None) or ()
     if not isinstance(calls, list | tuple):
-        raise RequestError(f"'{where}.tool_calls' must be an array", param=f"{where}.tool_calls")
+        raise RequestError(
+            f"'{where}.tool_calls' must be an array, not {type(calls).__name__}", param=f"{where}.tool_calls"
+        )
     return Message(
         role=role,
-        content=content,
-        tool_calls=tuple(_read_call(call, f"{where}.tool_calls[{number}]") for number, call in enumerate(calls)),
+        content=_read_content(content, f"{where}.content"),
+        tool_calls=tuple(
+            _read_call(call, f"{where}.tool_calls[{number}]", by_hand=by_hand) for number, call in enumerate(calls)
+        ),
         tool_call_id=call_id,
-        extra=rest or None,
+        extra=extra or None,
     )
 
 
-def _read_call(item: Any, where: str) -> ToolCall:
-    if not isinstance(item, dict) or not isinstance(item.get("id"), str):
+def _read_content(content: Any, where: str) -> Content | None:
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple) or not all(isinstance(part, (Mapping, *BLOCKS)) for part in content):
+        raise RequestError(
+            f"'{where}' must be a string or an array of parts such as {{'type': 'text', 'text': '...'}}, "
+            f"not {type(content).__name__}",
+            param=where,
+        )
+    return read_content(content)
+
+
+def _read_call(item: Any, where: str, *, by_hand: bool) -> ToolCall:
+    if by_hand and isinstance(item, ToolCall):
+        return item
+    call_id = item.get("id") if isinstance(item, Mapping) else None
+    if by_hand and isinstance(item, Mapping):
+        call_id = str(call_id or "")
+    if not isinstance(call_id, str):
         raise RequestError(f"'{where}' must be an object with an id", param=where)
-    rest: dict[str, Any] = {name: value for name, value in item.items() if name not in ("id", "type", "function")}
+    extra: dict[str, Any] = {name: value for name, value in item.items() if name not in ("id", "type", "function")}
     kind, function = item.get("type", FUNCTION), item.get("function")
     if kind != FUNCTION:  # custom tools and kinds still to come go out as they came in
-        inside = rest.get(str(kind))
-        name = inside.get("name", kind) if isinstance(inside, dict) else kind
-        return ToolCall(id=item["id"], name=str(name), extra={"type": kind, **rest})
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        inside = extra.get(str(kind))
+        name = inside.get("name", kind) if isinstance(inside, Mapping) else kind
+        return ToolCall(id=call_id, name=str(name), extra={"type": kind, **extra})
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise RequestError(f"'{where}.function' must have a name", param=f"{where}.function")
     arguments = function.get("arguments", "{}")
+    if by_hand:
+        arguments = arguments or "{}"
     if not isinstance(arguments, str):
         raise RequestError(
             f"'{where}.function.arguments' must be a string of JSON", param=f"{where}.function.arguments"
         )
     if unknown := {name: value for name, value in function.items() if name not in _FUNCTION_FIELDS}:
-        rest["function"] = unknown
-    return ToolCall(id=item["id"], name=function["name"], arguments=arguments, extra=rest or None)
+        extra["function"] = unknown
+    return ToolCall(id=call_id, name=function["name"], arguments=arguments, extra=extra or None)
 
 
 def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
@@ -158,18 +181,37 @@ def _check_unique(tools: Sequence[Tool]) -> None:
 
 def _read_tool(item: Any, where: str) -> Tool:
     match item:
-        case {"type": "function", "function": {"name": str(name), **function}}:
-            schema = function.get("parameters")
-            return Tool(
-                name=name,
-                description=str(function.get("description") or ""),
-                input_schema=schema if isinstance(schema, dict) else {"type": "object", "properties": {}},
-                source=CLIENT_SOURCE,
-                definition=item,
-            )
-        case {"type": str(kind), **rest} if kind != FUNCTION:
-            inside = rest.get(kind)
+        case {"type": "function", "function": {"name": str()} as function}:
+            return _function_tool(function, item)
+        case {"type": str(kind), **others} if kind != FUNCTION:
+            inside = others.get(kind)
             own_name = inside.get("name") if isinstance(inside, dict) else None
-            # Kinds without a name (a server's own tools) get one nobody can call, so that two of them do not collide.
+            # Kinds without a name (a server's own tools) get one no one can call, so that two of them do not collide.
             return Tool(name=str(own_name or f"{where} {kind}"), source=CLIENT_SOURCE, core=True, definition=item)
     raise RequestError(f"'{where}' must have a type, and a function with a name", param=where)
+
+
+def read_definition(item: Any, where: str) -> Tool:
+    """Returns the tool of a definition that a person wrote: the object around `function` may be missing.
+
+    Raises `RequestError` naming the field at fault.
+    """
+    function = item.get(FUNCTION, item) if isinstance(item, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        raise RequestError(f"{where}: a definition is an object with a function that has a name", param=where)
+    if not isinstance(function.get("description"), str | None):
+        raise RequestError(f"{where}: the description of {function['name']!r} must be a text", param=where)
+    if not isinstance(function.get("parameters"), Mapping | None):
+        raise RequestError(f"{where}: the parameters of {function['name']!r} must be a JSON Schema", param=where)
+    return _function_tool(function, item)
+
+
+def _function_tool(function: JsonObject, definition: JsonObject) -> Tool:
+    schema = function.get("parameters")
+    return Tool(
+        name=function["name"],
+        description=str(function.get("description") or ""),
+        input_schema=schema if isinstance(schema, Mapping) else {"type": "object", "properties": {}},
+        source=CLIENT_SOURCE,
+        definition=definition,
+    )
