@@ -1,1 +1,1 @@
-"""Values: what everything else speaks of. They import nothing of ours but `util`."""
+"""Values that all other packages share. They import nothing of ours but `util`."""

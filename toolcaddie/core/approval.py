@@ -1,4 +1,4 @@
-"""A question to a person: may exactly this call run? And its answer."""
+"""Approvals: a person is asked if exactly this call may run, and answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ApprovalStatus = Literal["open", "approved", "refused", "expired", "used"]
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """A question and its answer. It holds for one call with exactly these arguments, under one version of the policy, once."""
+    """A question and its answer. Valid once, for one call with exactly these arguments, under one version of the policy."""
 
     id: str
     run_id: str
@@ -23,12 +23,12 @@ class Approval(Struct, frozen=True, kw_only=True):
     arguments: JsonObject
     """The exact arguments, without those that the application injects."""
     digest: str
-    """Of tool and arguments: what was approved is what runs."""
+    """Digest of tool and arguments, so that only the approved call runs."""
     policy_version: str
     principal: Principal
-    """Who the run belongs to."""
+    """Owner of the run."""
     reason: str = ""
-    """Why the policy asks."""
+    """Reason given by the policy."""
     rule: str = ""
     created: float
     """Seconds since the epoch."""
@@ -39,7 +39,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     answer_reason: str = ""
 
     def at(self, now: float) -> Approval:
-        """The approval as it stands at a moment: without a use until `expires`, it has expired."""
+        """Returns the approval as of a moment: expired if unused at `expires`."""
         if self.status in ("open", "approved") and now >= self.expires:
             return replace(self, status="expired")
         return self

@@ -1,4 +1,4 @@
-"""What a policy judges: one call, and the run it belongs to."""
+"""The input of a policy: one call and its run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from toolcaddie.core.tool import Tool, ToolCall
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRequest:
-    """A call that was found and checked, before it is allowed to run."""
+    """A resolved and validated call, before it may run."""
 
     call: ToolCall
     tool: Tool
@@ -20,4 +20,4 @@ class CallRequest:
     """The arguments as they will reach the tool, without those that the application injects."""
     context: RunContext
     state: RunState
-    """How the run stands: the calls it made so far, and the messages it has read."""
+    """State of the run: its calls so far and its messages."""

@@ -1,11 +1,11 @@
-"""What a model family and its API can do and what they cost, as data: `capabilities.toml`, under what an operator overrides.
+"""Capabilities and prices of model families and their APIs, as data: `capabilities.toml`, overridden by the operator.
 
     capabilities_of("anthropic:claude-opus-5-5").prices
     capabilities_of("openai:gpt-5-mini", [capabilities_from({"pattern": "gpt-5*", "tool_cap": 64}), *CAPABILITIES])
 
-A row says something of a few fields. Of all rows that fit a model, the first that says something of a field counts; so what is
-common to a vendor stands once, below what is special about a model. A row may be limited to one wire; and whatever the rows say
-of a means that the wire in front of the model has no words for (`wires`) does not count.
+A row sets a few fields. Of all rows that match a model, the first one that sets a field counts, so the common fields of a
+vendor are written once, below those of its special models. A row may be limited to one wire. A means that the wire in front
+of the model cannot express (`vocabulary`) is dropped.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CacheKind = Literal["none", "automatic", "breakpoints"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars per million tokens. Where reading or writing the prompt cache has no price of its own, it is `input`."""
+    """US dollars per million tokens. Reading or writing the prompt cache costs `input` if it has no price of its own."""
 
     input: float
     cached: float
@@ -45,66 +45,66 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheRule:
-    """How a provider keeps the beginning of a prompt."""
+    """Rules of a provider's prompt cache."""
 
     kind: CacheKind = "none"
-    """`automatic`: whatever was sent may be found again; `breakpoints`: only up to where the request says so."""
+    """`automatic`: any prefix may be cached; `breakpoints`: only prefixes marked in the request."""
     minimum: int = 0
-    """Tokens below which nothing is kept."""
+    """Tokens below which nothing is cached."""
     lifetime: float = 0.0
-    """Seconds since the last use after which to count on nothing."""
+    """Seconds since the last use after which a hit is not expected."""
     step: int = 1
-    """What is found is rounded down to so many tokens."""
+    """Hits are rounded down to a multiple of this many tokens."""
     choice_breaks: bool = False
-    """Another `tool_choice` than before costs what was kept of the messages, not of tools and system."""
+    """A changed `tool_choice` invalidates the cached messages, but not tools and system prompt."""
 
 
 ASSUMED_CACHE = CacheRule(kind="automatic", minimum=1024, lifetime=86_400.0)
-"""Of models that no row speaks of. Most servers keep a prefix. Where one does not, a tool array that only grows costs little;
-where one does, an array that changes re-bills the whole conversation."""
+"""Rule for models without a row. Most servers cache a prefix. If one does not, a tool array that only grows costs little;
+if one does, an array that changes re-bills the whole conversation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """A row, or all that is known of one model. The defaults are for models nobody has heard of."""
+    """A row, or the merged rows of one model. The defaults are for unknown models."""
 
     pattern: str = "*"
-    """A shell pattern over `provider:model`; without a colon, over the model whatever the provider, also behind the name of its
+    """A shell pattern over `provider:model`; without a colon, over the model whatever the provider, also after the name of its
     vendor (`openai/gpt-5-mini`)."""
     wire: WireName | None = None
-    """Of a row: the only wire it speaks of; None: any."""
+    """Wire to which a row is limited; None: any."""
     tools: Tools = "native"
-    """`text`: the provider puts tools into words and reads calls out of them; `none`: it is not to be sent any."""
+    """`text`: the provider describes tools as text and parses calls from text; `none`: no tools may be sent."""
     tool_cap: int | None = 128
-    """Tool definitions accepted in one request; None: no limit known."""
+    """Tool definitions accepted in one request; None: no known limit."""
     required: Choice = "honoured"
-    """The choice `required`: some call. `ignored`: accepted, and without effect; `refused`: an error."""
+    """Effect of the choice `required` (any call). `ignored`: accepted without effect; `refused`: an error."""
     named: Choice = "honoured"
-    """A choice that names one tool."""
+    """Effect of a choice that names one tool."""
     thinks: bool = False
-    """Thinking is on where a request does not say."""
+    """True: thinking is on by default."""
     forced_with_thinking: bool = True
-    """`required` and `named` hold while the model thinks; False: an error then."""
+    """True: `required` and `named` work while the model thinks; False: an error then."""
     forced_params: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """What a forced request must say besides, as this API words it (that the model shall not think)."""
+    """Additional parameters of a forced request in this API (to switch thinking off)."""
     json_schema: JsonSchema = "alone"
-    """An answer held to a JSON schema: not known, in requests without tools, or beside tools too."""
+    """Answers constrained to a JSON schema: unsupported, in requests without tools, or together with tools."""
     parallel_calls: bool = True
     mask: Mask = ""
-    """How a request says which of its tools may be called, its tool array staying as it is."""
+    """Means by which a request restricts callable tools without changing its tool array."""
     deferral: Deferral = ""
-    """How tools join behind the cached prefix: by reference to what the array holds back, or by items among the messages."""
+    """Means by which tools join after the cached prefix: references to deferred definitions, or items among the messages."""
     cache_key: bool = False
-    """A key that routes the requests of one conversation to one cache is understood."""
+    """True: a key may route the requests of one conversation to one cache."""
     cache: CacheRule = ASSUMED_CACHE
     prices: Prices | None = None
     """None: unknown."""
     says: frozenset[str] | None = None
-    """Of a row: the fields it speaks of; None: all."""
+    """Fields that a row sets; None: all."""
 
 
 _LONG_MODEL = 200
-"""Longer names are not remembered: clients may send any."""
+"""Characters. Longer names are not cached, because clients may send any."""
 
 
 @lru_cache(maxsize=1)
@@ -114,7 +114,7 @@ def _shipped() -> tuple[Capabilities, ...]:
 
 
 class _Shipped(Sequence[Capabilities]):
-    """The rows of the file that ships, read when somebody first looks."""
+    """The rows of the shipped file, read on first use."""
 
     @overload
     def __getitem__(self, index: int) -> Capabilities: ...
@@ -133,21 +133,21 @@ CAPABILITIES: Sequence[Capabilities] = _Shipped()
 def capabilities_of(
     model: str, table: Sequence[Capabilities] = CAPABILITIES, *, wire: WireName | None = None
 ) -> Capabilities:
-    """Returns all that `table` says of `model`, which is `provider:model` or a model alone; of the rest, the careful defaults.
+    """Returns the capabilities of `model` (`provider:model` or a model alone) by `table`, with defaults for unset fields.
 
-    `wire`: the one the provider speaks; None: as its name says. `pattern` is that of the first row that fits, and empty where
-    none does. What was asked of a tuple is remembered; a list is looked through each time.
+    `wire`: the provider's; None: derived from its name. `pattern` is that of the first matching row, empty without one.
+    Results for a tuple are cached; a list is searched each time.
     """
     if wire is None and ":" in model:
         wire = wire_named(model.partition(":")[0])
     if len(model) <= _LONG_MODEL and not isinstance(table, list):
-        return _remembered(model, wire, _Same(table))
-    return _laid_over(model, wire, table)
+        return _cached(model, wire, _Same(table))
+    return _merged(model, wire, table)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same:
-    """A table as a key: itself, whatever it holds. Tables that cannot change only."""
+    """A table as a cache key, compared by identity; only for immutable tables."""
 
     rows: Sequence[Capabilities]
 
@@ -159,44 +159,46 @@ class _Same:
 
 
 @lru_cache(maxsize=1_024)
-def _remembered(model: str, wire: WireName | None, table: _Same) -> Capabilities:
-    """Every request asks, and a hundred patterns take a tenth of a millisecond."""
-    return _laid_over(model, wire, table.rows)
+def _cached(model: str, wire: WireName | None, table: _Same) -> Capabilities:
+    """Caches `_merged`: every request needs it, and a hundred patterns take a tenth of a millisecond."""
+    return _merged(model, wire, table.rows)
 
 
-def _laid_over(model: str, wire: WireName | None, table: Sequence[Capabilities]) -> Capabilities:
+def _merged(model: str, wire: WireName | None, table: Sequence[Capabilities]) -> Capabilities:
     names = _names(model)
     matching = [row for row in table if row.wire in (None, wire) and _fits(row.pattern, model, names)]
-    known: dict[str, Any] = {"pattern": matching[0].pattern if matching else ""}
+    merged: dict[str, Any] = {"pattern": matching[0].pattern if matching else ""}
     for row in matching:
         for name in _FIELDS if row.says is None else row.says:
-            known.setdefault(name, getattr(row, name))
-    whole = Capabilities(**known)
-    return whole if wire is None else _sayable(whole, wire)
+            merged.setdefault(name, getattr(row, name))
+    capabilities = Capabilities(**merged)
+    return capabilities if wire is None else _expressible(capabilities, wire)
 
 
-def _sayable(known: Capabilities, wire: WireName) -> Capabilities:
-    """Returns `known` without the means that the wire has no words for. A cache that keeps only what a request marks is, behind
-    a wire without marks, somebody else's to mark."""
+def _expressible(capabilities: Capabilities, wire: WireName) -> Capabilities:
+    """Returns the capabilities without the means that the wire cannot express.
+
+    A cache with breakpoints is assumed automatic behind a wire without them: the server in between must set them.
+    """
     words = VOCABULARY[wire]
-    unmarked = known.cache.kind == "breakpoints" and not words.breakpoints
+    unmarked = capabilities.cache.kind == "breakpoints" and not words.breakpoints
     return replace(
-        known,
-        mask=known.mask if known.mask in words.masks else "",
-        deferral=known.deferral if known.deferral in words.deferrals else "",
-        cache_key=known.cache_key and words.cache_key,
-        cache=ASSUMED_CACHE if unmarked else known.cache,
+        capabilities,
+        mask=capabilities.mask if capabilities.mask in words.masks else "",
+        deferral=capabilities.deferral if capabilities.deferral in words.deferrals else "",
+        cache_key=capabilities.cache_key and words.cache_key,
+        cache=ASSUMED_CACHE if unmarked else capabilities.cache,
     )
 
 
 def capabilities_from(mapping: Any) -> Capabilities:
-    """A row from plain data: a pattern and any of the fields. Raises `ConfigError` naming the key."""
+    """Makes a row from plain data: a pattern and any of the fields. Raises `ConfigError` naming the key."""
     try:
         row = msgspec.convert(mapping, CapabilityRow)
     except msgspec.ValidationError as error:
-        named = mapping.get("pattern") if isinstance(mapping, Mapping) else None
-        of = f" of {named!r}" if isinstance(named, str) else ""
-        raise ConfigError(f"capabilities{of}: {error}{_hint(str(error))}") from error
+        pattern = mapping.get("pattern") if isinstance(mapping, Mapping) else None
+        owner = f" of {pattern!r}" if isinstance(pattern, str) else ""
+        raise ConfigError(f"capabilities{owner}: {error}{_hint(str(error))}") from error
     return row_of(row)
 
 
@@ -204,36 +206,36 @@ _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _AT = re.compile(r" - at `\$\.(\w+)(?:\.(\w+))?`\Z")
 
 
-def _hint(said: str) -> str:
-    """What may stand there instead: names of fields, or the words of one."""
-    at = _AT.search(said)
+def _hint(error: str) -> str:
+    """Returns the allowed alternatives for an error: names of fields, or the values of one."""
+    at = _AT.search(error)
     outer, inner = (at[1], at[2]) if at else ("", None)
     nested: dict[str, type[Struct]] = {"prices": PricesRow, "cache": CacheRow}
     kind = nested.get(outer, CapabilityRow)
-    known = {item.name: item.type for item in msgspec.structs.fields(kind)}
-    if unknown := _UNKNOWN.search(said):
-        close = close_names(unknown[1], known, limit=1)
-        return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
+    types = {item.name: item.type for item in msgspec.structs.fields(kind)}
+    if unknown := _UNKNOWN.search(error):
+        close = close_names(unknown[1], types, limit=1)
+        return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(types)}"
     name = inner or outer
-    if "enum value" not in said or name not in known:
+    if "enum value" not in error or name not in types:
         return ""
     words = [
-        word for arm in (known[name], *get_args(known[name])) if get_origin(arm) is Literal for word in get_args(arm)
+        word for arm in (types[name], *get_args(types[name])) if get_origin(arm) is Literal for word in get_args(arm)
     ]
     return f"; write one of {', '.join(map(repr, words))}"
 
 
 def row_of(row: CapabilityRow) -> Capabilities:
-    """The row that a table `[[capabilities]]` of the settings describes."""
-    given = {name: value for name in _FIELDS if (value := getattr(row, name)) is not UNSET}
-    if "tool_cap" in given:
-        given["tool_cap"] = None if row.tool_cap == "off" else row.tool_cap
+    """Returns the row of a table `[[capabilities]]` of the settings."""
+    values = {name: value for name in _FIELDS if (value := getattr(row, name)) is not UNSET}
+    if "tool_cap" in values:
+        values["tool_cap"] = None if row.tool_cap == "off" else row.tool_cap
     if isinstance(row.prices, PricesRow):
-        given["prices"] = _prices(row.prices)
+        values["prices"] = _prices(row.prices)
     if isinstance(row.cache, CacheRow):
-        given["cache"] = CacheRule(**msgspec.structs.asdict(row.cache))
+        values["cache"] = CacheRule(**msgspec.structs.asdict(row.cache))
     wire = None if row.wire is UNSET else row.wire
-    return Capabilities(pattern=row.pattern, wire=wire, says=frozenset(given), **given)
+    return Capabilities(pattern=row.pattern, wire=wire, says=frozenset(values), **values)
 
 
 def _prices(row: PricesRow) -> Prices:
@@ -246,14 +248,14 @@ def _prices(row: PricesRow) -> Prices:
 
 
 def _names(model: str) -> tuple[str, ...]:
-    """Returns the names a pattern without a provider may match: the model's own, and without its vendor's in front.
+    """Returns the names that a pattern without a provider may match: the model's, and that without its vendor's prefix.
 
     Routers write `anthropic/claude-sonnet-4.5` for what Anthropic calls `claude-sonnet-4-5`.
     """
-    own = model.partition(":")[2] if ":" in model else model
-    family = own.rpartition("/")[2]
+    name = model.partition(":")[2] if ":" in model else model
+    family = name.rpartition("/")[2]
     dashed = family.replace(".", "-") if family.startswith("claude-") else family
-    return tuple(dict.fromkeys((model, own, family, dashed)))
+    return tuple(dict.fromkeys((model, name, family, dashed)))
 
 
 def _fits(pattern: str, model: str, names: Sequence[str]) -> bool:
@@ -268,7 +270,7 @@ Dollars = Annotated[float, Meta(ge=0)]
 
 
 class PricesRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """As `Prices`; what is not given costs as much as `input`."""
+    """Same as `Prices`; an omitted price is that of `input`."""
 
     input: Dollars
     output: Dollars
@@ -277,7 +279,7 @@ class PricesRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """As `CacheRule`."""
+    """Same as `CacheRule`."""
 
     kind: CacheKind
     minimum: Annotated[int, Meta(ge=0)] = 0
@@ -287,13 +289,13 @@ class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class CapabilityRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """As `Capabilities`: a table `[[capabilities]]`. What it leaves out is as in the rows below it."""
+    """A table `[[capabilities]]` with the fields of `Capabilities`. Omitted fields come from the rows below it."""
 
     pattern: Annotated[str, Meta(min_length=1)]
     wire: WireName | UnsetType = UNSET
     tools: Tools | UnsetType = UNSET
     tool_cap: Annotated[int, Meta(ge=1)] | Literal["off"] | UnsetType = UNSET
-    """TOML has no word for "no limit"."""
+    """Limit, or "off", because TOML has no null."""
     required: Choice | UnsetType = UNSET
     named: Choice | UnsetType = UNSET
     thinks: bool | UnsetType = UNSET

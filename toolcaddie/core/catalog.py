@@ -1,7 +1,7 @@
-"""Every tool there is at one moment, and the part of it that one principal may see.
+"""Catalogs of tools, and views of the tools that one principal may see.
 
 A `Catalog` never changes: a changed set of tools is another catalog with another `version`. A `View` is a mask over it, so
-giving each request its own costs one mask, whatever the size. Facts about the tools lie in flat buffers (`bytes`, `array`), which
+a view per request costs one mask, whatever the size. Facts about the tools are in flat buffers (`bytes`, `array`), which
 selection reads as arrays without copying them.
 """
 
@@ -21,16 +21,16 @@ from toolcaddie.core.schema import canonical_json, check_schema
 from toolcaddie.core.tool import Tool
 
 Mask = bytes
-"""One byte a tool: 1 where it is visible, 0 where it is hidden."""
+"""One byte per tool: 1 if it is visible, 0 if it is hidden."""
 
 DIGEST_BYTES = 32
 """Size of a SHA-256 digest."""
 
 _CATALOGS = 8
-"""Catalogs whose categories are kept ready."""
+"""Catalogs whose categories are cached."""
 
 _Piece = range | tuple[Tool, ...]
-"""Tools that stand side by side: the positions they had in the catalog before, or the tools themselves where they are new."""
+"""Neighbouring tools: their positions in the previous catalog, or the tools themselves if they are new."""
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 
@@ -43,11 +43,11 @@ class Category:
     description: str = ""
     keywords: tuple[str, ...] = ()
     related: tuple[str, ...] = ()
-    """Categories that come along when this one matched."""
+    """Categories that are included when this one matched."""
     core: bool = False
-    """Its tools are sent with every request."""
+    """True: its tools are sent with every request."""
     default: bool = False
-    """Taken when nothing matched."""
+    """True: used when nothing matched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -58,11 +58,11 @@ class Catalog:
     categories: tuple[Category, ...]
     version: str
     digests: bytes = field(repr=False)
-    """The SHA-256 of each tool's canonical JSON, one after the other."""
+    """SHA-256 of each tool's canonical JSON, concatenated."""
     category_of: array[int] = field(repr=False)
-    """The index in `categories` of each tool's category, -1 for none. 64-bit integers; not to be written to."""
+    """Index in `categories` of each tool's category, -1 for none. 64-bit integers; read-only."""
     _described: int = field(repr=False)
-    """Number of categories that were passed in; the others are bare names found on tools."""
+    """Number of categories that were passed in; the others are bare names from tools."""
     _positions: Mapping[str, int] = field(repr=False)
     _category_at: Mapping[str, int] = field(repr=False)
 
@@ -77,12 +77,12 @@ class Catalog:
     ) -> Catalog:
         """Checks and indexes tools and categories.
 
-        `check_schemas=False` is for tools we never run ourselves: their names and schemas are for the provider to judge.
+        `check_schemas=False` is for tools we never run ourselves, whose names and schemas the provider checks.
         Raises `DuplicateToolError` (both sources named) and `CatalogError` (a bad name or schema, a category twice).
-        A tool in a category that was not described gets a category of that bare name, after the described ones.
+        A tool in an undescribed category gets a category of that bare name, after the described ones.
 
         `before` saves work and changes nothing else: a `Tool` that is also an object of that catalog was checked and
-        digested there. Where few tools differ, 25,000 of them take 2 ms.
+        digested there. If few tools differ, 25,000 of them take 2 ms.
         """
         tools = tuple(tools)
         described: dict[str, Category] = {}
@@ -99,19 +99,19 @@ class Catalog:
     @classmethod
     def _after(
         cls,
-        before: Catalog,
+        previous: Catalog,
         pieces: Sequence[_Piece],
         tools: tuple[Tool, ...],
         described: Mapping[str, Category],
         *,
         check_schemas: bool,
     ) -> Catalog:
-        """Returns the catalog of `tools`, which are the `pieces` in a row; only new tools are checked and digested."""
+        """Returns the catalog of `tools`, the concatenated `pieces`; only new tools are checked and digested."""
         _check_new(pieces, check_schemas=check_schemas)
-        positions = _positions(tools, pieces, before)
-        names, category_of = _categorised(pieces, tuple(described), before)
-        categories = tuple(described.get(name) or before._bare(name) for name in names)
-        digests = _digests(pieces, before)
+        positions = _positions(tools, pieces, previous)
+        names, category_of = _categorised(pieces, tuple(described), previous)
+        categories = tuple(described.get(name) or previous._bare(name) for name in names)
+        digests = _digests(pieces, previous)
         return cls(
             tools=tools,
             categories=categories,
@@ -126,24 +126,24 @@ class Catalog:
     def with_tools(
         self, added: Iterable[Tool] = (), *, removed: Iterable[str] = (), check_schemas: bool = True
     ) -> Catalog:
-        """Returns a copy with some tools changed: what `Catalog.of` would make of them all, for the price of the changes.
+        """Returns a copy with some tools changed: the result of `Catalog.of`, at the cost of the changes only.
 
         An added tool takes the place of the removed one of its name; all others come last. Raises as `of` does, and
-        `CatalogError` where there is no tool to remove.
+        `CatalogError` if a tool to remove does not exist.
         """
         added = tuple(added)
         incoming = {tool.name: tool for tool in added}
-        gone = {name: self._positions.get(name) for name in removed}
-        if unknown := [name for name, position in gone.items() if position is None]:
+        removed_at = {name: self._positions.get(name) for name in removed}
+        if unknown := [name for name, position in removed_at.items() if position is None]:
             raise CatalogError(f"the catalog has no tool {unknown[0]!r} to remove; it may have gone already")
         pieces: list[_Piece] = []
         start = 0
-        for position in sorted(position for position in gone.values() if position is not None):
+        for position in sorted(position for position in removed_at.values() if position is not None):
             pieces.append(range(start, position))
             if (replacement := incoming.get(self.tools[position].name)) is not None:
                 pieces.append((replacement,))
             start = position + 1
-        last = tuple(tool for tool in added if tool.name not in gone or incoming[tool.name] is not tool)
+        last = tuple(tool for tool in added if tool.name not in removed_at or incoming[tool.name] is not tool)
         pieces += [range(start, len(self)), last]
         tools: list[Tool] = []
         for piece in pieces:
@@ -152,7 +152,7 @@ class Catalog:
         return Catalog._after(self, pieces, tuple(tools), described, check_schemas=check_schemas)
 
     def _bare(self, name: str) -> Category:
-        """A category nobody described: its own name is the one word it is known by."""
+        """Returns an undescribed category; its name is its only keyword."""
         at = self._category_at.get(name, -1)
         if at >= self._described:
             return self.categories[at]
@@ -176,12 +176,12 @@ class Catalog:
         return None if at is None else self.categories[at]
 
     def positions_in(self, category: str) -> tuple[int, ...]:
-        """Positions of a category's tools, in catalog order; empty for an unknown one."""
+        """Returns the positions of a category's tools, in catalog order; empty for an unknown one."""
         at = self._category_at.get(category)
         return () if at is None else _grouped(self)[at]
 
     def is_core(self, tool: Tool) -> bool:
-        """Whether a tool is sent always, by itself or by its category."""
+        """Returns True if a tool is always sent, because of its own flag or that of its category."""
         if tool.core:
             return True
         category = self.category(tool.category) if tool.category else None
@@ -190,9 +190,9 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View:
-    """The part of a catalog that one principal may see. Byte i of `mask` says whether tool i is visible; None: all are.
+    """The part of a catalog that one principal may see. Byte i of `mask` is 1 if tool i is visible; None: all are.
 
-    `mask` may be passed as any flags, one a tool (a list of booleans, a numpy array), and is kept as bytes.
+    `mask` may be passed as any flags, one per tool (a list of booleans, a numpy array), and is stored as bytes.
     """
 
     catalog: Catalog
@@ -201,7 +201,7 @@ class View:
     def __post_init__(self) -> None:
         if self.mask is None:
             return
-        mask = bytes(self.mask)  # of bytes this is the same object
+        mask = bytes(self.mask)  # bytes stay the same object
         if len(mask) != len(self.catalog) or mask.translate(None, b"\0\1"):
             raise CatalogError(
                 f"a mask has one flag for each of {len(self.catalog)} tools, 0 or 1; got {len(mask)} bytes"
@@ -218,17 +218,17 @@ class View:
         return self.mask is None or bool(self.mask[position])
 
     def get(self, name: str) -> Tool | None:
-        """The tool of that name if it is visible."""
+        """Returns the tool of that name if it is visible."""
         position = self.catalog.position(name)
         return self.catalog.tools[position] if position is not None and self.sees(position) else None
 
     def positions_in(self, category: str) -> tuple[int, ...]:
-        """Visible positions of a category, in catalog order."""
+        """Returns the visible positions of a category, in catalog order."""
         positions = self.catalog.positions_in(category)
         return positions if self.mask is None else tuple(at for at in positions if self.mask[at])
 
     def category_names(self) -> tuple[str, ...]:
-        """Categories with at least one visible tool that is not a core tool, in catalog order."""
+        """Returns the categories with at least one visible tool that is not a core tool, in catalog order."""
         ordinary, names = _ordinary(self.catalog)
         return names if self.mask is None else _names_of(self.catalog, _both(ordinary, self.mask))
 
@@ -238,9 +238,9 @@ class View:
         return narrower if self.mask is None else View(catalog=self.catalog, mask=_both(self.mask, bytes(mask)))
 
 
-def _both(one: Mask, other: Mask) -> Mask:
+def _both(first: Mask, second: Mask) -> Mask:
     """Returns the mask of the tools that both masks show."""
-    return (int.from_bytes(one, "little") & int.from_bytes(other, "little")).to_bytes(len(one), "little")
+    return (int.from_bytes(first, "little") & int.from_bytes(second, "little")).to_bytes(len(first), "little")
 
 
 @lru_cache(maxsize=_CATALOGS)
@@ -252,13 +252,13 @@ def _ordinary(catalog: Catalog) -> tuple[Mask, tuple[str, ...]]:
 
 
 def _names_of(catalog: Catalog, mask: Mask) -> tuple[str, ...]:
-    """Names of the categories of these tools, in catalog order."""
+    """Returns the names of the categories of these tools, in catalog order."""
     return tuple(catalog.categories[at].name for at in sorted(set(compress(catalog.category_of, mask))))
 
 
 @lru_cache(maxsize=_CATALOGS)
 def _grouped(catalog: Catalog) -> Sequence[tuple[int, ...]]:
-    """Positions of each category's tools."""
+    """Returns the positions of each category's tools."""
     groups: list[list[int]] = [[] for _ in (*catalog.categories, None)]  # the last is that of index -1: no category
     for position, at in enumerate(catalog.category_of):
         groups[at].append(position)
@@ -266,17 +266,17 @@ def _grouped(catalog: Catalog) -> Sequence[tuple[int, ...]]:
 
 
 def check_tool(tool: Tool, *, schemas: bool = True) -> None:
-    """Raise `CatalogError`, naming source and tool, unless the definition can be sent to a provider."""
-    what = f"tool {tool.name!r} of source {tool.source!r}"
+    """Raises `CatalogError`, naming source and tool, unless the definition can be sent to a provider."""
+    title = f"tool {tool.name!r} of source {tool.source!r}"
     if not schemas:
         if not tool.name:
-            raise CatalogError(f"{what}: a tool needs a name")
+            raise CatalogError(f"{title}: a tool needs a name")
         return
     if not isinstance(tool.name, str) or not _TOOL_NAME.match(tool.name):
-        raise CatalogError(f"{what}: a name is 1 to 64 letters, digits, '_' or '-'; rename it")
-    check_schema(tool.input_schema, what=what)
+        raise CatalogError(f"{title}: a name is 1 to 64 letters, digits, '_' or '-'; rename it")
+    check_schema(tool.input_schema, what=title)
     if tool.output_schema is not None:
-        check_schema(tool.output_schema, what=f"{what}, output")
+        check_schema(tool.output_schema, what=f"{title}, output")
 
 
 def _check_new(pieces: Iterable[_Piece], *, check_schemas: bool) -> None:
@@ -294,36 +294,36 @@ def _check_new(pieces: Iterable[_Piece], *, check_schemas: bool) -> None:
 
 
 def _version(digests: bytes, categories: tuple[Category, ...]) -> str:
-    whole = hashlib.sha256(digests)
+    digest = hashlib.sha256(digests)
     try:
-        whole.update(canonical_json(categories))
+        digest.update(canonical_json(categories))
     except (TypeError, ValueError, RecursionError):
         for category in categories:
-            _digest(category)  # says which one
+            _digest(category)  # its error names the category
         raise
-    return whole.hexdigest()
+    return digest.hexdigest()
 
 
 def _digest(item: Tool | Category) -> bytes:
     try:
         return hashlib.sha256(canonical_json(item)).digest()
     except (TypeError, ValueError, RecursionError) as error:
-        what = f"{type(item).__name__.lower()} {item.name!r}"
-        raise CatalogError(f"{what}: the definition is no JSON: {str(error)[:300]}") from error
+        title = f"{type(item).__name__.lower()} {item.name!r}"
+        raise CatalogError(f"{title}: the definition is no JSON: {str(error)[:300]}") from error
 
 
-# --- from one catalog to the next: slices of what was there before, and loops over what is new -------------------------------
+# --- from one catalog to the next: slices of the previous one, and loops over the new tools -----------------------------------
 
 
-def _pieces(before: Catalog, tools: Sequence[Tool]) -> list[_Piece]:
-    """Splits tools into runs of objects that `before` holds in the same order, and tools that are new to it."""
-    old = before.tools
+def _pieces(previous: Catalog, tools: Sequence[Tool]) -> list[_Piece]:
+    """Splits tools into runs of objects that `previous` has in the same order, and new tools."""
+    old = previous.tools
     most = min(len(old), len(tools))
     head = next(compress(count(), map(is_not, old, tools)), most)
     tail = min(next(compress(count(), map(is_not, reversed(old), reversed(tools))), most), most - head)
     pieces: list[_Piece] = [range(head)]
     for tool in tools[head : len(tools) - tail]:
-        at = before._positions.get(tool.name, -1)
+        at = previous._positions.get(tool.name, -1)
         last = pieces[-1]
         if at < 0 or old[at] is not tool:
             pieces[-1:] = [last, (tool,)] if isinstance(last, range) else [(*last, tool)]
@@ -335,17 +335,17 @@ def _pieces(before: Catalog, tools: Sequence[Tool]) -> list[_Piece]:
     return pieces
 
 
-def _positions(tools: Sequence[Tool], pieces: Sequence[_Piece], before: Catalog) -> dict[str, int]:
+def _positions(tools: Sequence[Tool], pieces: Sequence[_Piece], previous: Catalog) -> dict[str, int]:
     """Returns the position of each name. Raises `DuplicateToolError` for a name that occurs twice."""
-    stays = bytearray(len(before))
+    retained = bytearray(len(previous))
     for piece in pieces:
         if isinstance(piece, range):
-            stays[piece.start : piece.stop] = b"\1" * len(piece)
-    positions = dict(before._positions)
-    gone = stays.find(0)
-    while gone >= 0:
-        del positions[before.tools[gone].name]
-        gone = stays.find(0, gone + 1)
+            retained[piece.start : piece.stop] = b"\1" * len(piece)
+    positions = dict(previous._positions)
+    position = retained.find(0)
+    while position >= 0:
+        del positions[previous.tools[position].name]
+        position = retained.find(0, position + 1)
     first = pieces[0]
     unmoved = first.stop if isinstance(first, range) and first.start == 0 else 0
     positions.update(zip([tool.name for tool in tools[unmoved:]], range(unmoved, len(tools)), strict=True))
@@ -365,9 +365,9 @@ def _refuse_duplicate(tools: Sequence[Tool]) -> None:
             )
 
 
-def _digests(pieces: Iterable[_Piece], before: Catalog) -> bytes:
+def _digests(pieces: Iterable[_Piece], previous: Catalog) -> bytes:
     parts: list[bytes | memoryview] = []
-    old = memoryview(before.digests)
+    old = memoryview(previous.digests)
     for piece in pieces:
         if isinstance(piece, range):
             parts.append(old[DIGEST_BYTES * piece.start : DIGEST_BYTES * piece.stop])
@@ -377,14 +377,16 @@ def _digests(pieces: Iterable[_Piece], before: Catalog) -> bytes:
 
 
 def _categorised(
-    pieces: Iterable[_Piece], described: Sequence[str], before: Catalog
+    pieces: Iterable[_Piece], described: Sequence[str], previous: Catalog
 ) -> tuple[tuple[str, ...], array[int]]:
-    """Returns the names of the categories, the described ones first and then the bare ones in the order of their first tools,
-    and the index of each tool's category."""
+    """Returns the names of the categories and the index of each tool's category.
+
+    Described categories come first, then bare ones in the order of their first tools.
+    """
     numbers = {name: number for number, name in enumerate(described)}
-    numbered = [numbers.setdefault(category.name, len(numbers)) for category in before.categories]
+    numbered = [numbers.setdefault(category.name, len(numbers)) for category in previous.categories]
     codes: array[int] = array("q")
-    old = _renumbered(before.category_of, numbered)
+    old = _renumbered(previous.category_of, numbered)
     for piece in pieces:
         if isinstance(piece, range):
             codes += old[piece.start : piece.stop]

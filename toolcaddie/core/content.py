@@ -1,8 +1,7 @@
-"""Content of messages and results: text, or a tuple of blocks. Provider-neutral; what a block looks like is each wire's
-affair.
+"""Content of messages and results: text, or a tuple of blocks. Provider-neutral; each wire has its own form of a block.
 
-A block remembers the wire it was read from (`wire`) and the fields that only this wire knows (`extra`), so that it goes
-out there as it came in. Binary data stays in base64, as every wire carries it: nothing is decoded on the way.
+A block stores the wire it was read from (`wire`) and the fields that only this wire has (`extra`), so that it is sent
+there unchanged. Binary data stays in base64, as on every wire: it is never decoded on the way.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class _Block(Struct, frozen=True, kw_only=True, omit_defaults=True):
     wire: str = ""
     """The wire or protocol it was read from (`chat`, `messages`, `mcp`, ...); empty: made in this process."""
     extra: _Fields | None = None
-    """Fields of `wire` that have no word here."""
+    """Fields of `wire` that have no counterpart in this class."""
 
 
 class Text(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
@@ -34,7 +33,7 @@ class Text(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="text"):
 
 
 class Refusal(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="refusal"):
-    """The words by which a model declined to answer."""
+    """The text with which a model declined to answer."""
 
     text: str
 
@@ -47,17 +46,17 @@ class _Media(_Block, frozen=True, kw_only=True, omit_defaults=True):
     mime_type: str = ""
     url: str = ""
     file_id: str = ""
-    """The id of a file that the provider keeps."""
+    """Id of a file stored by the provider."""
 
     @classmethod
     def from_bytes(cls, data: bytes, mime_type: str) -> Self:
-        """Returns the block that holds these bytes."""
+        """Returns a block with these bytes."""
         return cls(data=base64.b64encode(data).decode(), mime_type=mime_type)
 
 
 class Image(_Media, frozen=True, kw_only=True, omit_defaults=True, tag="image"):
     detail: str = ""
-    """How closely a model is to look: `low`, `high`, `auto`; empty: not said."""
+    """Resolution for the model: `low`, `high`, `auto`; empty: unspecified."""
 
 
 class Audio(_Media, frozen=True, kw_only=True, omit_defaults=True, tag="audio"):
@@ -81,15 +80,15 @@ class Resource(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="resou
     title: str = ""
     description: str = ""
     size: int | None = None
-    """Bytes, where a link says so."""
+    """Size in bytes; None: unknown."""
 
 
 class Other(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="other"):
-    """A part that has no word here, as `wire` wrote it: only this wire can send it."""
+    """A part without a class, as `wire` wrote it: only this wire can send it."""
 
     part: _Fields
     problem: str = ""
-    """What is wrong with it, where it calls itself by a known name and is not of that shape."""
+    """The error of a part whose type is known but whose shape is wrong."""
 
 
 Block = Text | Refusal | Image | Audio | Video | Resource | Other
@@ -99,8 +98,7 @@ BLOCKS: tuple[type[Block], ...] = get_args(Block)
 
 
 def as_content(value: Any) -> Any:
-    """Returns content with a list of blocks made a tuple. Raises `TypeError` for a sequence that holds anything
-    else."""
+    """Returns content with a list of blocks as a tuple. Raises `TypeError` for a sequence of anything else."""
     if not isinstance(value, list | tuple):
         return value
     for place, block in enumerate(value):
@@ -120,14 +118,14 @@ def blocks_of(content: Content | None) -> tuple[Block, ...]:
 
 
 def text_of(content: Content | None) -> str:
-    """Returns the words of content: text blocks and embedded documents, joined by newlines."""
+    """Returns the text of content: text blocks and embedded documents, joined by newlines."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(text for block in content if (text := block_text(block)) is not None)
 
 
 def block_text(block: Block) -> str | None:
-    """Returns the words of a block; None: it has none (a picture, a link, a refusal)."""
+    """Returns the text of a block; None: it has none (a picture, a link, a refusal)."""
     match block:
         case Text():
             return block.text
@@ -138,7 +136,7 @@ def block_text(block: Block) -> str | None:
 
 
 def shown_text(content: Content | None) -> str:
-    """Returns content for a reader who sees text only: `placeholder` stands for whatever is no text."""
+    """Returns content for a reader of text only, with a `placeholder` for each other block."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(placeholder(block) if (text := block_text(block)) is None else text for block in content)
@@ -152,28 +150,28 @@ def placeholder(block: Block) -> str:
         case Refusal():
             return f"[refusal: {block.text}]"
         case Image() | Audio() | Video():
-            said = [block.mime_type or block_kind(block), _size_said(block.data), block.url or block.file_id]
+            facts = [block.mime_type or block_kind(block), _size_text(block.data), block.url or block.file_id]
         case Resource():
             name = block.title or block.name
-            size = _size_said(block.data) or (_in_bytes(block.size) if block.size is not None else "")
-            said = [block.mime_type or block_kind(block), name, size, block.uri or block.file_id, block.description]
+            size = _size_text(block.data) or (_in_bytes(block.size) if block.size is not None else "")
+            facts = [block.mime_type or block_kind(block), name, size, block.uri or block.file_id, block.description]
         case Other():
-            said = [str(block.part.get("type") or "content of an unknown kind")]
-    return f"[{', '.join(_shortened(each) for each in said if each)}]"
+            facts = [str(block.part.get("type") or "content of an unknown kind")]
+    return f"[{', '.join(_shortened(fact) for fact in facts if fact)}]"
 
 
 def _shortened(text: str) -> str:
-    """Returns a text short enough for a placeholder: an address may be a whole picture."""
+    """Returns a text short enough for a placeholder: a data URL may be a whole picture."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
 def with_text(content: Content, text: str) -> Content:
-    """Returns content with words behind it."""
+    """Returns content with a text appended."""
     return content + text if isinstance(content, str) else (*content, Text(text=text.strip()))
 
 
 def block_kind(block: Block) -> str | None:
-    """Returns the name of a block's kind, for messages to people: `image`, or what an unknown part calls itself."""
+    """Returns the kind of a block, for messages to people: `image`, or the type of an unknown part."""
     if isinstance(block, Other):
         kind = block.part.get("type")
         return None if kind is None else str(kind)
@@ -181,14 +179,14 @@ def block_kind(block: Block) -> str | None:
 
 
 def media_of(content: Content | None) -> Sequence[Image | Audio | Video | Resource]:
-    """Returns the blocks that hold binary data."""
+    """Returns the blocks with binary data."""
     if not isinstance(content, tuple):
         return ()
     return [block for block in content if isinstance(block, Image | Audio | Video | Resource) and block.data]
 
 
 def byte_size(data: str) -> int:
-    """Returns how many bytes a base64 text stands for."""
+    """Returns the number of bytes that a base64 text encodes."""
     return max(0, len(data) * 3 // 4 - data[-2:].count("="))
 
 
@@ -197,7 +195,7 @@ def data_url(mime_type: str, data: str) -> str:
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
-    """Returns MIME type and base64 of a data URL; None: it is no such URL, or says no type."""
+    """Returns MIME type and base64 of a data URL; None: it is no data URL, or has no type."""
     if not url.startswith("data:"):
         return None
     head, comma, data = url.partition(",")
@@ -207,7 +205,7 @@ def split_data_url(url: str) -> tuple[str, str] | None:
     return mime_type, data
 
 
-def _size_said(data: str) -> str:
+def _size_text(data: str) -> str:
     return _in_bytes(byte_size(data)) if data else ""
 
 

@@ -1,4 +1,4 @@
-"""Who asks, and what policy says of a call."""
+"""The principal of a request, and the policy's decision on a call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """The one who asks."""
+    """The person or program that makes a request."""
 
     id: str = "local"
     bot: str | None = None
@@ -19,16 +19,16 @@ class Principal:
 
     @property
     def owner(self) -> tuple[str, str]:
-        """The one key under which things of a principal are kept: tenant and id. Bot and role are no part of it: the same
-        person keeps their conversations and runs under each of them."""
+        """Key of everything stored for a principal: tenant and id. Bot and role are no part of it, so that a person has the same
+        conversations and runs with each of them."""
         return (self.tenant, self.id)
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a call may run. `ask`: only if a person approves it."""
+    """The policy's decision on a call. `ask`: it runs only if a person approves it."""
 
     verdict: Literal["allow", "deny", "ask"]
     reason: str = ""
     rule: str = "default"
     policy_version: str = ""
-    """The version of the policy that decided; filled in at the gate."""
+    """Version of the policy that decided; set at the gate."""

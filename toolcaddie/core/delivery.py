@@ -1,4 +1,4 @@
-"""How chosen tools reach the model, and what the ways of sending them would cost."""
+"""Deliveries of selected tools to the model, and the costs of the options."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from toolcaddie.core.tool import JsonObject, Tool
 
 
 class DeliveredTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool the conversation was sent, in the form it was sent in."""
+    """A tool sent in a conversation, in full or slim form."""
 
     name: str
     slim: bool = False
 
 
 Strategy = Literal["direct", "masked", "native", "compact"]
-"""How tools reach a model. direct: the array itself; masked: a stable superset, of which some may be called; native: the array,
-and later additions behind the cached prefix by the provider's own means; compact: meta tools that stand for all."""
+"""Delivery of tools to a model. direct: the array itself; masked: a stable superset, of which some may be called; native: the
+array, with later additions after the cached prefix by the provider's own means; compact: meta tools in place of all."""
 
 AddedBy = Literal["array", "text", "reference"]
-"""Where later tools are put: at the end of the array, into the conversation as text (called through `execute_tool`), or
-into the conversation by the provider's own means."""
+"""Place of later tools: at the end of the array, in the conversation as text (called through `execute_tool`), or in the
+conversation by the provider's own means."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +35,22 @@ class DeliveryOption:
     """One way to send the tools, as the planner priced it."""
 
     name: str
-    """What it is, in a few words."""
+    """A short description."""
     strategy: Strategy
     tools: int
     tokens: int
-    """Of all definitions the model sees in the next request."""
+    """Tokens of all definitions that the model sees in the next request."""
     rebilled: int = 0
     """Tokens of the conversation so far that are no longer read from the cache."""
     expected: float = 0.0
-    """What the tools cost until the conversation ends, in tokens of fresh input."""
+    """Expected cost of the tools until the conversation ends, in tokens of fresh input."""
     dollars: float | None = None
-    """The same in US dollars, where the price is known."""
+    """The same in US dollars; None: the price is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedBill:
-    """What the next request's input is expected to be billed as, in tokens."""
+    """Expected bill for the next request's input, in tokens by kind."""
 
     read: int = 0
     written: int = 0
@@ -59,38 +59,38 @@ class ExpectedBill:
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """How the selection reaches the model: the tool array in the order sent."""
+    """The delivery of a selection to the model: the tool array in its order."""
 
     strategy: Strategy
     definitions: tuple[JsonObject, ...]
     meta: tuple[str, ...]
     """Names of the meta tools in `definitions`."""
     tools: tuple[DeliveredTool, ...]
-    """The catalog tools of the array, in order; not those that are deferred."""
+    """Catalog tools of the array in order, without deferred ones."""
     prefix_digest: str
     tokens: int
     tokens_all: int
     reused: bool = False
-    """The array begins with all that this conversation was sent before, so the provider's cached prefix holds."""
+    """True: the array begins with the tools sent earlier in this conversation, so the provider's cached prefix is valid."""
     note: str = ""
-    """What the planner chose and why, in a sentence."""
+    """The planner's choice and its reason, in a sentence."""
     deferred: frozenset[str] = frozenset()
-    """Names in `definitions` that the model does not see there, only where a message reveals them."""
+    """Names in `definitions` that the model sees only after a message reveals them."""
     allowed: tuple[str, ...] | None = None
-    """Of `definitions`, what may be called; None: all."""
+    """Names in `definitions` that may be called; None: all."""
     added: tuple[str, ...] = ()
-    """Tools that a message has to make known before the next answer."""
+    """Tools that a message must announce before the next answer."""
     added_by: AddedBy = "array"
-    """How it does that."""
+    """Means of that announcement."""
     later_by: AddedBy = "array"
-    """How tools are made known that join from here on, until prices are looked at again."""
+    """Means of announcing tools that join later, until costs are compared again."""
     options: tuple[DeliveryOption, ...] = ()
-    """What was weighed, the chosen one first."""
+    """Options that were compared, the chosen one first."""
     bill: ExpectedBill | None = None
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """What the first delivery of a run settled for all its rounds, also for those after a pause."""
+    """Decisions of a run's first delivery for all its rounds, also those after a pause."""
 
     strategy: Strategy
     later_by: AddedBy
@@ -109,36 +109,36 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveryPlan:
-    """What a planner is given."""
+    """The input of a planner."""
 
     view: View
     selection: Selection
     delivered: Sequence[DeliveredTool]
-    """What this conversation was sent before, in order; the cache may still hold it."""
+    """Tools sent earlier in this conversation, in order; the cache may still contain them."""
     meta: Sequence[Tool]
     budget: Budget
     capabilities: Capabilities
     known: Sequence[str] = ()
-    """What messages of the conversation have made known behind the array."""
+    """Tools that messages of the conversation have announced after the array."""
     referenced: Sequence[str] = ()
-    """Of these, what is held back in the array until such a message."""
+    """Of these, the tools deferred in the array until such a message."""
     pinned: Sequence[str] = ()
-    """What the caller's choice names, and what it cannot do without: these must stand in the array."""
+    """Tools named in the caller's choice or essential to it, which must be in the array."""
     allowed: Sequence[str] | None = None
-    """What could be called before, where the provider masks."""
+    """Tools that could be called before, if the provider masks."""
     called: Sequence[str] = ()
-    """Tools called lately in the conversation."""
+    """Tools called recently in the conversation."""
     settled: Settled | None = None
-    """What the first round of the run chose: strategy and way stay, and only the state's own tools are sent."""
+    """Decisions of the run's first round: strategy and means stay, and only the state's own tools are sent."""
     under_way: bool = False
-    """A round of a run that goes on, also where what an earlier one chose was not kept (the run was put away)."""
+    """True for a later round of a run, even if the decisions of its first one were not stored (after a pause)."""
     history: int = 0
-    """Tokens behind the array that the provider may have cached: system prompt and earlier messages."""
+    """Tokens after the array that the provider may have cached: system prompt and earlier messages."""
     fresh: int = 0
-    """Tokens of the messages it cannot have cached."""
+    """Tokens of the messages that it cannot have cached."""
     idle: float | None = None
-    """Seconds since the conversation was last sent; None: not known, and taken for a moment."""
+    """Seconds since the conversation was last sent; None: unknown, assumed to be a moment."""
     rounds: int = 0
-    """Model calls the conversation has had."""
+    """Model calls of the conversation so far."""
     lasting: bool = False
-    """The conversation is remembered, so it may go on after this run."""
+    """True: the conversation is stored, so it may continue after this run."""

@@ -1,15 +1,15 @@
-"""Everything Toolcaddie raises.
+"""All exceptions of Toolcaddie.
 
 ToolcaddieError
-├── ConfigError              the operator got it wrong: raised at start, names the key or the thing
+├── ConfigError              a mistake of the operator: raised at start, names the key or the thing
 │   ├── CatalogError         a tool or category definition is unusable; names source and tool
 │   │   └── DuplicateToolError   two sources hold one name
 │   └── BudgetError          core and meta tools alone are over a limit
 ├── RequestError             the caller's request cannot be served as asked (a door answers 400)
 │   └── RunNotFoundError     no stored run has that id
-├── RunError                 the run could not be carried on
+├── RunError                 the run could not continue
 │   ├── LimitExceededError   turns or seconds ran out; `limit` says which
-│   ├── ToolNotCalledError   forced use was asked for and no attempt called a tool
+│   ├── ToolNotCalledError   tool use was forced and no attempt called a tool
 │   ├── OutputError          no answer of the model fitted the output type
 │   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
@@ -22,7 +22,7 @@ ToolcaddieError
     ├── ProviderUnavailableError 5xx, no connection, timeout
     └── ProviderProtocolError    an answer that breaks the wire: garbage, a cut stream, no choices
 
-What the model can mend is never raised: it is a `ToolResult` with `is_error`.
+Errors that the model can correct are never raised: they are a `ToolResult` with `is_error`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from typing import Any, Self
 
 
 class ToolcaddieError(Exception):
-    """The root: catch this to catch everything of ours.
+    """The base class of all our exceptions.
 
-    `acted`: tools of the run had run by then, so that sending the whole of the request again runs them again. `has_acted`
-    asks it of any exception.
+    `acted`: tools of the run had already run, so a repeated request would run them again. `has_acted` reads it from any
+    exception.
     """
 
     acted = False
@@ -45,7 +45,7 @@ class ConfigError(ToolcaddieError):
 
 
 class CatalogError(ConfigError):
-    """A tool or category cannot be taken into a catalog."""
+    """A tool or category cannot be part of a catalog."""
 
 
 class DuplicateToolError(CatalogError):
@@ -59,7 +59,7 @@ class BudgetError(ConfigError):
 class RequestError(ToolcaddieError):
     """The request itself is wrong. `param` is the field at fault, if one is; `code` is stable.
 
-    `attempts` as of `ProviderError`.
+    `attempts`: same as for `ProviderError`.
     """
 
     attempts: tuple[Any, ...] = ()
@@ -79,10 +79,10 @@ class RunError(ToolcaddieError):
 
 
 class LimitExceededError(RunError):
-    """A counter of the run reached its end. `limit` is the name of the setting under `[limits]`: 'turns', 'idle_rounds',
+    """A counter of the run reached its limit. `limit` is the name of the setting under `[limits]`: 'turns', 'idle_rounds',
     'idle_rounds_in_row', 'seconds' or 'tokens'.
 
-    `state` is the `run.RunState` at that moment: its messages, the tools it called, what it used.
+    `state` is the `run.RunState` at that moment: its messages, tool calls and usage.
     """
 
     def __init__(self, message: str, *, limit: str, state: Any = None) -> None:
@@ -92,7 +92,7 @@ class LimitExceededError(RunError):
 
 
 class ToolNotCalledError(RunError):
-    """Forced use: no attempt called a tool and the settings say that this is an error. `attempts` are `message.Attempt`s."""
+    """Tool use was forced, no attempt called a tool, and the settings make that an error. `attempts` are `message.Attempt`s."""
 
     def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
@@ -100,7 +100,7 @@ class ToolNotCalledError(RunError):
 
 
 class OutputError(RunError):
-    """The model's answer does not fit the output type that was asked for. `attempts` are `message.Attempt`s."""
+    """The model's answer does not fit the requested output type. `attempts` are `message.Attempt`s."""
 
     def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
@@ -112,7 +112,7 @@ class ShutdownError(RunError):
 
 
 class AuditError(RunError):
-    """The audit sink failed: the run stops rather than act unrecorded."""
+    """The audit sink failed; the run stops rather than act without a record."""
 
 
 class StorageError(RunError):
@@ -120,15 +120,15 @@ class StorageError(RunError):
 
 
 class OutboundError(ToolcaddieError):
-    """A request to somewhere else was refused by its fence, or could not be carried out; the message names the address."""
+    """An outgoing request was refused by its guard, or failed; the message names the address."""
 
 
 class ProviderError(ToolcaddieError):
     """A provider failed.
 
-    `status` is the HTTP status or None, `retry_after` seconds or None, `body` what the provider said, so that a gateway
-    can hand it on unchanged.
-    `attempts`: every request that failed, as `message.Attempt`s, where a wrapper counted them; the rest is of the last.
+    `status` is the HTTP status or None, `retry_after` seconds or None, `body` the provider's answer, so that a
+    gateway can pass it on unchanged.
+    `attempts`: every failed request, as `message.Attempt`s, if a wrapper made several; the other fields are of the last.
     """
 
     retryable = False
@@ -159,7 +159,7 @@ class ProviderRateLimitError(ProviderError):
 
 
 class ProviderRejectedError(ProviderError):
-    """The provider calls the request invalid."""
+    """The provider rejects the request as invalid."""
 
 
 class ProviderUnavailableError(ProviderError):
@@ -169,13 +169,13 @@ class ProviderUnavailableError(ProviderError):
 
 
 class ProviderProtocolError(ProviderError):
-    """The provider's answer is not what its protocol promises."""
+    """The provider's answer violates its protocol."""
 
     retryable = True
 
 
 def mark_acted(error: BaseException, acted: bool) -> None:
-    """Notes on an exception, also one that is not ours, whether tools of the run had run when it was raised."""
+    """Marks an exception, ours or not, with True if tools of the run had run before it was raised."""
     error.acted = acted  # type: ignore[attr-defined]
 
 
@@ -184,7 +184,7 @@ def has_acted(error: BaseException) -> bool:
 
 
 class MarksActed:
-    """Marks whatever exception leaves its block, if `acted` was set by then."""
+    """Marks any exception that leaves its block if `acted` is set by then."""
 
     def __init__(self) -> None:
         self.acted = False

@@ -1,4 +1,4 @@
-"""One fact each: what a run did, as values. Sinks receive them in the order they happened."""
+"""Events of a run as values, one fact each. Sinks receive them in order."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ class RunStarted(Struct, frozen=True, kw_only=True):
     preset: str
     model: str
     message: str
-    """The words the run is to answer."""
+    """The text to answer."""
     catalog_version: str
     catalog_size: int
     history: tuple[Message, ...] = ()
-    """The messages before these words that selection looks at."""
+    """Earlier messages in the window of selection."""
 
 
 class RequestClassified(Struct, frozen=True, kw_only=True):
-    """A first stage was asked, spared, or failed. Its tokens are in the usage of the run."""
+    """A first stage was called, skipped, or failed. Its tokens are in the usage of the run."""
 
     run_id: str
     classification: Classification
@@ -57,7 +57,7 @@ class ModelAsked(Struct, frozen=True, kw_only=True):
 
 
 class TextDelta(Struct, frozen=True, kw_only=True):
-    """A piece of the answer, live. Not kept by the trail. `raw`: the provider's chunk."""
+    """A piece of the answer, live; not stored in the trail. `raw`: the provider's chunk."""
 
     run_id: str
     text: str
@@ -72,7 +72,7 @@ class ClientCallDelta(Struct, frozen=True, kw_only=True):
 
 
 class ModelAnswered(Struct, frozen=True, kw_only=True):
-    """`attempts`: every request made for this answer, where there were several; `provider`: who gave it, if another did."""
+    """A model answered. `attempts`: every request made for the answer, if several; `provider`: its author, if another one."""
 
     run_id: str
     round: int
@@ -87,7 +87,7 @@ class ModelAnswered(Struct, frozen=True, kw_only=True):
 
 
 class MetaCalled(Struct, frozen=True, kw_only=True):
-    """A meta tool was answered inside the loop. The one event it leaves."""
+    """A meta tool was answered inside the loop; its call has no other event."""
 
     run_id: str
     call: ToolCall
@@ -100,25 +100,25 @@ class CallDecided(Struct, frozen=True, kw_only=True):
     call: ToolCall
     decision: Decision
     dropped: tuple[str, ...] = ()
-    """Arguments that the model sent and only the application may inject."""
+    """Arguments from the model that only the application may inject."""
 
 
 class CallIntended(Struct, frozen=True, kw_only=True):
-    """Written durably before a tool that is not idempotent runs."""
+    """A tool is about to run; stored durably before tools that are not idempotent."""
 
     run_id: str
     call: ToolCall
 
 
 class CallProgressed(Struct, frozen=True, kw_only=True):
-    """A call that is under way tells how far it has come, live. Not kept by the trail."""
+    """Progress of a running call, live; not stored in the trail."""
 
     run_id: str
     call_id: str
     tool: str
     done: float
     total: float | None = None
-    """None: not known."""
+    """None: unknown."""
     message: str = ""
 
 
@@ -132,7 +132,7 @@ class CallFinished(Struct, frozen=True, kw_only=True):
 
 
 class CallUnknown(Struct, frozen=True, kw_only=True):
-    """A call was intended and its run broke off before there was an outcome: nobody knows whether it took effect."""
+    """A call was intended and its run ended before an outcome, so its effect is unknown."""
 
     run_id: str
     call: ToolCall
@@ -146,19 +146,19 @@ class LimitReached(Struct, frozen=True, kw_only=True):
 
 
 class RunPaused(Struct, frozen=True, kw_only=True):
-    """The run waits for a person; `state` is what `resume` continues from."""
+    """The run waits for a person; `resume` continues from `state`."""
 
     run_id: str
     state: RunState
 
 
 class RunResumed(Struct, frozen=True, kw_only=True):
-    """A run that was put away is carried on."""
+    """A stored run continues."""
 
     run_id: str
     principal: Principal
     answered: tuple[str, ...] = ()
-    """Ids of the calls that were decided, or given a result."""
+    """Ids of the calls that got a decision or a result."""
 
 
 class RunFinished(Struct, frozen=True, kw_only=True):
@@ -172,20 +172,20 @@ class RunFailed(Struct, frozen=True, kw_only=True):
     kind: str
     """The exception's class name."""
     attempts: tuple[Attempt, ...] = ()
-    """Every request behind the error, where it was one of a provider."""
+    """Every failed request, if the error is a provider's."""
     state: RunState | None = None
 
 
 class SourceStatus(Struct, frozen=True, kw_only=True):
-    """The state of a source has changed. It belongs to no run."""
+    """The state of a source has changed. It does not belong to a run."""
 
     source: str
     status: Literal["connected", "changed", "failed", "closed"]
-    """`changed`: its tools are others than before."""
+    """`changed`: its tools are different."""
     tools: int = 0
-    """How many it holds now."""
+    """Number of its tools now."""
     detail: str = ""
-    """Why it failed, in words for an operator."""
+    """The failure, in words for an operator."""
 
 
 RunEvent = (
@@ -211,4 +211,4 @@ RunEvent = (
 )
 
 Emit = Callable[[RunEvent], Awaitable[None]]
-"""Hands one event to whoever records or listens. Returns when that is done."""
+"""Passes an event to its sinks and listeners, and returns when they are done."""

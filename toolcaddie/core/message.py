@@ -1,4 +1,4 @@
-"""A message of a conversation, and what a provider is asked and answers. Provider-neutral; wire names stay in `providers`."""
+"""Messages of a conversation, and requests to and replies from a provider. Provider-neutral; wire names stay in `wires`."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Message:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     extra: JsonObject | None = None
-    """Wire fields we do not know, kept so that they go out again unchanged."""
+    """Unknown wire fields, stored so that they can be sent again unchanged."""
     native: tuple[JsonObject, ...] = ()
-    """An answer in its author's own blocks, in order (reasoning with its signature, text, calls): sent back as they are, the
-    calls among them under the ids of `tool_calls`. Empty: the fields above say all there is."""
+    """An answer in its author's own blocks, in order (reasoning with its signature, text, calls), which are sent back unchanged,
+    calls with the ids of `tool_calls`. Empty: the fields above are complete."""
     author: str = ""
-    """`provider:model` that wrote it and that alone is sent its `extra` and `native` again, or the wire (`messages`) of a caller
+    """`provider:model` that wrote the message; only it receives `extra` and `native` again. Or the wire (`messages`) of a caller
     who sent these; empty: the caller wrote it."""
     is_error: bool = False
-    """Of a tool's result: the call went wrong."""
+    """True for the result of a failed tool call."""
     revealed: tuple[str, ...] = ()
-    """Tools of the request whose definitions are held back until this message: the wire says so in its provider's way."""
+    """Deferred tools of the request that this message reveals, by its provider's own means."""
     shown: tuple[str, ...] = ()
-    """Tools whose schemas the text of this message shows."""
+    """Tools whose schemas are in the text of this message."""
 
     def __post_init__(self) -> None:
         if self.content is not None and not isinstance(self.content, str):
@@ -42,12 +42,12 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The words of the message: those of its blocks, joined by newlines."""
+        """The text of the message: that of its blocks, joined by newlines."""
         return text_of(self.content)
 
 
 def is_empty_note(message: Message) -> bool:
-    """Whether this is a system message without a word, which no wire sends."""
+    """Returns True for a system message without text, which no wire sends."""
     if message.role not in ("system", "developer"):
         return False
     if message.content is None or isinstance(message.content, str):
@@ -62,11 +62,11 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Of the input tokens, those read from the provider's prompt cache."""
+    """Input tokens read from the provider's prompt cache."""
     written_tokens: int = 0
-    """Of the input tokens, those the provider bills as written to its prompt cache."""
+    """Input tokens billed as written to the provider's prompt cache."""
     reasoning_tokens: int = 0
-    """Of the output tokens, those of reasoning."""
+    """Output tokens spent on reasoning."""
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -80,17 +80,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Force:
-    """The answer must call a tool."""
+    """An order to the model: the answer must call a tool."""
 
     candidates: tuple[str, ...]
     """Tools of the request, the likeliest first."""
     ignored: frozenset[str] = frozenset()
-    """Calls of these do not count (looking for a tool is not using one)."""
+    """Tools whose calls do not count (searching for a tool is not using one)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """What a provider is asked. `tools` are wire definitions (OpenAI function format) in the order they are to be sent."""
+    """A request to a provider. `tools` are wire definitions (OpenAI function format) in order."""
 
     model: str
     messages: Sequence[Message]
@@ -98,29 +98,29 @@ class ModelRequest:
     tool_choice: Any = None
     """'auto', 'none', 'required', or the wire object of a named or restricted choice; None: not sent."""
     params: Mapping[str, Any] | None = None
-    """Everything else of the request (temperature, seed, ...), sent as it is."""
+    """All other parameters of the request (temperature, seed, ...), sent unchanged."""
     headers: Mapping[str, str] | None = None
     timeout: float | None = None
     """Seconds for the whole answer; None: the provider's own default."""
     deferred: frozenset[str] = frozenset()
-    """Names in `tools` whose definitions the model is not shown until a result reveals them."""
+    """Names in `tools` whose definitions the model sees only after a result reveals them."""
     allowed: tuple[str, ...] | None = None
-    """Of `tools`, those that may be called; None: all."""
+    """Names in `tools` that may be called; None: all."""
     output_schema: JsonObject | None = None
-    """The answer must be JSON of this schema."""
+    """JSON schema of the answer; None: free text."""
     cache: bool = False
-    """Mark the prefix as worth keeping, where a provider's prompt cache has to be told."""
+    """True: mark the prefix for the prompt cache, if the provider needs marks."""
     cache_key: str = ""
-    """Equal for the requests of one conversation, where a provider routes by it; empty: not sent."""
+    """Key by which a provider may route the requests of one conversation; empty: not sent."""
     force: Force | None = None
-    """For the wrapper that sees to it; a wire does not know it."""
+    """Read by the wrapper that enforces it; wires ignore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallDelta:
-    """A piece of a streamed call of a function. `id` and `name` come with the first piece of an `index`.
+    """A piece of a streamed function call. `id` and `name` are in the first piece of an `index`.
 
-    `index` is the call's place among those of the whole reply, where a custom call, which is not streamed, has one too.
+    `index` is the call's position among all calls of the reply, including custom calls, which are not streamed.
     """
 
     index: int
@@ -128,21 +128,21 @@ class CallDelta:
     name: str | None = None
     arguments: str = ""
     extra: JsonObject | None = None
-    """Wire fields of this piece that we do not know, as in `ToolCall.extra`."""
+    """Unknown wire fields of this piece, as in `ToolCall.extra`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDelta:
-    """A piece of a streamed answer. `raw` is the provider's own chunk where that is one of chat completions, for doors that
-    pass unknown fields on."""
+    """A piece of a streamed answer. `raw` is the provider's chunk if it is one of chat completions, for doors that pass
+    unknown fields on."""
 
     text: str = ""
     calls: tuple[CallDelta, ...] = ()
     raw: JsonObject | None = None
     reasoning: str = ""
-    """Thinking aloud, as far as the provider shows it; never part of the answer."""
+    """Reasoning that the provider discloses; never part of the answer."""
     signature: str = ""
-    """The provider's seal on the reasoning that came before."""
+    """The provider's signature of the preceding reasoning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +152,7 @@ class Attempt:
     provider: str
     model: str
     how: str = "plain"
-    """The rung of the ladder: plain, nudge, required, named, schema."""
+    """Step of the escalation: plain, nudge, required, named, schema."""
     outcome: Literal["answered", "not_called", "failed"] = "answered"
     detail: str = ""
     usage: Usage = Usage()
@@ -161,29 +161,29 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """A whole answer. `raw` is the provider's own body where that is one of chat completions (of a stream: what could be
-    gathered), for pass-through."""
+    """A whole answer. `raw` is the provider's body if it is one of chat completions (for a stream: the collected fields), for
+    pass-through."""
 
     message: Message
     finish_reason: str = "stop"
-    """'stop', 'tool_calls', 'length', 'content_filter', or a word of the provider's own."""
+    """'stop', 'tool_calls', 'length', 'content_filter', or the provider's own word."""
     usage: Usage = Usage()
-    """Of all `attempts` together, where there were several."""
+    """Usage of all `attempts` together."""
     model: str = ""
     raw: JsonObject | None = None
     provider: str = ""
-    """Who answered, where that is not the one who was asked; empty: that one."""
+    """The provider that answered, if it differs from the one asked; otherwise empty."""
     attempts: tuple[Attempt, ...] = ()
-    """Every request made for this answer, where a wrapper made several; the last one gave it."""
+    """Every request made for this answer, if a wrapper made several; the last one gave it."""
 
 
 _MESSAGE_TOKENS = 8
 _PART_TOKENS = 800
-"""What a message costs beside its words, and a picture or another part without any."""
+"""Estimated tokens of a message besides its text, and of a picture or another part without text."""
 
 
 def message_tokens(messages: Sequence[Message]) -> int:
-    """Roughly the tokens of messages, by their characters: cheap enough for every request, good enough to weigh prices."""
+    """Estimates the tokens of messages by their characters: cheap enough for every request, good enough to compare costs."""
     return sum(_tokens_of(message) for message in messages)
 
 

@@ -14,6 +14,6 @@ META_SOURCE = "meta"
 META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND})
 
 PAGE_SIZE = 50
-"""Tools of one page, unless the preset says otherwise."""
+"""Default number of tools per page."""
 READ_LIMIT = 20_000
-"""Characters of a held result that one call of `read_result` gives at most: below 100 KB whatever they are."""
+"""Limit of the characters that one call of `read_result` returns: less than 100 KB in any encoding."""

@@ -1,4 +1,4 @@
-"""Numbers with bounds, for fields that an operator sets. The bounds hold in a settings file and in the environment."""
+"""Bounded numbers for settings. The bounds are checked in a settings file and in the environment."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ OneToTen = Annotated[int, Meta(ge=1, le=10)]
 TwoOrMore = Annotated[int, Meta(ge=2)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 PartialShare = Annotated[float, Meta(ge=0, lt=1)]
-"""A share that leaves something over."""
+"""A share below 1."""
 Seconds = Annotated[float, Meta(gt=0)]
 Weight = Annotated[float, Meta(ge=0, le=1_000)]

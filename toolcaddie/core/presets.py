@@ -1,6 +1,6 @@
-"""The six named configurations, as data: the five source systems exactly, and `default`, which is ours.
+"""The six presets, as data: the behaviour of five existing systems exactly, and `default`, which is ours.
 
-A preset says what a model sees and how long the loop may go on. It never touches policy or audit.
+A preset sets the tools that a model sees and the limits of the loop. It never changes policy or audit.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ SIGNALS: dict[str, tuple[str, ...]] = {
     "plain": (*LEXICAL, "static"),
     "embedding": (*LEXICAL, "embedding"),
 }
-"""Rankers by what they need: words alone, what every install brings, an embedder besides."""
+"""Rankers by their requirements: none, the vectors of every installation, or an embedder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionSettings:
-    """How tools are found in a message."""
+    """Settings of the search for tools that fit a message."""
 
     rankers: tuple[str, ...] = SIGNALS["plain"]
     weights: Mapping[str, Weight] = field(default_factory=dict)
-    """What a ranker counts, where that differs from what ships; `toolcaddie eval --fit` finds such weights."""
+    """Weights of rankers that differ from the shipped ones; `toolcaddie eval --fit` finds such weights."""
     nothing_fits: Share | None = None
-    """How well the best tool must fit, 0 to 1, unless a keyword hit; None: as it ships. `toolcaddie eval --fit` finds it."""
+    """Minimum score of the best tool, 0 to 1, unless a keyword matched; None: the shipped one. See `toolcaddie eval --fit`."""
     match: Literal["word", "substring"] = "word"
-    """A keyword hits as a word with its forms, or anywhere in the text (source 001)."""
+    """Keywords match as words with their forms, or anywhere in the text (the `keyword` preset)."""
     related_depth: Count | None = None
     """Steps along related categories; None: until nothing is added; 0: none."""
     window: Positive = 8
-    """Last messages looked at, of any role."""
+    """Number of last messages to read, of any role."""
     window_user: Positive = 4
-    """Of these, the last messages of the user."""
+    """Number of the user's messages among them."""
     on_no_match: Literal["defaults", "core", "none"] = "defaults"
     expandable_categories: tuple[str, ...] | None = None
-    """Categories that a model may ask for with `request_more_tools`; None: all that the caller may see."""
+    """Categories that a model may request with `request_more_tools`; None: all that the caller may see."""
     classify: Literal["always", "needed", "never"] = "never"
-    """When a first stage, if there is one, is asked for categories; `needed`: where nothing fitted without it."""
+    """Use of a first stage, if there is one, for categories; `needed`: only if nothing fitted without it."""
     whole_if_it_fits: bool = True
-    """A catalog within `max_tools` (cap and tokens too) goes through whole and unchanged."""
+    """True: a catalog within `max_tools` (cap and tokens too) is sent whole and unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,23 +68,23 @@ class Preset:
     budget: Budget = Budget()
     limits: Limits = Limits()
     batch: Literal["auto", "concurrent", "sequential"] = "auto"
-    """How the real calls of one turn run; `auto`: together when every one of them is read-only or flagged concurrent."""
+    """Execution of the real calls of a turn; `auto`: concurrent if each is read-only or flagged concurrent."""
     delivery: Literal["auto", "direct", "masked", "native"] = "direct"
-    """How the selection is sent: `direct` grows the tool array, as the source systems do; `auto` weighs what each way costs in
-    this conversation; `masked` and `native` are taken where the provider has them."""
+    """Delivery of the selection: `direct` grows the tool array, as in the five systems; `auto` compares the costs of each way in
+    this conversation; `masked` and `native` are used if the provider supports them."""
     core_first: bool = True
-    """False: the catalog's core flags are ignored (sources without core tools)."""
+    """False: the catalog's core flags are ignored."""
     meta: tuple[str, ...] = ()
     expand_by: Literal["query", "categories"] = "query"
-    """What `request_more_tools` takes; `categories` is source 000 to the letter."""
+    """Argument of `request_more_tools`; `categories` as in the `budget` preset."""
     page_size: int = PAGE_SIZE
-    """Tools of one page of `list_tools`, and hits of `search_tools`, at most."""
+    """Limit of the tools on a page of `list_tools` and of the hits of `search_tools`."""
     capability_note: bool = False
-    """Say in the system prompt that the set of tools can be expanded (source 000); elsewhere the meta tool says so itself."""
+    """True: the system prompt says that more tools can be requested; otherwise only the meta tool's description does."""
     force: bool = False
     on_not_called: Literal["retry", "error", "warn", "allow"] = "retry"
     cache: Literal["off", "declared", "everything"] = "declared"
-    """Whose results are kept and given again: nobody's, of tools that say so, or of all tools that are safe to."""
+    """Tools whose results are cached: none, those that declare it, or all that are safe to cache."""
 
 
 _EXACT_LIMITS = Limits(rounds=5, turns=None, repeats_warn=None, repeats_stop=None)
@@ -98,7 +98,7 @@ PRESETS: dict[str, Preset] = {
             delivery="auto",
             meta=(REQUEST_MORE_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, EXECUTE_TOOL),
         ),
-        Preset(  # source 000
+        Preset(
             name="budget",
             selection=SelectionSettings(
                 rankers=("categories",), related_depth=0, on_no_match="none", classify="always", whole_if_it_fits=False
@@ -112,7 +112,7 @@ PRESETS: dict[str, Preset] = {
             capability_note=True,
             cache="off",
         ),
-        Preset(  # source 001
+        Preset(
             name="keyword",
             selection=SelectionSettings(rankers=("categories",), match="substring", whole_if_it_fits=False),
             budget=_EVERYTHING,
@@ -120,7 +120,7 @@ PRESETS: dict[str, Preset] = {
             limits=Limits(rounds=10, turns=None, repeats_warn=None, repeats_stop=None),
             batch="sequential",
         ),
-        Preset(  # source 002
+        Preset(
             name="multibot",
             exposure="all",
             budget=_EVERYTHING,
@@ -128,7 +128,7 @@ PRESETS: dict[str, Preset] = {
             batch="sequential",
             core_first=False,
         ),
-        Preset(  # source 003
+        Preset(
             name="forced",
             exposure="all",
             budget=_EVERYTHING,
@@ -138,7 +138,7 @@ PRESETS: dict[str, Preset] = {
             force=True,
             cache="everything",
         ),
-        Preset(  # source 004
+        Preset(
             name="compact",
             exposure="compact",
             budget=_EVERYTHING,
@@ -153,7 +153,7 @@ PRESETS: dict[str, Preset] = {
 
 
 def preset(name: str) -> Preset:
-    """The preset of that name; `ConfigError` lists the names there are."""
+    """Returns the preset of that name. Raises `ConfigError` with the existing names."""
     try:
         return PRESETS[name]
     except KeyError:

@@ -1,7 +1,7 @@
-"""Names that belong to tools which ship with the product, whether or not their group is switched on.
+"""Names reserved for the shipped tools, even if their group is switched off.
 
-A catalog may not use them for a tool of its own: a model and a policy written for `exec` must not meet somebody else's. A
-caller's own tools are the caller's affair.
+A catalog may not use them for a tool of its own: a model and a policy written for `exec` must not meet a different one. A
+caller's own tools may have any names.
 """
 
 from __future__ import annotations
@@ -35,4 +35,4 @@ RESERVED_NAMES: Mapping[str, str] = {
     **dict.fromkeys(_BOT_TOOLS, "a built-in tool of bots"),
     **dict.fromkeys([*_HOST_TOOLS, *_PLUGIN_TOOLS], "a built-in tool of hosts"),
 }
-"""By name what it is reserved for."""
+"""Reserved name -> its use."""

@@ -20,31 +20,31 @@ from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Independent counters, each with an end of its own; None: off."""
+    """Independent limits of a run; None: off."""
 
     rounds: OneToTen | None = 5
     """Model calls with tools; after the last, one more without tools."""
     turns: Positive | None = 75
     """Executed real tools; one more is refused and the run fails."""
     idle_rounds: Positive | None = 75
-    """Model calls that asked for meta tools, unknown names or refused calls alone, so that no tool ran; then the run fails."""
+    """Model calls with only meta tools, unknown names or refused calls, so that no tool ran; then the run fails."""
     idle_rounds_in_row: Positive | None = 25
-    """The same without a tool that ran in between."""
+    """The same in a row, without a tool run in between."""
     forced_attempts: Positive = 3
-    """Model calls until the first tool call, when use is forced."""
+    """Model calls until the first tool call, if tool use is forced."""
     seconds: Seconds | None = 300.0
     tokens: Positive | None = None
-    """Of all model calls together, as the provider counts; at the limit the run fails before the next call."""
+    """Tokens of all model calls together, as the provider counts; at the limit the run fails before the next call."""
     tool_seconds: Seconds = 30.0
-    """For tools without a timeout of their own."""
+    """Timeout of tools without their own."""
     tool_seconds_most: Seconds | None = None
-    """An upper bound for tools with one."""
+    """Upper bound for the timeouts of tools."""
     tool_retries: UpToTen = 0
-    """Repetitions of a tool that failed, where that is safe."""
+    """Retries of a failed tool, if that is safe."""
     result_bytes: Positive = 100_000
-    """A longer result is cut, and says so."""
+    """A longer result is truncated with a note."""
     result_media_bytes: Count = 4_000_000
-    """Pictures, sound and files of a result, in base64; those beyond are replaced by a sentence."""
+    """Bytes of pictures, sound and files in a result, in base64; further ones are replaced by a sentence."""
     repeats_warn: TwoOrMore | None = 3
     repeats_stop: TwoOrMore | None = 5
 
@@ -58,15 +58,15 @@ class Transcript:
     """
 
     digest: str
-    """Of the conversation as the client sent it."""
+    """Digest of the conversation as the client sent it."""
     answered: str | None = None
-    """Up to the last answer in it: the digest under which the turn before was kept; None: there is no answer yet."""
+    """Digest up to the last answer in it, under which the previous turn was stored; None: there is no answer yet."""
     name: str = ""
     """The client's own name for the conversation; empty: it has none."""
 
     @property
     def previous_name(self) -> str | None:
-        """The name that the turn before was kept under."""
+        """The name under which the previous turn was stored."""
         return self.name or self.answered
 
 
@@ -74,8 +74,8 @@ class Transcript:
 class RunRequest:
     """The request of a caller.
 
-    `messages` ends with what is to be answered. `client_tools` are run by the caller: their calls end the run and come
-    back in `RunResult.client_calls`. `params` goes to the provider as it is.
+    `messages` ends with the message to answer. `client_tools` are run by the caller: their calls end the run and come
+    back in `RunResult.client_calls`. `params` is passed to the provider unchanged.
     """
 
     messages: Sequence[Message]
@@ -91,46 +91,46 @@ class RunRequest:
     conversation: str | Transcript | None = None
     """The caller's own name for this conversation, or its digests, for deliveries that stay the same from turn to turn."""
     cache_key: str = ""
-    """The key that a provider may route the requests of this conversation by; empty: the conversation's name."""
+    """Key by which a provider may route the requests of this conversation; empty: the conversation's name."""
     remember: bool = True
-    """False: the caller keeps the conversation itself: it hands in `delivered`, and the results of its own tools come with a
-    new request, not by `Runtime.resume`."""
+    """False: the caller stores the conversation: it passes `delivered`, and the results of its own tools come with a new
+    request, not through `Runtime.resume`."""
     delivered: Sequence[DeliveredTool] = ()
-    """The tools that the conversation was sent before, where the caller keeps it."""
+    """Tools sent earlier in the conversation, if the caller stores it."""
     categories: Sequence[str] | None = None
-    """Take these categories instead of matching the message."""
+    """Categories to use instead of matching the message."""
     max_tools: int | None = None
-    """Most tools to select for this request, core and meta tools aside; None: as many as the preset says."""
+    """Limit of the tools selected for this request, without core and meta tools; None: the preset's."""
     disabled_tools: Sequence[str] = ()
     essential: Mapping[str, str] = field(default_factory=dict)
-    """Tools the caller cannot do without, each with the reason that `why` shows: always sent, outside `max_tools` and inside the
-    provider's cap. The caller's own among them can still be called in the last round."""
+    """Tools that are always sent, each with the reason that `why` shows; outside `max_tools`, inside the provider's cap. The
+    caller's own among them can still be called in the last round."""
     tags: Sequence[str] | None = None
-    """Only tools that carry one of these (`collab_safe`) are there at all; None: whatever they carry. What the prompt says of
-    tools is the caller's, and has no part in this."""
+    """Only tools with one of these tags (`collab_safe`) exist for this request; None: all tools. The prompt is not changed: any
+    mention of tools in it is the caller's."""
     output: Any = None
-    """The type of the answer: a pydantic model, a dataclass, a TypedDict or another type, or a JSON schema; None: words."""
+    """The type of the answer: a pydantic model, a dataclass, a TypedDict or another type, or a JSON schema; None: text."""
     dependencies: Sequence[Any] = ()
-    """Objects that tools take by type in this request, over those of the runtime."""
+    """Objects for tools in this request, found by type, before those of the runtime."""
     injected: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments added to every call of our own tools, over what the model sent (`_chatId`, `_botId`)."""
+    """Arguments added to every call of our own tools, which override the model's (`_chatId`, `_botId`)."""
     run_id: str | None = None
     lease: int | None = None
-    """Begin only while this process holds that lease: something was claimed for the run under it. None: any."""
+    """Lease under which something was claimed for the run, which begins only while this process holds it. None: any."""
 
     @property
     def is_resumable(self) -> bool:
-        """A run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
+        """True: a run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
         return self.remember and not isinstance(self.conversation, Transcript)
 
 
 ReportProgress = Callable[[float, float | None, str], Awaitable[None]]
-"""Takes how much is done, of how much (None: not known), and words for a person."""
+"""Takes the amount done, the total (None: unknown), and a message for people."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunContext:
-    """The part of a run that stays the same. A tool's own copy also says how much is left of the run."""
+    """The constant part of a run. A tool's copy also has the remaining calls and seconds."""
 
     run_id: str
     principal: Principal
@@ -143,47 +143,47 @@ class RunContext:
     injected: Mapping[str, Any] = field(default_factory=dict)
     cache_key: str = ""
     dependencies: Mapping[type, Any] = field(default_factory=dict, repr=False)
-    """Objects that the application gives to tools, by the types it declared."""
+    """Objects from the application for tools, by declared type."""
     variables: dict[str, Any] = field(default_factory=dict)
-    """A scratch pad for the tools of this one run; gone with it."""
+    """Scratch values for the tools of this run; discarded with it."""
     calls_left: int | None = None
     """Tool calls that the run may still make after this one; None: any number."""
     deadline: float | None = None
-    """The moment on the monotonic clock at which this call is cancelled; None: no moment is set."""
+    """Moment on the monotonic clock at which this call is cancelled; None: no deadline."""
     on_progress: ReportProgress | None = field(default=None, compare=False, repr=False)
     """Takes the progress of this call; None: no one listens."""
     began: float = field(default_factory=time.monotonic, compare=False)
-    """When the run began on the monotonic clock; of a run carried on, as if it had gone on without the pause."""
+    """Start of the run on the monotonic clock; for a resumed run shifted by the pause."""
 
     @property
     def elapsed(self) -> float:
-        """Seconds that the run has taken so far."""
+        """Duration of the run so far in seconds."""
         return time.monotonic() - self.began
 
     async def report_progress(self, done: float, total: float | None = None, message: str = "") -> None:
-        """Tells whoever watches the run how far this call has come."""
+        """Reports the progress of this call to the run's listeners."""
         if self.on_progress is not None:
             await self.on_progress(done, total, message)
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of the turn under way and how far it came."""
+    """A call of the current turn and its progress."""
 
     call: ToolCall
     result: ToolResult | None = None
     waiting: Literal["", "approval", "client"] = ""
-    """The one the call waits for before there is a result."""
+    """Party for whose answer the call waits; empty: none."""
     decision: Decision | None = None
-    """The policy's decision to ask, of a call that waits for a person."""
+    """The policy's decision `ask`, for a call that waits for a person."""
     approval: str = ""
-    """The id of the question it waits for (`ports.ApprovalStore`)."""
+    """Id of the approval for which it waits (`ports.ApprovalStore`)."""
 
 
 RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run between turns. Plain data: encode with msgspec, store, decode, carry on."""
+    """The state of a run between turns. Plain data: encode with msgspec, store, decode, continue."""
 
     run_id: str
     status: RunStatus = "running"
@@ -193,28 +193,28 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     delivered: tuple[DeliveredTool, ...] = ()
     meta: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
-    """Tools that messages have made known behind the array."""
+    """Tools that messages have announced after the array."""
     referenced: tuple[str, ...] = ()
-    """Of these, the ones made known by the provider's own means."""
+    """Of these, the ones announced by the provider's own means."""
     allowed: tuple[str, ...] | None = None
-    """Of what was delivered, what may be called, where the provider masks; None: all."""
+    """Delivered tools that may be called, if the provider masks; None: all."""
     later_by: AddedBy = "array"
-    """The way in which tools that join are made known."""
+    """Means of announcing tools that join later."""
     categories: tuple[str, ...] = ()
-    """Those a first stage named, for the turn that follows."""
+    """Categories from a first stage, for the next turn."""
     settled: Settled | None = None
-    """How the tools reach the model, in every round of the run."""
+    """Decisions on the delivery of tools for every round of the run."""
     prefix_digest: str = ""
-    """Of the tool array that was sent last: it is on record when it differs."""
+    """Digest of the last tool array; only a changed array is recorded again."""
     revealed: tuple[str, ...] = ()
-    """The tools that a meta call found last."""
+    """Tools found by the last meta call."""
     pending: tuple[PendingCall, ...] = ()
-    """The calls under way; empty between rounds."""
+    """Calls in progress; empty between rounds."""
     rounds: int = 0
     idle_rounds: int = 0
     """Of these, the ones whose calls ran no tool."""
     idle_in_row: int = 0
-    """Of these, the last ones without a tool that ran in between."""
+    """Of these, the last ones without a tool run in between."""
     turns: int = 0
     forced: int = 0
     seconds: float = 0.0
@@ -225,7 +225,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     called: tuple[str, ...] = ()
     """Real tools run so far, in order."""
     closing: bool = False
-    """The next model call is the last and goes without tools."""
+    """True: the next model call is the last one and has no tools."""
     text: str = ""
     finish_reason: str = ""
     model: str = ""
@@ -233,7 +233,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """The provider that answered last, if it differs from the one asked; otherwise empty."""
     catalog_version: str = ""
     without_model: bool = False
-    """One call made directly: the run ends with its result."""
+    """True for a single direct call, with whose result the run ends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,7 +250,7 @@ class RunResult:
     """The provider's last body, for doors that pass unknown fields on."""
     provider: str = ""
     output: Any = None
-    """The value of the answer, where the request has an output type."""
+    """The parsed answer, if the request has an output type."""
 
     @property
     def usage(self) -> Usage:

@@ -16,66 +16,66 @@ from toolcaddie.core.tool import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How much a request may carry."""
+    """Limits of the tools in a request."""
 
     max_tools: Count | None = 24
     """Selected tools; core and meta tools are outside it. None: no limit."""
     provider_cap: Positive | None = 128
-    """Everything sent. None: the provider takes any number."""
+    """Tools sent in all. None: no limit of the provider."""
     max_tokens: Positive | None = None
     """Tokens of everything sent, by `schema.estimate_tokens` of the definitions. None: no limit."""
     policy: Literal["proportional", "fair", "ranked"] = "fair"
     redistribute: bool = False
     """With `proportional`: a second pass gives unused slots to categories that have more."""
     reserve_tools: Count = 16
-    """Places of the cap kept for later additions where `request_more_tools` is offered."""
+    """Slots of the cap reserved for later additions if `request_more_tools` is offered."""
     reserve_tokens: PartialShare = 0.25
-    """Share of `max_tokens` kept for the same."""
+    """Share of `max_tokens` reserved for the same."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionQuery:
-    """What tools are wanted for.
+    """The input of a selection.
 
-    The words come from the window of `messages`, or are `text` alone (a reveal's query). `categories` given: no matching,
-    these are taken. `exclude` holds names that are sent already.
+    Its text is the window of `messages`, or `text` alone (the query of an expansion). With `categories` there is no
+    matching. `exclude` has the names of tools that are already sent.
     """
 
     messages: Sequence[Message] = ()
     text: str | None = None
     categories: Sequence[str] | None = None
     suggested: Sequence[str] = ()
-    """Categories that a first stage named: each counts as if one of its keywords had just been said."""
+    """Categories from a first stage; each counts as if one of its keywords had just been used."""
     pinned: Sequence[str] = ()
-    """Names chosen whatever they score (a tool the caller forces)."""
+    """Names selected regardless of their scores (a tool forced by the caller)."""
     essential: Mapping[str, str] = field(default_factory=dict)
-    """Names always chosen, outside `max_tools`, each with its reason."""
+    """Names always selected, outside `max_tools`, each with its reason."""
     exclude: frozenset[str] = frozenset()
     fixed_count: int = 0
-    """Places of the cap already taken (meta tools, earlier additions)."""
+    """Slots of the cap already used (meta tools, earlier additions)."""
     fixed_tokens: int = 0
     expandable: bool = False
-    """`request_more_tools` is offered: keep the budget's reserve free."""
+    """True: `request_more_tools` is offered, so the budget's reserve stays free."""
     principal: Principal | None = None
-    """Who asks, for what was learned of them; None: nobody in particular."""
+    """The caller, for learned preferences; None: anonymous."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWords:
-    """A query as rankers read it: each message of the window by itself, newest first, with its weight."""
+    """A query for rankers: the messages of the window, newest first, with their weights."""
 
     messages: tuple[tuple[str, float], ...]
-    """What the user said."""
+    """Messages of the user."""
     replies: tuple[tuple[str, float], ...] = ()
-    """What the assistant said in between."""
+    """Messages of the assistant in between."""
     called: tuple[str, ...] = ()
-    """Names of tools called lately."""
+    """Names of recently called tools."""
     principal: Principal | None = None
-    """Who asks; None: nobody in particular."""
+    """The caller; None: anonymous."""
 
 
 class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A chosen tool, why, and whether its schema had to be slimmed to fit."""
+    """A selected tool, its reasons, and a flag for a slimmed schema."""
 
     tool: Tool
     score: float = 0.0
@@ -88,7 +88,7 @@ DropStage = Literal["hidden", "floor", "no_match", "max_tools", "quota", "provid
 
 
 class DroppedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool left out, and the stage and number that lost."""
+    """A dropped tool, with the stage and the reason."""
 
     name: str
     stage: DropStage
@@ -102,32 +102,32 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[SelectedTool, ...] = ()
     dropped: tuple[DroppedTool, ...] = ()
     categories: tuple[str, ...] = ()
-    """Categories that gave tools: matched, then related, or the defaults."""
+    """Categories with selected tools: matched, then related, or the defaults."""
     matched: tuple[str, ...] = ()
-    """Of these, the ones a keyword hit or a caller named."""
+    """Of these, the ones matched by a keyword or named by the caller."""
     no_match: bool = False
-    """Nothing fitted the request; what is here are defaults or core tools."""
+    """True: nothing fitted the request; the tools are defaults or core tools."""
     starved: tuple[str, ...] = ()
     """Matched categories that got no tool because the budget ran out."""
     catalog_size: int = 0
-    """Visible tools."""
+    """Number of visible tools."""
     tokens_all: int = 0
     tokens_selected: int = 0
     seconds: float = 0.0
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(chosen.tool.name for chosen in self.tools)
+        return tuple(selected.tool.name for selected in self.tools)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """What a first stage said a conversation is about."""
+    """The categories of a conversation by a first stage."""
 
     categories: tuple[str, ...] = ()
-    """Visible ones, the most important first. Empty: no tool is needed, or, where it failed, nothing is known."""
+    """Visible categories, the most important first. Empty: no tool is needed, or the first stage failed."""
     how: Literal["asked", "kept", "failed"] = "asked"
-    """`kept`: the message goes on with what the turn before was about, and nobody was asked."""
+    """`kept`: the message continues the topic of the previous turn, so its categories are used again without a call."""
     detail: str = ""
     model: str = ""
     usage: Usage = Usage()

@@ -1,4 +1,4 @@
-"""What is stored: documents, log entries, rows of the trail, summaries of runs, keys."""
+"""Stored values: documents, log entries, rows of the trail, summaries of runs, API keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolcaddie.core.control import Principal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A value of a store and the key it is under."""
+    """A value of a store and its key."""
 
     key: str
     value: bytes
@@ -49,7 +49,7 @@ class EventRecord(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """A run as a list shows it."""
+    """A run in a list of runs."""
 
     run_id: str
     started: float
@@ -62,11 +62,11 @@ class RunSummary:
     rounds: int = 0
     seconds: float | None = None
     owner: int | None = None
-    """The lease of the process that carries it on; None: no process does."""
+    """Lease of the process that continues it; None: no process does."""
 
     @property
     def cursor(self) -> RunCursor:
-        """Continues a list of runs after this one: the value for `RunQuery.before`."""
+        """The value for `RunQuery.before` that continues a list after this run."""
         return RunCursor(started=self.started, run_id=self.run_id)
 
 
@@ -90,24 +90,24 @@ class RunQuery:
     principal: str | None = None
     status: str | None = None
     before: RunCursor | None = None
-    """Only runs after this place of the list, which are older ones."""
+    """Only runs after this position of the list, that is, older ones."""
     limit: int = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheLevel:
-    """What a cache holds now, and what left it so far without being replaced."""
+    """The size of a cache, and the number of evicted and expired values so far."""
 
     entries: int = 0
     bytes: int = 0
     evicted: int = 0
-    """Pushed out by others while still good."""
+    """Values evicted before they expired."""
     expired: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """A key of the gateway's own; the secret itself is never stored, only its hash."""
+    """An API key of the gateway; only the hash of its secret is stored."""
 
     id: str
     name: str

@@ -1,4 +1,4 @@
-"""The tool as model and policy see it, the call a model makes, and what came back. Data only: never the code behind it."""
+"""Tools as model and policy see them, calls and results. Data only, never the code behind a tool."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from toolcaddie.core.content import Content, as_content, text_of
 JsonObject = Mapping[str, Any]
 
 CLIENT_SOURCE = "client"
-"""The source label of tools that the caller runs itself: their calls are returned, never executed here."""
+"""Source of tools that the caller runs itself: their calls are returned, never executed by us."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAnnotations:
-    """What MCP says of a tool's behaviour. None means: not said."""
+    """MCP's annotations of a tool's behaviour. None: unspecified."""
 
     title: str | None = None
     read_only: bool | None = None
@@ -37,7 +37,7 @@ class Tool:
     output_schema: JsonObject | None = None
     category: str | None = None
     hints: tuple[str, ...] = ()
-    """Extra words a request may use for this tool; searched, never sent."""
+    """Extra words that a request may use for this tool; searched, never sent."""
     source: str = "local"
     annotations: ToolAnnotations = ToolAnnotations()
     core: bool = False
@@ -45,22 +45,22 @@ class Tool:
     concurrent: bool = False
     """May run beside other calls of its turn although it is not read-only."""
     polling: bool = False
-    """Called again and again on purpose: repeats are not a sign of a stuck model."""
+    """True: the tool is called repeatedly on purpose, so repeats are no sign of a stuck model."""
     idempotency_key: str | None = None
-    """The argument that carries an idempotency key, if the tool takes one."""
+    """Name of the argument with an idempotency key, if the tool takes one."""
     scope: str = "all"
     """`all`, or the id of the one bot that may use it."""
     roles: tuple[str, ...] = ()
-    """Roles that may use it; empty: everybody."""
+    """Roles that may use it; empty: all."""
     tags: tuple[str, ...] = ()
     timeout: float | None = None
     """Seconds; None: the run's general timeout."""
     cache_ttl: float | None = None
     """Seconds a result may be reused; None: not cacheable."""
     personal: bool = False
-    """It looks at who asks, so that a result may be reused for that one alone."""
+    """True: its result depends on the caller and may be reused only for the same one."""
     definition: JsonObject | None = None
-    """The wire definition exactly as a client sent it; None: made from the fields above."""
+    """Wire definition exactly as a client sent it; None: made from the fields above."""
 
     @property
     def may_destroy(self) -> bool:
@@ -74,7 +74,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A call as the model wrote it: `arguments` is the raw JSON text, which may be anything until it is checked."""
+    """A call by the model: `arguments` is its raw JSON text, which may be anything until it is validated."""
 
     id: str
     name: str
@@ -84,17 +84,17 @@ class ToolCall:
 
 
 class Reveal(msgspec.Struct, frozen=True, kw_only=True, tag="reveal"):
-    """Effect: these tools join the delivery from the next round on, in this order."""
+    """The effect that tools join the delivery from the next round on, in this order."""
 
     names: tuple[str, ...]
     slim: tuple[str, ...] = ()
-    """Of these, the ones whose schema is sent slimmed."""
+    """Of these, the ones with a slimmed schema."""
     replace: bool = False
-    """The reserve for additions is spent: these take the place of all that was delivered."""
+    """True: the reserve for additions is used up, so these replace all delivered tools."""
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
-    """Effect: the run ends with this text."""
+    """The effect that the run ends with this text."""
 
     text: str
 
@@ -102,36 +102,36 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
 Effect = Reveal | Finish
 
 ErrorKind = Literal[
-    "invalid_arguments",  # the schema refused them: the model can mend its call
+    "invalid_arguments",  # the schema refused them: the model can correct its call
     "unknown_tool",  # no such tool is visible to this caller
-    "denied",  # policy, scope, a disabled tool, or a person said no
+    "denied",  # refused by policy, scope, a disabled tool, or a person
     "revoked",  # visible when the run began, withdrawn since
     "timeout",
     "failed",  # the tool raised or answered with an error
     "limit",  # the turn limit was reached before this call
-    "not_run",  # its intent was recorded, or may have been, and then the run broke off before the call began
+    "not_run",  # its intent was recorded, or may have been, and the run ended before the call began
     "unknown_outcome",  # it may or may not have run before a crash; never repeated blindly
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolResult:
-    """What came back. An error is a result too: the model reads it and can do better."""
+    """The result of a call. An error is a result too: the model reads it and can try again."""
 
     content: Content
     """Text, or blocks: text, images, audio, documents."""
     is_error: bool = False
     error: ErrorKind | None = None
     structured: Any = None
-    """The value itself, JSON-compatible, for callers who do not want to parse `content`."""
+    """The value, JSON-compatible, for callers that do not want to parse `content`."""
     effect: Effect | None = None
-    """Counts only when it comes from a meta tool of the engine itself."""
+    """Effect on the run; ignored unless it comes from a meta tool of the engine."""
     held: str | None = None
-    """What `read_result` finds the whole of a cut result by."""
+    """Handle with which `read_result` finds the whole of a truncated result."""
     cached: bool = False
-    """The tool did not run for this call: the result was kept from an equal call, or comes from one that was under way."""
+    """True: the tool did not run for this call; the result is that of an equal call, cached or in progress."""
     tries: int = 1
-    """How often the tool ran for it."""
+    """Number of times the tool ran for this call."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.content, str):
@@ -139,7 +139,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The words of the result: those of its blocks, joined by newlines."""
+        """The text of the result: that of its blocks, joined by newlines."""
         return text_of(self.content)
 
     @property
@@ -148,5 +148,5 @@ class ToolResult:
 
 
 def failed(content: str, kind: ErrorKind = "failed") -> ToolResult:
-    """The result of a call that went wrong, in words the model can act on."""
+    """Returns the result of a failed call, in words the model can act on."""
     return ToolResult(content=content, is_error=True, error=kind)
