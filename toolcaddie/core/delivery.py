@@ -128,10 +128,6 @@ class DeliveryPlan:
     """Tools that could be called before, if the provider masks."""
     called: Sequence[str] = ()
     """Tools called recently in the conversation."""
-    settled: Settled | None = None
-    """Decisions of the run's first round: strategy and means stay, and only the state's own tools are sent."""
-    under_way: bool = False
-    """True for a later round of a run, even if the decisions of its first one were not stored (after a pause)."""
     history: int = 0
     """Tokens after the array that the provider may have cached: system prompt and earlier messages."""
     fresh: int = 0

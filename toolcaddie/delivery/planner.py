@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, ExpectedBill
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan, ExpectedBill, Settled
 from toolcaddie.delivery import behind, direct, masked
 from toolcaddie.delivery.arrangement import Arrangement, Scene
-from toolcaddie.delivery.compact import plan_compact
+from toolcaddie.delivery.compact import pinned_tools, plan_compact
 from toolcaddie.delivery.costs import Outlook, Terms
 from toolcaddie.delivery.definitions import Definitions
 from toolcaddie.util.replacing import replace
@@ -32,14 +32,19 @@ class DeliveryPlanner:
         self._mode: Mode = "direct" if exposure == "all" else mode
         self._definitions = Definitions()
 
-    def plan(self, plan: DeliveryPlan) -> Delivery:
+    def plan_first(self, plan: DeliveryPlan) -> Delivery:
         if self._exposure == "compact":
-            return plan_compact(plan, self._definitions)
+            return plan_compact(plan, pinned_tools(plan), self._definitions)
         if self._mode == "direct":
             return direct.plan_direct(plan, self._definitions)
-        if plan.under_way:
-            return self._next_round(plan)
         return self._cheapest(plan)
+
+    def plan_next(self, plan: DeliveryPlan, settled: Settled | None) -> Delivery:
+        if self._exposure == "compact":
+            return plan_compact(plan, plan.delivered, self._definitions)
+        if self._mode == "direct":
+            return direct.plan_direct(plan, self._definitions)
+        return self._next_round(plan, settled)
 
     def _cheapest(self, plan: DeliveryPlan) -> Delivery:
         terms = Terms.of(plan.capabilities)
@@ -130,13 +135,12 @@ class DeliveryPlanner:
             return possible[:1]
         return [*possible, direct.appended(scene)]
 
-    def _next_round(self, plan: DeliveryPlan) -> Delivery:
+    def _next_round(self, plan: DeliveryPlan, settled: Settled | None) -> Delivery:
         """Returns the delivery of a later round: the tools of the state, in the way of the first round.
 
         Prices are not compared again, even in a run that was put away: without a cache, the array would be rebuilt from
         nothing.
         """
-        settled = plan.settled
         behind_names = [name for name in plan.known if plan.view.get(name) is not None]
         delivery = self._definitions.delivery(
             "direct" if settled is None else settled.strategy,

@@ -17,7 +17,7 @@ def planned_for(run: Run, state: RunState, last: Planned | None) -> Planned:
     sent = sent_of(state)
     if last is not None and last.sent == sent:
         return last
-    delivery = run.engine.planner.plan(
+    delivery = run.engine.planner.plan_next(
         DeliveryPlan(
             view=run.context.view,
             selection=Selection(tokens_all=run.selection.tokens_all),
@@ -28,8 +28,7 @@ def planned_for(run: Run, state: RunState, last: Planned | None) -> Planned:
             known=state.known,
             referenced=state.referenced,
             allowed=state.allowed,
-            settled=state.settled,
-            under_way=True,
-        )
+        ),
+        state.settled,
     )
     return Planned(sent=sent, delivery=delivery)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from toolcaddie.core.catalog import View
-from toolcaddie.core.delivery import Delivery, DeliveryPlan
+from toolcaddie.core.delivery import Delivery, DeliveryPlan, Settled
 from toolcaddie.core.selection import Budget, SelectedTool, Selection, SelectionQuery
 
 
@@ -20,4 +20,13 @@ class Selector(Protocol):
 
 
 class Planner(Protocol):
-    def plan(self, plan: DeliveryPlan) -> Delivery: ...
+    """Decides how the tools of a model call are sent."""
+
+    def plan_first(self, plan: DeliveryPlan) -> Delivery:
+        """Returns the delivery of a run's first model call, which settles the strategy of all its rounds."""
+        ...
+
+    def plan_next(self, plan: DeliveryPlan, settled: Settled | None) -> Delivery:
+        """Returns the delivery of a later round: the tools of the run's state, by the settled strategy. None: the stored run
+        does not hold what was settled."""
+        ...

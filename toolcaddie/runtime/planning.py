@@ -27,7 +27,7 @@ def plan(choice: Choice, request: RunRequest, view: View, before: Conversation |
     """Plans the tools of the first model call. `before`: what the conversation was sent; `now`: seconds since the epoch."""
     engine, messages = choice.engine, request.messages
     cached = _cached_length(messages)
-    return engine.planner.plan(
+    return engine.planner.plan_first(
         DeliveryPlan(
             view=view,
             selection=choice.selection,
