@@ -121,7 +121,7 @@ class DeliveryPlan:
     known: Sequence[str] = ()
     """Tools that messages of the conversation have announced after the array."""
     referenced: Sequence[str] = ()
-    """Of these, the tools deferred in the array until such a message."""
+    """The `known` tools that are deferred in the array until such a message."""
     pinned: Sequence[str] = ()
     """Tools named in the caller's choice or essential to it, which must be in the array."""
     allowed: Sequence[str] | None = None

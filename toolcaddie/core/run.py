@@ -195,7 +195,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     known: tuple[str, ...] = ()
     """Tools that messages have announced after the array."""
     referenced: tuple[str, ...] = ()
-    """Of these, the ones announced by the provider's own means."""
+    """The `known` tools that were announced by the provider's own means."""
     allowed: tuple[str, ...] | None = None
     """Delivered tools that may be called, if the provider masks; None: all."""
     later_by: AddedBy = "array"
@@ -212,9 +212,9 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """Calls in progress; empty between rounds."""
     rounds: int = 0
     idle_rounds: int = 0
-    """Of these, the ones whose calls ran no tool."""
+    """Rounds whose calls ran no tool."""
     idle_in_row: int = 0
-    """Of these, the last ones without a tool run in between."""
+    """Idle rounds since the last tool that ran."""
     turns: int = 0
     forced: int = 0
     seconds: float = 0.0

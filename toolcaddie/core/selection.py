@@ -26,7 +26,7 @@ class Budget:
     """Tokens of everything sent, by `schema.estimate_tokens` of the definitions. None: no limit."""
     policy: Literal["proportional", "fair", "ranked"] = "fair"
     redistribute: bool = False
-    """With `proportional`: a second pass gives unused slots to categories that have more."""
+    """True: a second pass of `proportional` gives unused slots to categories that have more."""
     reserve_tools: Count = 16
     """Slots of the cap reserved for later additions if `request_more_tools` is offered."""
     reserve_tokens: PartialShare = 0.25
@@ -104,7 +104,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     categories: tuple[str, ...] = ()
     """Categories with selected tools: matched, then related, or the defaults."""
     matched: tuple[str, ...] = ()
-    """Of these, the ones matched by a keyword or named by the caller."""
+    """Categories matched by a keyword or named by the caller."""
     no_match: bool = False
     """True: nothing fitted the request; the tools are defaults or core tools."""
     starved: tuple[str, ...] = ()

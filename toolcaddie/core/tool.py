@@ -88,7 +88,7 @@ class Reveal(msgspec.Struct, frozen=True, kw_only=True, tag="reveal"):
 
     names: tuple[str, ...]
     slim: tuple[str, ...] = ()
-    """Of these, the ones with a slimmed schema."""
+    """Names whose schema is slimmed."""
     replace: bool = False
     """True: the reserve for additions is used up, so these replace all delivered tools."""
 

@@ -1,10 +1,10 @@
-"""`toolConfig` of an agent, as source 003 words it: whether tools must be used, and what happens when they are not.
+"""`toolConfig` of an agent: forced tool use, its fallbacks, timeouts and caching.
 
     ToolConfig.of({"forceToolUse": True, "maxRetries": 3})
     ToolConfig.of({"force_tool_use": True, "tool_timeout": 5.0, "cache_results": {"ttl": 60}})
 
-Keys in camelCase are the source's: their times are milliseconds. Keys in snake_case are ours, in seconds; so is what stands
-inside `cache_results`, while inside `cacheResults` it is milliseconds.
+Keys in camelCase have times in milliseconds, for compatibility. Keys in snake_case have times in seconds; so do the keys
+inside `cache_results`, while those inside `cacheResults` have milliseconds.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _QUOTED = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FallbackProvider:
-    """Who answers where the agent's own provider calls no tool."""
+    """The provider that answers if the agent's own provider calls no tool."""
 
     provider: str
     model: str = ""
-    """Empty: the provider's default, where it has one."""
+    """Empty: the provider's default, if it has one."""
     api_key: str | None = field(default=None, repr=False)
-    """None: the provider's own variable, and none where a `base_url` is given."""
+    """None: the provider's environment variable, or no key if `base_url` is set."""
     base_url: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
@@ -44,37 +44,37 @@ class FallbackProvider:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheResults:
-    """Results of equal calls are kept."""
+    """Caching of results for equal calls."""
 
     enabled: bool = True
     ttl: float = 300.0
-    """Seconds; 0: nothing is kept."""
+    """Seconds; 0: nothing is cached."""
     key: CacheKey | None = None
-    """Of a tool's name and arguments; None: the name, a colon and the canonical JSON of the arguments."""
+    """Cache key of a tool's name and arguments; None: the name, a colon and the canonical JSON of the arguments."""
     max_size: int = 100
     """Entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolConfig:
-    """Times are seconds. Without one, an agent calls tools when its model wants to."""
+    """Settings of an agent's tool use. Times are seconds. Without them the model decides freely."""
 
     force_tool_use: bool = False
     on_tool_not_called: OnToolNotCalled = "retry"
-    """After all attempts and the fallback: an error, or the last answer, with a warning or without (`allow`, `retry`)."""
+    """Outcome after all attempts and the fallback: an error, or the last answer, with or without (`allow`, `retry`) a warning."""
     max_retries: int = 3
     """Attempts in all, the first included; 0 and 1 are both a single one."""
     tool_timeout: float | None = None
     """An upper bound for every tool; None: each tool's own, or the general one."""
     fallback_provider: FallbackProvider | None = None
     validate_tool_response: bool = False
-    """A tool's result is held against its output schema."""
+    """True: results are validated against the output schema of their tool."""
     cache_results: CacheResults | None = None
-    """None: nothing is cached but what a tool itself says may be."""
+    """None: only results of tools that declare themselves cacheable are cached."""
 
     @staticmethod
     def of(mapping: Mapping[str, Any]) -> ToolConfig:
-        """Read plain data. Raises `ConfigError` naming the key that is wrong, and what may stand there."""
+        """Reads plain data. Raises `ConfigError` naming the wrong key and the allowed values."""
         table = _Table(mapping, "toolConfig", _KEYS)
         cache, cache_unit = table.nested("cacheResults")
         timeout, timeout_unit = table.number("toolTimeout", above=0.0)
@@ -90,22 +90,24 @@ class ToolConfig:
 
     @property
     def attempts(self) -> int:
-        """Requests to the agent's own provider, at most."""
+        """Limit of the requests to the agent's own provider."""
         return max(1, self.max_retries)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed and probably not meant."""
-        found = []
+        """Settings that are allowed but probably mistakes, as sentences."""
+        sentences = []
         if self.max_retries > _MANY_RETRIES:
-            found.append(
+            sentences.append(
                 f"maxRetries is {self.max_retries}: more than {_MANY_RETRIES} attempts cost much and help little"
             )
         if self.tool_timeout is not None and self.tool_timeout < _SHORT_TIMEOUT:
-            found.append(f"toolTimeout is {self.tool_timeout * _MILLISECONDS:g} ms: most tools need more than a second")
+            sentences.append(
+                f"toolTimeout is {self.tool_timeout * _MILLISECONDS:g} ms: most tools need more than a second"
+            )
         if self.cache_results is not None and self.cache_results.enabled and self.cache_results.ttl == 0:
-            found.append("cacheResults.ttl is 0: nothing is cached")
-        return tuple(found)
+            sentences.append("cacheResults.ttl is 0: nothing is cached")
+        return tuple(sentences)
 
 
 _KEYS = (
@@ -121,10 +123,10 @@ _FALLBACK_KEYS = ("provider", "model", "apiKey", "baseUrl", "temperature", "maxT
 _CACHE_KEYS = ("enabled", "ttl", "key", "maxSize")
 
 
-def _fallback(given: Mapping[str, Any] | None) -> FallbackProvider | None:
-    if given is None:
+def _fallback(mapping: Mapping[str, Any] | None) -> FallbackProvider | None:
+    if mapping is None:
         return None
-    table = _Table(given, "toolConfig.fallbackProvider", _FALLBACK_KEYS)
+    table = _Table(mapping, "toolConfig.fallbackProvider", _FALLBACK_KEYS)
     return FallbackProvider(
         provider=table.required("provider"),
         model=table.text("model") or "",
@@ -135,10 +137,10 @@ def _fallback(given: Mapping[str, Any] | None) -> FallbackProvider | None:
     )
 
 
-def _cache(given: Mapping[str, Any] | None, unit: float) -> CacheResults | None:
-    if given is None:
+def _cache(mapping: Mapping[str, Any] | None, unit: float) -> CacheResults | None:
+    if mapping is None:
         return None
-    table = _Table(given, "toolConfig.cacheResults", _CACHE_KEYS)
+    table = _Table(mapping, "toolConfig.cacheResults", _CACHE_KEYS)
     ttl = table.number("ttl", least=0.0)[0]
     return CacheResults(
         enabled=table.flag("enabled", True),
@@ -149,16 +151,16 @@ def _cache(given: Mapping[str, Any] | None, unit: float) -> CacheResults | None:
 
 
 class _Table:
-    """A table under both spellings of its keys. A value of None is as if the key were not there."""
+    """A table that accepts both spellings of its keys. A value of None counts as a missing key."""
 
-    def __init__(self, given: Any, name: str, keys: tuple[str, ...]) -> None:
-        if not isinstance(given, Mapping):
-            raise ConfigError(f"{name} must be a table, not {type(given).__name__}")
+    def __init__(self, mapping: Any, name: str, keys: tuple[str, ...]) -> None:
+        if not isinstance(mapping, Mapping):
+            raise ConfigError(f"{name} must be a table, not {type(mapping).__name__}")
         self._name = name
         self._values: dict[str, Any] = {}
         self._spelled: dict[str, str] = {}
         by_spelling = {spelling: key for key in keys for spelling in (key, _snake(key))}
-        for spelling, value in given.items():
+        for spelling, value in mapping.items():
             if spelling not in by_spelling:
                 raise ConfigError(f"{name}: unknown key {spelling!r}; {did_you_mean(str(spelling), keys)}")
             key = by_spelling[spelling]
@@ -179,9 +181,9 @@ class _Table:
         value = self._values.get(key)
         if value is None:
             return default
-        for known in _POLICIES:
-            if value == known:
-                return known
+        for policy in _POLICIES:
+            if value == policy:
+                return policy
         raise self._wrong(key, f"one of {', '.join(_POLICIES)}")
 
     def count(self, key: str, default: Any, *, least: int) -> Any:
@@ -195,7 +197,7 @@ class _Table:
         return value
 
     def number(self, key: str, *, least: float | None = None, above: float | None = None) -> tuple[float | None, float]:
-        """The number, and how many of its unit are a second."""
+        """Returns the number, and how many of its unit are a second."""
         value = self._values.get(key)
         unit = self._unit(key)
         if value is None:
@@ -224,15 +226,15 @@ class _Table:
         return value
 
     def nested(self, key: str) -> tuple[Any, float]:
-        """The inner table, and how many of its unit of time are a second."""
+        """Returns the inner table, and how many of its unit of time are a second."""
         return self._values.get(key), self._unit(key)
 
     def _unit(self, key: str) -> float:
         return _MILLISECONDS if self._spelled.get(key) == key else 1.0
 
-    def _wrong(self, key: str, wanted: str) -> ConfigError:
-        given = "what is given" if key == "apiKey" else repr(self._values[key])[:_QUOTED]
-        return ConfigError(f"{self._name}: {self._spelled[key]!r} must be {wanted}, not {given}")
+    def _wrong(self, key: str, expected: str) -> ConfigError:
+        value = "what is given" if key == "apiKey" else repr(self._values[key])[:_QUOTED]
+        return ConfigError(f"{self._name}: {self._spelled[key]!r} must be {expected}, not {value}")
 
 
 def _snake(name: str) -> str:

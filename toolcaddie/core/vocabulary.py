@@ -1,7 +1,7 @@
-"""The wires there are, and what each can say of a tool array beyond its definitions.
+"""The wires, and the means of each to control a tool array beyond its definitions.
 
-A model family may know a means that the wire in front of it has no words for: Claude behind a chat-completions router is the
-same model, and cannot be told of later tools between two messages. Whatever is planned for a model is held against this page.
+A model family may support a means that the wire in front of it cannot express: Claude behind a chat-completions router is
+the same model, but later tools cannot be announced between two messages. Every plan for a model is checked against this.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Deferral = Literal["", "references", "additions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """What one wire can say."""
+    """The means that a wire can express."""
 
     masks: frozenset[Mask] = frozenset()
     deferrals: frozenset[Deferral] = frozenset()
     cache_key: bool = False
     breakpoints: bool = False
-    """A request can mark how far the provider's cache shall keep it."""
+    """True: a request can mark the prefixes to cache."""
 
 
 VOCABULARY: Mapping[WireName, Vocabulary] = {
@@ -34,7 +34,7 @@ VOCABULARY: Mapping[WireName, Vocabulary] = {
     "gemini": Vocabulary(masks=frozenset({"allowed_function_names"})),
 }
 
-_OF_PROVIDERS: Mapping[str, WireName] = {
+_WIRE_OF: Mapping[str, WireName] = {
     "anthropic": "messages",
     "gemini": "gemini",
     "openai-responses": "responses",
@@ -42,5 +42,5 @@ _OF_PROVIDERS: Mapping[str, WireName] = {
 
 
 def wire_named(provider: str) -> WireName:
-    """Returns the wire of a provider that does not name its own: that of the provider so called, else chat completions."""
-    return _OF_PROVIDERS.get(provider, "chat")
+    """Returns the default wire of a provider with that name; chat completions for unknown names."""
+    return _WIRE_OF.get(provider, "chat")

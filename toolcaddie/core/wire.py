@@ -1,4 +1,4 @@
-"""Values that pass between a wire and its users: what goes to a provider, and what comes in and goes out at a door."""
+"""Values between a wire and its users: requests to a provider, and requests and answers at a door."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from toolcaddie.core.message import Message
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.vocabulary import WireName
 
-# ---------------------------------------------------------------- towards a provider
+# ---------------------------------------------------------------- to a provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
-    """A request as it goes to a provider."""
+    """An encoded request to a provider."""
 
     path: str
-    """Below the provider's base address, with its query."""
+    """Path below the provider's base address, with its query."""
     body: bytes
     headers: Mapping[str, str] | None = None
-    """Those of the `ModelRequest`, with what the wire itself has to say in headers."""
+    """Headers of the `ModelRequest`, and those of the wire itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorReport:
-    """A provider's error answer: the exception it stands for, its message in one line, and the seconds to wait if the body
-    says so."""
+    """A provider's error answer: its exception class, its message in one line, and the seconds to wait if the body has
+    them."""
 
     kind: type[ProviderError]
     message: str
@@ -66,49 +66,49 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoorRequest:
-    """A client's request in our words. Tools are read apart from it, because a client sends the same list again and again,
-    and a door keeps what it read."""
+    """A client's request in our words. Tools are read separately, because a client repeats the same list and a door caches
+    it."""
 
     model: str
     messages: tuple[Message, ...]
     tool_choice: Any = None
-    """As in `ModelRequest`."""
+    """Same as in `ModelRequest`."""
     stream: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
-    """All other fields, untouched."""
+    """All other fields, unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerHead:
-    """What stands above an answer, whole or streamed. `id` is ours; each wire puts its own prefix before it."""
+    """The head of an answer, whole or streamed. `id` is ours; each wire adds its own prefix."""
 
     id: str
     created: int
     """Seconds since 1970."""
     model: str
-    """The model the client named; a whole answer names the one that answered, if that is known."""
+    """Model named by the client; a whole answer names the one that answered, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error as a door answers it, before a wire gives it its shape."""
+    """An error of a door, before a wire encodes it."""
 
     status: int
     message: str
     kind: str
-    """In OpenAI's words: 'invalid_request_error', 'rate_limit_error', 'server_error', ...; other wires translate."""
+    """OpenAI's word for the kind: 'invalid_request_error', 'rate_limit_error', 'server_error', ...; other wires translate."""
     param: str | None = None
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     upstream: bytes = b""
-    """The upstream's own error body, a JSON object. It goes to the client, completed where it is another API's."""
+    """The upstream's own error body, a JSON object. It goes to the client, completed if it is another API's."""
 
     @property
     def may_be_sent_again(self) -> bool:
-        """Whether a client that retries by itself may send the same request again."""
+        """True: a client with automatic retries may send the same request again."""
         return self.headers.get("x-should-retry") != "false"
 
 
 def client_author(wire: WireName) -> str:
-    """Returns the author of a message that a client sent back in the wire's own blocks: they go on over the same wire."""
+    """Returns the author of a message that a client sent back in the wire's own blocks, for the same wire."""
     return f"@{wire}"

@@ -1,4 +1,4 @@
-"""JSON Schema of tools: checked once at load, compiled once, never fetched from anywhere; slimmed, measured, sent."""
+"""JSON Schemas of tools: checked and compiled once, never fetched, slimmed, measured and encoded."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Schemas checked once at load, and arguments against them. Nothing is ever fetched.
+"""Checks schemas once at load, and arguments against them. Nothing is ever fetched.
 
-A schema may come from a stranger (an OpenAPI file, an MCP server), so what could hang or break the validator is refused at
-load, by name, and whatever a message quotes is kept short.
+A schema may come from a stranger (an OpenAPI file, an MCP server), so schemas that could hang or break the validator are
+refused at load, by name, and quotations in messages are kept short.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from toolcaddie.core.schema.walk import anchors, every_schema, references, resol
 from toolcaddie.core.tool import JsonObject
 
 MAX_DEPTH = 64
-"""Of a schema, and of arguments where the schema refers to itself."""
+"""Levels of a schema, and of arguments if the schema refers to itself."""
 
 MAX_VISITS = 10_000
-"""How many schemas one value may be held against. Thirty lines of `allOf` over `allOf` can ask for a thousand million."""
+"""Schemas that may apply to one value. Thirty lines of nested `allOf` can apply a billion."""
 
 _BIG = 100_000
-"""Bytes of arguments above which only the first error is looked for: collecting all takes seconds for a long list."""
+"""Bytes of arguments above which only the first error is reported: collecting all takes seconds for a long list."""
 
 _LONG = 32 * 1024
 _LONG_FOR_PATTERNS = 200
-"""Bytes from which a check may take milliseconds, without and with patterns that go back."""
+"""Bytes from which a check may take milliseconds, without and with patterns that backtrack."""
 
 _MASK = patterns.MASK
-_MAX_SHOWN, _MAX_MESSAGE = 60, 300
+_MAX_QUOTED, _MAX_MESSAGE = 60, 300
 
 Validator = jsonschema_rs.Draft202012Validator
 
 
 def check_schema(schema: Any, *, what: str) -> None:
-    """Raise `CatalogError`, naming `what`, unless this is a usable schema of a tool's arguments.
+    """Raises `CatalogError`, naming `what`, unless this is a usable schema of a tool's arguments.
 
-    Usable: an object schema of draft 2020-12 that compiles, whose references stay inside it (a reference to anywhere else
-    is refused and never fetched), and that is neither deeper than `MAX_DEPTH` nor explodes when it is applied.
+    Usable: an object schema of draft 2020-12 that compiles, with references only inside it (others are refused and never
+    fetched), no deeper than `MAX_DEPTH`, and without exponential growth when it is applied.
     """
     if not isinstance(schema, Mapping):
         raise CatalogError(f"{what}: the schema must be a JSON object, not {type(schema).__name__}")
     if schema.get("type", "object") != "object":
-        shown = shorten(repr(schema["type"]), _MAX_SHOWN)
-        raise CatalogError(f"{what}: the schema of a tool's arguments must have type 'object', not {shown}")
+        quoted = shorten(repr(schema["type"]), _MAX_QUOTED)
+        raise CatalogError(f"{what}: the schema of a tool's arguments must have type 'object', not {quoted}")
     try:
         canonical = canonical_json(schema)
         plain = msgspec.json.decode(canonical)
@@ -73,7 +73,7 @@ _TOO_DEEP = f"{{what}}: the schema is nested more than {MAX_DEPTH} levels deep; 
 
 
 def compile_schema(schema: JsonObject) -> Validator:
-    """The validator of a schema. Compiled once per different schema; raises ValueError for a bad one."""
+    """Returns the validator of a schema, compiled once per distinct schema. Raises `ValueError` for a bad one."""
     return _compile(canonical_json(schema)).validator
 
 
@@ -81,11 +81,11 @@ def compile_schema(schema: JsonObject) -> Validator:
 class _Compiled:
     validator: Validator
     refers: bool
-    """It has references, so it may recurse as deep as the arguments go."""
+    """True: it has references, so it may recurse as deep as the arguments."""
     costly: bool
-    """It has patterns with look-around or backreferences."""
+    """True: it has patterns with look-around or backreferences."""
     names: tuple[str, ...]
-    """Such patterns of its `patternProperties`."""
+    """Such patterns among its `patternProperties`."""
 
 
 def _compiled(canonical: bytes) -> _Compiled:
@@ -104,7 +104,7 @@ def _compiled(canonical: bytes) -> _Compiled:
     return _Compiled(validator=validator, refers=_refers(canonical), costly=costly, names=names)
 
 
-# A validator takes 20 KB and 25 us, so those of tools that are called are kept, not those of all that are loaded.
+# A validator takes 20 KB and 25 us, so those of called tools are cached, not those of all loaded ones.
 _compile = lru_cache(maxsize=2_048)(_compiled)
 
 
@@ -139,15 +139,15 @@ def _refuse_outside_references(schema: dict[str, Any], what: str) -> None:
 
 
 def _refuse_explosion(schema: dict[str, Any], what: str) -> None:
-    """Count, with all references followed, how many schemas one value meets."""
-    named = anchors(schema)
+    """Counts the schemas that apply to one value, with all references followed."""
+    by_anchor = anchors(schema)
     visits: dict[int, int] = {}
     for root in every_schema(schema):
         stack: list[tuple[dict[str, Any], bool]] = [(root, False)]
         while stack:
-            node, done = stack.pop()
-            inside = [*same_place(node), *_targets(schema, named, node)]
-            if done:
+            node, is_expanded = stack.pop()
+            inside = [*same_place(node), *_targets(schema, by_anchor, node)]
+            if is_expanded:
                 visits[id(node)] = 1 + sum(visits.get(id(child), 0) for child in inside)
                 if visits[id(node)] > MAX_VISITS:
                     raise CatalogError(
@@ -155,23 +155,25 @@ def _refuse_explosion(schema: dict[str, Any], what: str) -> None:
                         "its references multiply; say the same with fewer allOf, anyOf and $ref"
                     )
             elif id(node) not in visits:
-                visits[id(node)] = 0  # under way: a schema that leads back to itself here adds nothing
+                visits[id(node)] = 0  # in progress: a schema that leads back to itself adds nothing
                 stack.append((node, True))
                 stack.extend((child, False) for child in inside)
 
 
-def _targets(schema: dict[str, Any], named: dict[str, dict[str, Any]], node: dict[str, Any]) -> list[dict[str, Any]]:
-    found = [named.get(reference) or resolve(schema, reference) for reference in references(node)]
-    return [target for target in found if isinstance(target, dict)]
+def _targets(
+    schema: dict[str, Any], by_anchor: dict[str, dict[str, Any]], node: dict[str, Any]
+) -> list[dict[str, Any]]:
+    targets = [by_anchor.get(reference) or resolve(schema, reference) for reference in references(node)]
+    return [target for target in targets if isinstance(target, dict)]
 
 
 def takes_long(schema: JsonObject, size: int) -> bool:
-    """Whether so many bytes may take so long to check that it is better done beside the event loop."""
+    """Returns True if the check of so many bytes is slow enough to run beside the event loop."""
     return size > _LONG or (size > _LONG_FOR_PATTERNS and _compile(canonical_json(schema)).costly)
 
 
 def argument_errors(schema: JsonObject, arguments: Any, *, limit: int = 3, bounds: Bounds = DEFAULT) -> list[str]:
-    """What is wrong with these arguments, one sentence each naming the field; empty: nothing."""
+    """Returns the errors of arguments as sentences that name the field; empty: none."""
     compiled = _compile(canonical_json(schema))
     if not compiled.costly:
         return _errors(compiled, arguments, limit)
@@ -180,9 +182,9 @@ def argument_errors(schema: JsonObject, arguments: Any, *, limit: int = 3, bound
         patterns.try_names(compiled.names, arguments, budget)
     except patterns.Overspent as error:
         return [f"arguments: a name {error}" if "characters" in str(error) else f"arguments: {error}"]
-    wrong = _errors(compiled, arguments, limit)
-    # What could not be matched is refused also where a `not` or another branch of the schema makes that a success.
-    return wrong or ([f"arguments: a text {budget.overspent}"] if budget.overspent else [])
+    errors = _errors(compiled, arguments, limit)
+    # A text that could not be matched is refused even if a `not` or another branch of the schema makes that a success.
+    return errors or ([f"arguments: a text {budget.overspent}"] if budget.overspent else [])
 
 
 def _errors(compiled: _Compiled, arguments: Any, limit: int) -> list[str]:
@@ -194,8 +196,8 @@ def _errors(compiled: _Compiled, arguments: Any, limit: int) -> list[str]:
             return []
         if size > _BIG:
             return _sentences(_first_error(compiled.validator, arguments))[:limit]
-        found = [line for error in compiled.validator.iter_errors(arguments) for line in _sentences(error)]
-        return list(dict.fromkeys(found))[:limit]
+        lines = [line for error in compiled.validator.iter_errors(arguments) for line in _sentences(error)]
+        return list(dict.fromkeys(lines))[:limit]
     except RecursionError:
         return ["arguments: nested too deep"]
     except (TypeError, ValueError) as error:
@@ -203,18 +205,18 @@ def _errors(compiled: _Compiled, arguments: Any, limit: int) -> list[str]:
 
 
 def deeper_than(value: Any, levels: int) -> bool:
-    """Whether objects and lists are nested in each other more than so many times."""
-    here = [value]
+    """Returns True if objects and lists are nested in more than so many levels."""
+    nodes = [value]
     for _ in range(levels):
-        here = [
+        nodes = [
             child
-            for node in here
+            for node in nodes
             if isinstance(node, dict | list | tuple)
             for child in (node.values() if isinstance(node, dict) else node)
         ]
-        if not here:
+        if not nodes:
             return False
-    return any(isinstance(node, dict | list | tuple) for node in here)
+    return any(isinstance(node, dict | list | tuple) for node in nodes)
 
 
 def _first_error(validator: Validator, arguments: Any) -> jsonschema_rs.ValidationError:
@@ -226,34 +228,34 @@ def _first_error(validator: Validator, arguments: Any) -> jsonschema_rs.Validati
 
 
 def _sentences(error: jsonschema_rs.ValidationError) -> list[str]:
-    """The field and what is wrong with it. Of alternatives, those that take this kind of value at all speak."""
+    """Returns sentences with the field and its error. Only alternatives that accept this type of value are reported."""
     branches = getattr(error.kind, "context", None)
     if not branches:
         return [_sentence(error, error.message)]
-    here = error.instance_path
-    types = [_types_wanted(branch, here) for branch in branches]
-    fitting = [branch for branch, wanted in zip(branches, types, strict=True) if not wanted]
+    path = error.instance_path
+    types = [_expected_types(branch, path) for branch in branches]
+    fitting = [branch for branch, expected in zip(branches, types, strict=True) if not expected]
     if len(fitting) == 1:
         return [line for inner in fitting[0] for line in _sentences(inner)]
     if fitting:
         return [_sentence(error, error.message)]
-    wanted = ", ".join(f'"{name}"' for name in dict.fromkeys(name for names in types for name in names))
-    return [_sentence(error, f"{_MASK} is not of type {wanted}")]
+    expected = ", ".join(f'"{name}"' for name in dict.fromkeys(name for names in types for name in names))
+    return [_sentence(error, f"{_MASK} is not of type {expected}")]
 
 
-def _types_wanted(branch: list[jsonschema_rs.ValidationError], here: list[str | int]) -> list[str]:
-    """The types of an alternative that refuses the value for its type alone."""
-    if len(branch) == 1 and branch[0].kind.name == "type" and branch[0].instance_path == here:
+def _expected_types(branch: list[jsonschema_rs.ValidationError], path: list[str | int]) -> list[str]:
+    """Returns the types of an alternative that refuses the value only for its type."""
+    if len(branch) == 1 and branch[0].kind.name == "type" and branch[0].instance_path == path:
         return list(getattr(branch[0].kind, "types", ()))
     return []
 
 
 def _sentence(error: jsonschema_rs.ValidationError, message: str) -> str:
-    where = ".".join(str(part) for part in error.instance_path) or "arguments"
-    shown = canonical_json(error.instance)[: _MAX_SHOWN + 1].decode(errors="ignore") if _MASK in message else ""
-    if len(shown) > _MAX_SHOWN:
-        shown = "the value"
-    return f"{shorten(where, _MAX_SHOWN)}: {shorten(_first_line(message).replace(_MASK, shown), _MAX_MESSAGE)}"
+    field = ".".join(str(part) for part in error.instance_path) or "arguments"
+    quoted = canonical_json(error.instance)[: _MAX_QUOTED + 1].decode(errors="ignore") if _MASK in message else ""
+    if len(quoted) > _MAX_QUOTED:
+        quoted = "the value"
+    return f"{shorten(field, _MAX_QUOTED)}: {shorten(_first_line(message).replace(_MASK, quoted), _MAX_MESSAGE)}"
 
 
 def _first_line(error: object) -> str:

@@ -1,4 +1,4 @@
-"""Values as bytes: the one canonical form, its digest, and what it costs in tokens."""
+"""Encodes values: canonical JSON, its digest, and an estimate of its tokens."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ import msgspec
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 BYTES_PER_TOKEN = 3.6
-"""A start value; a provider's own usage figures calibrate it per model."""
+"""Initial value; a provider's usage figures calibrate it per model."""
 
 
 def canonical_json(value: Any) -> bytes:
-    """JSON with sorted keys and no spaces: equal values give equal bytes."""
+    """Returns JSON with sorted keys and no spaces: equal values give equal bytes."""
     return _ENCODER.encode(value)
 
 
 def digest(value: Any) -> str:
-    """SHA-256 of the canonical JSON, 64 hex digits."""
+    """Returns the SHA-256 of the canonical JSON, 64 hex digits."""
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
 def estimate_tokens(text: bytes | str) -> int:
-    """Tokens of a text by its size in UTF-8 bytes, rounded up."""
+    """Returns the tokens of a text by its size in UTF-8 bytes, rounded up."""
     size = len(text) if isinstance(text, bytes) else len(text.encode(errors="surrogatepass"))
     return int(-(-size // BYTES_PER_TOKEN))
 
 
 def shorten(text: str, size: int) -> str:
-    """The text within `size` characters: its first sentence if that fits, else cut; never more bytes than before."""
+    """Shortens a text to `size` characters: to its first sentence if that fits, else by cutting; never to more bytes."""
     if len(text) <= size:
         return text
     ends = (text.find(mark, 0, size) for mark in _SENTENCE_ENDS)
     end = min((at for at in ends if at >= 0), default=-1)
-    # The three dots are three bytes of UTF-8, so three characters make room for them.
+    # The ellipsis is three bytes of UTF-8, so three characters make room for it.
     return text[: end + 1] if end >= 0 else text[: size - 3].rstrip() + "…"
 
 

@@ -1,9 +1,9 @@
-"""Patterns with look-around or backreferences, matched within a budget.
+"""Matches patterns with look-around or backreferences within a budget.
 
-A regular expression without them is matched in linear time. One with them may go back and begin again at every character, and
-the validator gives up only so many steps after each beginning. So such a `pattern` becomes a keyword of our own, which looks
-at the length of the text first and at the clock after each match. The names that such a `patternProperties` is held against
-are tried beforehand, because nobody is asked in between.
+A regular expression without them is matched in linear time. One with them may backtrack from every character, and the
+validator limits only the steps from each one. So such a `pattern` becomes a keyword of our own, which checks the length of
+the text first and the clock after each match. The names for such a `patternProperties` are matched beforehand, because the
+validator does not call us in between.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from toolcaddie.core.schema.walk import every_schema
 KEYWORD = "toolcaddie-pattern"
 
 MASK = "\x00"
-"""Stands for the value in every message of a validator."""
+"""Placeholder for the value in every message of a validator."""
 
 _BACKTRACKS = 10_000
-"""Steps from one beginning; with the longest text that is accepted some 100 ms at the very worst."""
+"""Steps from one character; with the longest accepted text some 100 ms at worst."""
 
 OPTIONS = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
 
@@ -33,25 +33,25 @@ Matcher = Callable[[str], bool]
 
 
 class Overspent(ValueError):
-    """A text is too long for such a pattern, or there are too many."""
+    """A text is too long for such a pattern, or the budget is spent."""
 
 
 class Budget:
-    """What one check may spend on these patterns. Refuses everything once it is spent."""
+    """The time of one check for these patterns. Refuses every match once it is spent."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
-        self._left = bounds.pattern_seconds
+        self._seconds_left = bounds.pattern_seconds
         self.overspent: Overspent | None = None
 
     def matches(self, matcher: Matcher, text: str) -> bool:
-        """Raises `Overspent`."""
+        """Matches a text. Raises `Overspent`."""
         if len(text) > self._bounds.pattern_text:
             self._overspend(
                 f"has {len(text):,} characters, but a pattern with look-around or backreferences is matched against "
                 f"{self._bounds.pattern_text:,} at most (setting bounds.pattern_text)"
             )
-        if self._left <= 0:
+        if self._seconds_left <= 0:
             self._overspend(
                 f"patterns with look-around or backreferences took longer than {self._bounds.pattern_seconds:g} s "
                 "together (setting bounds.pattern_seconds); send shorter or fewer texts"
@@ -60,15 +60,15 @@ class Budget:
         try:
             return matcher(text)
         finally:
-            self._left -= time.perf_counter() - started
+            self._seconds_left -= time.perf_counter() - started
 
-    def _overspend(self, why: str) -> None:
-        self.overspent = self.overspent or Overspent(why)
-        raise Overspent(why)
+    def _overspend(self, reason: str) -> None:
+        self.overspent = self.overspent or Overspent(reason)
+        raise Overspent(reason)
 
 
 class _Checking(threading.local):
-    """The budget of the check that this thread is at: a validator is shared by all of them."""
+    """The budget of this thread's check: threads share the validators."""
 
     budget = Budget(DEFAULT)
 
@@ -77,13 +77,13 @@ _checking = _Checking()
 
 
 def begin(bounds: Bounds) -> Budget:
-    """A new budget for all matches of this thread until the next one."""
+    """Starts a budget for all matches of this thread until the next one."""
     _checking.budget = Budget(bounds)
     return _checking.budget
 
 
 class PatternKeyword:
-    """The keyword as jsonschema_rs knows it."""
+    """The keyword in the form that jsonschema_rs calls."""
 
     def __init__(self, parent_schema: dict[str, Any], value: Any, schema_path: list[str | int]) -> None:
         self._pattern = str(value)
@@ -95,16 +95,16 @@ class PatternKeyword:
 
 
 def set_apart(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The schema with its costly `pattern`s under our keyword, and the costly patterns of names. Changes the schema."""
-    of_names: dict[str, None] = {}
+    """Moves costly `pattern`s under our keyword, in place. Returns the schema and the costly patterns of names."""
+    name_patterns: dict[str, None] = {}
     for node in list(every_schema(schema)):
         pattern = node.get("pattern")
         if isinstance(pattern, str) and is_costly(pattern):
             node[KEYWORD] = node.pop("pattern")
-        named = node.get("patternProperties")
-        if isinstance(named, dict):
-            of_names.update((name, None) for name in named if is_costly(name))
-    return schema, tuple(of_names)
+        properties = node.get("patternProperties")
+        if isinstance(properties, dict):
+            name_patterns.update((name, None) for name in properties if is_costly(name))
+    return schema, tuple(name_patterns)
 
 
 def try_names(patterns: tuple[str, ...], value: Any, budget: Budget) -> None:
@@ -127,7 +127,7 @@ def _names(value: Any) -> Iterator[str]:
 
 @lru_cache(maxsize=4_096)
 def is_costly(pattern: str) -> bool:
-    """Whether a pattern needs an engine that goes back. One that no engine takes is left to the validator to refuse."""
+    """Returns True if a pattern needs backtracking. An invalid one is left for the validator to refuse."""
     try:
         jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
     except jsonschema_rs.ValidationError:

@@ -1,4 +1,4 @@
-"""The same schema in fewer bytes."""
+"""Slims schemas: the same constraints in fewer bytes."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._$-]+")
 
 
 def slim_schema(schema: Any) -> Any:
-    """The same constraints in fewer bytes: no examples, titles, comments; descriptions cut to a sentence; definitions that
-    are equal or unused folded away. What validates against the one validates against the other (draft 2020-12).
+    """Returns an equivalent schema in fewer bytes: without examples, titles and comments, with descriptions cut to a
+    sentence, without equal or unused definitions. The same values are valid for both (draft 2020-12).
 
-    A schema whose references are not plain pointers into it, or deeper than `MAX_DEPTH`, stays as it is: cutting it could
-    change what they mean.
+    A schema whose references are not plain pointers into it, or that is deeper than `MAX_DEPTH`, stays unchanged: cutting
+    it could change their meaning.
     """
     if not isinstance(schema, dict) or deeper_than(schema, MAX_DEPTH):
         return schema
     if not any("$id" in node or any(references(node)) for node in every_schema(schema)):
-        return _without_unused(_slim(schema))  # most schemas: nothing in them can come to mean something else
+        return _without_unused(_slim(schema))  # most schemas: nothing in them can change its meaning
     if not _is_plain(schema):
         return schema
     small = _fold(_slim(schema))
-    return small if _leads_somewhere(schema, small) else schema
+    return small if _keeps_targets(schema, small) else schema
 
 
 def _is_plain(schema: Mapping[str, Any]) -> bool:
@@ -48,8 +48,8 @@ def _is_plain_pointer(reference: str) -> bool:
     return path is not None and (len(path) != 1 or path[0] not in _DEFINITIONS)
 
 
-def _leads_somewhere(schema: Mapping[str, Any], small: Mapping[str, Any]) -> bool:
-    """Whether no reference lost its target: one may point into what was dropped (`#/examples/0`)."""
+def _keeps_targets(schema: Mapping[str, Any], small: Mapping[str, Any]) -> bool:
+    """Returns True if no reference lost its target: one may point into a dropped part (`#/examples/0`)."""
     lost_before = {reference for reference in _all_references(schema) if resolve(schema, reference) is None}
     return all(
         resolve(small, reference) is not None for reference in _all_references(small) if reference not in lost_before
@@ -81,7 +81,7 @@ def _slim(node: Any) -> Any:
 
 
 def _fold(schema: dict[str, Any]) -> dict[str, Any]:
-    """Merge equal definitions until none are, then drop those that nothing refers to."""
+    """Merges equal definitions until none are equal, then drops unused ones."""
     while renames := _equal_definitions(schema):
         folded = _renamed(schema, renames)
         for old in renames:
@@ -96,15 +96,15 @@ def _fold(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _equal_definitions(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Reference of a definition -> reference of the one equal to it that has the shortest name."""
+    """Returns, by reference of a definition, the reference of the equal one with the shortest name."""
     equal: dict[bytes, list[str]] = {}
     for keyword in _DEFINITIONS:
         bodies = schema.get(keyword)
         for name, body in bodies.items() if isinstance(bodies, dict) else ():
-            if _PLAIN_NAME.fullmatch(name):  # others can be written in several ways, so a reference to them is not seen
+            if _PLAIN_NAME.fullmatch(name):  # others have several spellings, so references to them are not recognised
                 equal.setdefault(canonical_json(body), []).append(f"#/{keyword}/{name}")
     shortest = {reference: min(group, key=len) for group in equal.values() for reference in group}
-    return {reference: kept for reference, kept in shortest.items() if kept != reference}
+    return {reference: other for reference, other in shortest.items() if other != reference}
 
 
 def _renamed(node: Any, renames: Mapping[str, str]) -> Any:
@@ -138,8 +138,8 @@ def _without_unused(schema: dict[str, Any]) -> dict[str, Any]:
     for keyword in _DEFINITIONS:
         bodies = schema.get(keyword)
         if isinstance(bodies, dict):
-            kept = {name: body for name, body in bodies.items() if (keyword, name) in used}
-            small |= {keyword: kept} if kept else {}
+            remaining = {name: body for name, body in bodies.items() if (keyword, name) in used}
+            small |= {keyword: remaining} if remaining else {}
         elif bodies is not None:
             small[keyword] = bodies
     return small

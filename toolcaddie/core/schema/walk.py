@@ -1,7 +1,8 @@
-"""Where schemas stand inside a schema. A property may be called `title`, `$ref` or `default`: then it is a name, and what
-looks like a keyword in an `enum` or a `default` is a value. So nothing here goes by the key alone.
+"""Walks the schemas inside a schema. A property may be called `title`, `$ref` or `default`: then it is a name, and a
+key in an `enum` or a `default` is part of a value. So a key alone never makes a keyword.
 
-Objects are `dict` here, not any `Mapping`: other mappings cannot be written as JSON, and asking for `dict` is six times faster.
+Objects must be `dict`, not any `Mapping`: other mappings cannot be encoded as JSON, and checking for `dict` is six times
+faster.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ VALUES = frozenset({"enum", "const", "default", "examples", "example", "required
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 _SAME_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"})
-"""Keywords whose schemas look at the same value as the schema they stand in."""
+"""Keywords whose schemas apply to the same value as their parent."""
 
 
 def subschemas(node: Any) -> Iterator[tuple[str, Any]]:
-    """(keyword, schema) for each schema directly inside this one, unknown keywords included."""
+    """Yields (keyword, schema) for each schema directly inside this one, unknown keywords included."""
     if not isinstance(node, dict):
         return
     for keyword, value in node.items():
@@ -38,7 +39,7 @@ def subschemas(node: Any) -> Iterator[tuple[str, Any]]:
 
 
 def every_schema(root: Any) -> Iterator[dict[str, Any]]:
-    """The schema and all inside it."""
+    """Yields the schema and all schemas inside it."""
     pending = [root]
     while pending:
         node = pending.pop()
@@ -48,19 +49,19 @@ def every_schema(root: Any) -> Iterator[dict[str, Any]]:
 
 
 def references(node: dict[str, Any]) -> Iterator[str]:
-    """What this schema itself refers to."""
+    """Yields the references of this schema itself."""
     for keyword in REFERENCES:
         if isinstance(node.get(keyword), str):
             yield node[keyword]
 
 
 def same_place(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The schemas inside that look at the same value."""
+    """Returns the inner schemas that apply to the same value."""
     return (child for keyword, child in subschemas(node) if keyword in _SAME_PLACE)
 
 
 def anchors(root: Any) -> dict[str, dict[str, Any]]:
-    """`#name` -> the schema that calls itself so."""
+    """Returns the schemas with an anchor, by `#name`."""
     return {
         f"#{node[keyword]}": node
         for node in every_schema(root)
@@ -70,7 +71,7 @@ def anchors(root: Any) -> dict[str, dict[str, Any]]:
 
 
 def steps(reference: str) -> list[str] | None:
-    """The keys a pointer (`#/$defs/a~1b`) goes along; None: it is no pointer into this document."""
+    """Returns the keys of a pointer (`#/$defs/a~1b`); None: it is no pointer into this document."""
     if reference == "#":
         return []
     if not reference.startswith("#/"):
@@ -79,7 +80,7 @@ def steps(reference: str) -> list[str] | None:
 
 
 def resolve(root: Any, reference: str) -> Any:
-    """What a pointer leads to; None: nothing, or it is no pointer."""
+    """Returns the target of a pointer; None: there is none, or it is no pointer."""
     path = steps(reference)
     if path is None:
         return None

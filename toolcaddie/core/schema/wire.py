@@ -1,4 +1,4 @@
-"""A tool as it is sent, because what a schema costs in tokens is a property of its definition."""
+"""Encodes tools as wire definitions, on which their cost in tokens depends."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from toolcaddie.core.tool import Tool
 
 
 def wire_definition(tool: Tool, *, slim: bool = False) -> dict[str, Any]:
-    """The tool in OpenAI's function format; `slim`: without examples, titles and long descriptions."""
+    """Returns the tool in OpenAI's function format; `slim`: without examples, titles and long descriptions."""
     if tool.definition is None:
         function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
         return {"type": "function", "function": _slim_function(function) if slim else function}
-    theirs = tool.definition.get("function")
-    if not slim or not isinstance(theirs, Mapping):  # a kind we do not know: nothing in it is ours to cut
+    function_of_client = tool.definition.get("function")
+    if not slim or not isinstance(function_of_client, Mapping):  # unknown kinds must not be changed
         return dict(tool.definition)
-    return {**tool.definition, "function": _slim_function(theirs)}
+    return {**tool.definition, "function": _slim_function(function_of_client)}
 
 
 def definition_tokens(tools: Iterable[Tool]) -> int:
-    """What these tools cost together, each rounded up by itself as the allotment counts them."""
+    """Returns the tokens of these tools together, each rounded up by itself as in the allotment."""
     return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in tools)
 
 
