@@ -1,4 +1,4 @@
-"""How a run changes: by the results of its calls, and by the answer that ends it."""
+"""Changes of a run: by the results of its calls, and by the answer that ends it."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def completed(state: RunState, message: Message) -> RunState:
 
 
 def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
-    """The one function in which the results of a batch of calls enter a run.
+    """Enters the results of a batch of calls into a run; no other function does.
 
-    All results there: they become messages in call order and the next round follows. Some call waits for a person: the
-    run is put away. Some call is the caller's own: the run ends with it, and what is done already stays in `pending`.
+    With all results, they become messages in call order and the next round follows. If a call waits for a person, the run
+    is put away. If a call is the caller's own, the run ends with it, and finished calls stay in `pending`.
     """
     if any(item.waiting == "approval" for item in outcomes):
         return replace(state, status="pending", pending=tuple(outcomes))
@@ -40,7 +40,7 @@ def apply(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
 
 
 def _ended_by_call(state: RunState, outcomes: Sequence[PendingCall]) -> RunState:
-    """The end of a run without a model. Its call stays, with the result."""
+    """Ends a run without a model. Its call stays, with the result."""
     (outcome,) = outcomes
     text = "" if outcome.result is None else shown_text(outcome.result.content)
     return replace(state, status="completed", text=text, pending=(outcome,), repeats=())

@@ -1,4 +1,4 @@
-"""The admitted calls of one answer on their way, and what is known of each when the batch breaks off."""
+"""A batch: the admitted calls of one answer while they run, and the outcome of each when the batch breaks off."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from toolcaddie.util.replacing import replace
 class Batch:
     """Runs admitted calls, together or in order; their places in the run are numbered in call order either way.
 
-    `admitted` maps a call's place in the answer to the call, and `outcomes` has every call of the answer as far as it is known.
+    `admitted` maps a call's place in the answer to the call, and `outcomes` holds every call of the answer so far.
     """
 
     def __init__(
@@ -31,15 +31,17 @@ class Batch:
         self._outcomes = outcomes
         self._storing = asyncio.Lock()
         self._intended: set[int] = set()
-        self._begun: set[int] = set()
+        self._started: set[int] = set()
         self._not_run: set[int] = set()
-        """Calls that broke off before they could act."""
+        """Places of calls that broke off before they could act."""
         self._results: dict[int, ToolResult] = {}
         self._broken: BaseException | None = None
 
     async def run(self, *, together: bool) -> None:
-        """Carry all of them out. When the trail fails, what has started is waited for and nothing else starts. Where it breaks
-        off, each call that was intended has an end on record, as far as there is one to be had."""
+        """Runs all of them. If the trail fails, calls that have started are awaited and no others start.
+
+        If the batch breaks off, each call with a recorded intent also gets a recorded end, unless the trail refuses it.
+        """
         try:
             await self._all(together=together)
         except BaseException:
@@ -59,18 +61,18 @@ class Batch:
         if failures:
             raise failures[0]
 
-    def entered(self) -> list[PendingCall]:
-        """The calls of the answer with their outcomes; that of a call which began and did not end is unknown."""
+    def outcomes(self) -> list[PendingCall]:
+        """Returns the calls of the answer with their outcomes; a call that began and did not end has an unknown one."""
         outcomes = list(self._outcomes)
-        for index in self._begun:
+        for index in self._started:
             outcomes[index] = replace(outcomes[index], result=_unknown(self._admitted[index]), waiting="")
         for index, result in self._results.items():
             outcomes[index] = replace(outcomes[index], result=result, waiting="")
         return outcomes
 
-    def ran(self) -> list[Admitted]:
-        """The calls that ended, or may have acted."""
-        return [call for index, call in self._admitted.items() if index in self._results or index in self._begun]
+    def acted(self) -> list[Admitted]:
+        """Returns the calls that ended, or may have acted."""
+        return [call for index, call in self._admitted.items() if index in self._results or index in self._started]
 
     def _loose_ends(self) -> list[CallUnknown | CallFinished]:
         return [self._loose_end(index) for index in self._admitted if index in self._intended - self._results.keys()]
@@ -91,7 +93,7 @@ class Batch:
     async def _one(self, index: int) -> None:
         run, call = self._run, self._admitted[index]
         try:
-            self._go_on()
+            self._raise_if_broken()
             if _needs_intent(call):
                 await self._intend(index)
             self._results[index] = await run.engine.executor.carry_out(
@@ -102,26 +104,26 @@ class Batch:
             raise
 
     async def _intend(self, index: int) -> None:
-        """Put on record that a call is about to act: from here on it must not be made a second time.
+        """Records that a call is about to act: from here on it must not be made a second time.
 
-        A call that must not be repeated counts as unknown in the stored state, so that a process that dies from here on
-        leaves nothing to be repeated.
+        A call that must not be repeated counts as unknown in the stored state, so that nothing is repeated if the process
+        dies.
         """
         call = self._admitted[index]
         try:
-            if not _carries_its_key(call):
-                self._begun.add(index)
-                async with self._storing:  # what is written last must hold all that have begun
-                    await self._run.record.store_outcomes(replace(self._state, pending=tuple(self.entered())))
+            if not _has_idempotency_key(call):
+                self._started.add(index)
+                async with self._storing:  # the last write must hold all calls that have begun
+                    await self._run.record.store_outcomes(replace(self._state, pending=tuple(self.outcomes())))
             self._intended.add(index)
             await self._run.emit(CallIntended(run_id=self._run.context.run_id, call=call.call))
-            self._go_on()
+            self._raise_if_broken()
         except BaseException:  # it has not acted
-            self._begun.discard(index)
+            self._started.discard(index)
             self._not_run.add(index)
             raise
 
-    def _go_on(self) -> None:
+    def _raise_if_broken(self) -> None:
         if self._broken is not None:
             raise self._broken
 
@@ -131,8 +133,8 @@ def _needs_intent(call: Admitted) -> bool:
     return not annotations.read_only and not annotations.idempotent
 
 
-def _carries_its_key(call: Admitted) -> bool:
-    """Sent again with the same idempotency key, a call acts once."""
+def _has_idempotency_key(call: Admitted) -> bool:
+    """Returns True if a call carries its idempotency key: sent again with the same key, it acts once."""
     return call.tool.idempotency_key is not None and call.tool.idempotency_key in call.arguments
 
 

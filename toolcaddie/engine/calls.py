@@ -1,6 +1,4 @@
-"""The calls of one answer: meta calls first, one after another; then the real ones; results in call order whatever
-finishes first.
-"""
+"""The calls of one answer: meta calls first, one after another; then the others. Results are in call order in any case."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ from toolcaddie.util.replacing import replace
 
 
 async def run_calls(run: Run, step: Step) -> Step:
-    """The state behind the calls that were pending."""
+    """Returns the step after the pending calls."""
     answers = await answer_meta_calls(run, step.state, step.planned)
     state, outcomes = answers.state, answers.outcomes
     admitted = await _admitted(run, state, outcomes)
     refused = _refuse_over_limit(run, state, admitted, outcomes)
-    outcomes = await _carried_out(run, state, admitted, outcomes)
+    outcomes = await _run_admitted(run, state, admitted, outcomes)
     called = tuple(call.tool.name for call in admitted.values())
     state = replace(state, turns=state.turns + len(admitted), called=(*state.called, *called))
     state = _with_idle(run, state, admitted, outcomes)
@@ -46,7 +44,7 @@ async def run_calls(run: Run, step: Step) -> Step:
 
 
 async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> dict[int, Admitted]:
-    """The calls past the gates, by their place in the answer; what became of the others is entered into `outcomes`."""
+    """Returns the calls past the gates by their place in the answer, and enters the outcomes of the others."""
     admitted: dict[int, Admitted] = {}
     for index, pending in enumerate(outcomes):
         if pending.result is None and pending.waiting != "client":
@@ -59,20 +57,20 @@ async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> d
 
 
 def _refuse_over_limit(run: Run, state: RunState, admitted: dict[int, Admitted], outcomes: list[PendingCall]) -> bool:
-    """Whether calls were refused because the request has made as many as it may."""
-    most = run.limits.turns
-    refused = [] if most is None else list(admitted)[max(0, most - state.turns) :]
+    """Refuses calls above the limit of the request; returns True if there were any."""
+    limit = run.limits.turns
+    refused = [] if limit is None else list(admitted)[max(0, limit - state.turns) :]
     for index in refused:
-        detail = f"the limit of {most} tool calls in one request is reached"
+        detail = f"the limit of {limit} tool calls in one request is reached"
         outcomes[index] = replace(outcomes[index], result=failed(f"Not run: {detail}.", "limit"))
         del admitted[index]
     return bool(refused)
 
 
-async def _carried_out(
+async def _run_admitted(
     run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: list[PendingCall]
 ) -> list[PendingCall]:
-    """The outcomes with those of the admitted calls. Nothing that has run may run again after a failure."""
+    """Returns the outcomes with those of the admitted calls. No call that has run may run again after a failure."""
     if not admitted:
         return outcomes
     batch = Batch(run, state, admitted=admitted, outcomes=outcomes)
@@ -81,14 +79,14 @@ async def _carried_out(
     except BaseException:
         await _break_off(run, state, batch)
         raise
-    return batch.entered()
+    return batch.outcomes()
 
 
 async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
-    """Store what is known of a batch that did not come to its end, for whoever resumes the run."""
-    ran = tuple(call.tool.name for call in batch.ran())
+    """Stores the outcomes of a batch that broke off, for a later resume of the run."""
+    acted = tuple(call.tool.name for call in batch.acted())
     await run.record.store(
-        replace(state, pending=tuple(batch.entered()), turns=state.turns + len(ran), called=(*state.called, *ran))
+        replace(state, pending=tuple(batch.outcomes()), turns=state.turns + len(acted), called=(*state.called, *acted))
     )
 
 
@@ -101,8 +99,8 @@ def _together(run: Run, admitted: Mapping[int, Admitted]) -> bool:
 def _with_idle(
     run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: Sequence[PendingCall]
 ) -> RunState:
-    """Count the rounds whose calls ran no tool. What waits for a person or the caller is still to be run; an answer ends
-    it all."""
+    """Counts the rounds whose calls ran no tool. A call that waits for a person or the caller will run yet; an answer ends
+    the run."""
     for item in outcomes:
         answers = item.result is not None and isinstance(item.result.effect, Finish)
         if admitted or item.waiting or answers or run.belongs_to_caller(item.call.name):
@@ -111,14 +109,14 @@ def _with_idle(
 
 
 def _reads_on(run: Run) -> bool:
-    """Whether the model may be given `read_result`: a tool of the catalog or the caller with that name comes first."""
+    """Returns True if the model may get `read_result`; a tool of the catalog or the caller with that name comes first."""
     return run.engine.held is not None and run.context.view.get(READ_RESULT) is None
 
 
 def _with_repeats(
     run: Run, state: RunState, admitted: Mapping[int, Admitted], outcomes: list[PendingCall]
 ) -> tuple[RunState, list[PendingCall]]:
-    """Count the same call with the same result over consecutive rounds; warn the model, then take the tools away."""
+    """Counts the same call with the same result over consecutive rounds; warns the model, then removes the tools."""
     limits = run.limits
     if limits.repeats_warn is None:
         return state, outcomes

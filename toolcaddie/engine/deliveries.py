@@ -1,21 +1,21 @@
-"""The tool array of a round: it follows from the state, in the way that was settled at the beginning of the run."""
+"""The tool array of a round: it follows from the state and from the strategy settled at the beginning of the run."""
 
 from __future__ import annotations
 
 from toolcaddie.core.delivery import DeliveryPlan
 from toolcaddie.core.run import RunState
 from toolcaddie.core.selection import Selection
-from toolcaddie.engine.engine import Planned, Run, Sent
+from toolcaddie.engine.engine import DeliveryKey, Planned, Run
 
 
-def sent_of(state: RunState) -> Sent:
+def delivery_key(state: RunState) -> DeliveryKey:
     return (state.delivered, state.meta, state.known, state.allowed)
 
 
 def planned_for(run: Run, state: RunState, last: Planned | None) -> Planned:
-    """The last delivery if it still fits the state, otherwise a new one."""
-    sent = sent_of(state)
-    if last is not None and last.sent == sent:
+    """Returns the last delivery if it still fits the state, otherwise a new one."""
+    key = delivery_key(state)
+    if last is not None and last.key == key:
         return last
     delivery = run.engine.planner.plan_next(
         DeliveryPlan(
@@ -31,4 +31,4 @@ def planned_for(run: Run, state: RunState, last: Planned | None) -> Planned:
         ),
         state.settled,
     )
-    return Planned(sent=sent, delivery=delivery)
+    return Planned(key=key, delivery=delivery)

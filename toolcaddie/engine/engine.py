@@ -1,4 +1,4 @@
-"""What the loop works with, and what it passes on from step to step."""
+"""The parts of the loop, and the values that it passes on from step to step."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ READER = OURS[READ_RESULT].definition(MetaOffer())
 """`read_result` as it joins the array."""
 
 Checkpoint = Callable[[RunState], Awaitable[None]]
-"""Stores how a run stands after each batch of calls, and what is known of a batch that broke off."""
+"""Stores the state of a run after each batch of calls, and the outcomes of a batch that broke off."""
 
 
 async def nothing_to_prepare(view: View, query: SelectionQuery) -> None:
-    """For selectors that need nothing fetched."""
+    """Does nothing, for selectors that need no preparation."""
 
 
 async def not_stored(state: RunState) -> None:
-    """The checkpoint of a run that no one resumes."""
+    """Stores nothing: the checkpoint of a run that no one resumes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What the loop works with; the same for every run of a preset."""
+    """The parts that the loop works with; the same for every run of a preset."""
 
     provider: Provider
     selector: Selector
@@ -51,12 +51,12 @@ class Engine:
     meta: dict[str, Tool] = field(default_factory=dict)
     """The definitions of the meta tools offered, by name, in the order sent."""
     meta_tools: MetaTools = field(default_factory=lambda: OURS)
-    """Every meta tool there is, by name."""
+    """Every meta tool of the runtime, by name."""
     prepare: Prepare = nothing_to_prepare
     expandable: frozenset[str] | None = None
     """The categories that a model may ask for; None: all that the caller may see."""
     held: HeldPages | None = None
-    """Where cut results are read on; None: nowhere."""
+    """Store in which cut results are read on; None: there is none."""
     bounds: Bounds = DEFAULT
 
     def meta_definition(self, name: str) -> Tool:
@@ -64,7 +64,7 @@ class Engine:
 
 
 class Record:
-    """The last known state of a run. A step that is cancelled returns nothing, so this one thing is not passed on."""
+    """The last state of a run. It is shared instead of passed on, because a cancelled step returns nothing."""
 
     def __init__(self, state: RunState, checkpoint: Checkpoint) -> None:
         self.state = state
@@ -75,13 +75,13 @@ class Record:
         await self._checkpoint(state)
 
     async def store_outcomes(self, state: RunState) -> None:
-        """Stores the state for whoever resumes the run, if this process dies now; while it lives, the batch knows better."""
+        """Stores the state in case this process dies; while it lives, the batch has newer outcomes."""
         await self._checkpoint(state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What stays the same during one run."""
+    """The values that stay the same during one run."""
 
     engine: Engine
     context: RunContext
@@ -104,27 +104,27 @@ class Run:
         return self.context.elapsed
 
     def belongs_to_caller(self, name: str) -> bool:
-        """Whether the caller runs the tool of this name itself."""
+        """Returns True if the caller itself runs the tool of this name."""
         tool = self.context.view.get(name)
         return tool is not None and tool.source == CLIENT_SOURCE
 
 
-Sent = tuple[tuple[DeliveredTool, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
-"""What of a state the tool array follows from."""
+DeliveryKey = tuple[tuple[DeliveredTool, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...] | None]
+"""The part of a state from which the tool array follows."""
 
 
 class Planned(Struct, frozen=True, kw_only=True):
-    """A delivery, and what it was planned for."""
+    """A delivery, and the key of the state it was planned for."""
 
-    sent: Sent
+    key: DeliveryKey
     delivery: Delivery
 
 
 class Step(Struct, frozen=True, kw_only=True):
-    """What one step of a run hands to the next."""
+    """The values that one step of a run hands to the next."""
 
     state: RunState
     planned: Planned | None = None
-    """The last delivery; it follows from the state, and is kept because planning costs more than looking."""
+    """The last delivery; it follows from the state, and is passed on because planning again costs more."""
     raw: JsonObject | None = None
     """The provider's last body, for doors that pass unknown fields on."""

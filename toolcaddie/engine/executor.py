@@ -1,7 +1,7 @@
 """From an admitted call to its result: result middleware around the source -> record the outcome.
 
-The gates before it are in `control.admission`, the intent is written by the batch. They are apart so that the places of a batch
-under the limits are taken in call order before anything starts, and the outcome never depends on timing.
+The gates before it are in `control.admission`, and the batch writes the intent. They are separate so that the limits are applied
+to a batch in call order before anything starts, and the outcome never depends on timing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = Logger(__name__)
 
 
 class Executor:
-    """Runs admitted calls; knows nothing of rounds, messages, or gates."""
+    """Runs admitted calls, without any knowledge of rounds, messages or gates."""
 
     def __init__(self, *, source: ToolSource, middleware: Sequence[Middleware] = ()) -> None:
         self._invoke = _around(self._call_source, middleware, source)
@@ -31,7 +31,7 @@ class Executor:
     async def carry_out(
         self, admitted: Admitted, context: RunContext, limits: Limits, turn: int, emit: Emit
     ) -> ToolResult:
-        """Run an admitted call. Whatever the tool does, a result comes back; only cancellation passes through."""
+        """Runs an admitted call. Whatever the tool does, it returns a result; only cancellation passes through."""
         call, tool = admitted.call, admitted.tool
         started = time.perf_counter()
         progress = _Progress(call, context.run_id, emit)
@@ -68,13 +68,13 @@ class Executor:
             if isinstance(result, ToolResult):
                 return result
             raise TypeError(f"its source gave a {type(result).__name__}, not a ToolResult")
-        except Exception as error:  # a stranger's source may raise anything; the model gets a result, we the traceback
+        except Exception as error:  # a source may raise anything; the model gets a result, the log the traceback
             log.exception("tool_raised", tool=invocation.tool.name, source=invocation.tool.source)
             return failed(f"{invocation.tool.name} failed: {type(error).__name__}: {error}"[:2000])
 
 
 class _Progress:
-    """Makes events of what a call reports while it runs. A call that was given up may go on reporting; no one hears it."""
+    """Turns a call's progress reports into events, as long as it runs. Later reports of a call that was given up are dropped."""
 
     def __init__(self, call: ToolCall, run_id: str, emit: Emit) -> None:
         self._call, self._run_id, self._emit = call, run_id, emit
@@ -98,7 +98,7 @@ def _around(
     middleware: Sequence[Middleware],
     source: ToolSource,
 ) -> CallNext:
-    """The first of `middleware` ends up outermost."""
+    """Wraps the source into `middleware`; the first is outermost."""
     call: CallNext = partial(call_source, source)
     for layer in reversed(middleware):
         call = partial(layer, call_next=call)

@@ -1,4 +1,4 @@
-"""Failed runs: put on record, whatever ended them, and their errors say whether calls had acted."""
+"""Failed runs: each is put on record, and its error says whether calls had acted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from toolcaddie.core.events import CallFinished, CallIntended, Emit, RunEvent, R
 from toolcaddie.core.message import Attempt
 
 
-class _Watched:
-    """Passes events on, and knows whether a call of the run has acted: its intent is on record, or it has ended."""
+class _ActionWatch:
+    """Passes events on, and notes if a call of the run has acted: its intent is on record, or it has ended."""
 
     def __init__(self, emit: Emit, *, acted: bool) -> None:
         self._emit = emit
@@ -42,20 +42,20 @@ class _Watched:
 async def end_recorded(
     run_id: str, emit: Emit, *, acted: bool = False, stopping: Callable[[], bool] = lambda: False
 ) -> AsyncIterator[Emit]:
-    """Gives the emitter for a run. If the run breaks off, whatever broke it (its policy and approver are strangers too), it
-    has an end on record, and the error says whether calls had acted (`errors.has_acted`).
+    """Yields the emitter for a run. If the run breaks off for any reason (policy and approver may raise, too), its end is put
+    on record, and the error says whether calls had acted (`errors.has_acted`).
 
-    `acted`: calls of the run had acted before, where it is carried on. `stopping`: whether a cancellation comes from the
-    server that is shut down, rather than from a caller who went away.
+    `acted`: calls had acted before the run was resumed. `stopping`: returns True if a cancellation comes from the shutdown
+    of the server, and False if the caller went away.
     """
-    watched = _Watched(emit, acted=acted)
+    watch = _ActionWatch(emit, acted=acted)
     try:
-        yield watched
+        yield watch
     except asyncio.CancelledError:
-        await _record(_shut_down(run_id) if stopping() else _left(run_id), emit)
+        await _record(_shutdown(run_id) if stopping() else _disconnect(run_id), emit)
         raise
     except Exception as error:
-        mark_acted(error, watched.acted)
+        mark_acted(error, watch.acted)
         failed = RunFailed(
             run_id=run_id,
             error=str(error),
@@ -67,23 +67,23 @@ async def end_recorded(
         raise
 
 
-def _left(run_id: str) -> RunFailed:
+def _disconnect(run_id: str) -> RunFailed:
     return RunFailed(run_id=run_id, error="the caller went away", kind="CancelledError")
 
 
-def _shut_down(run_id: str) -> RunFailed:
+def _shutdown(run_id: str) -> RunFailed:
     return RunFailed(
         run_id=run_id, error="the server was shut down before the run had ended", kind=ShutdownError.__name__
     )
 
 
 def _attempts(error: Exception) -> tuple[Attempt, ...]:
-    """The attempts of our own errors; an attribute of that name on another error may be anything."""
+    """Returns the attempts of our own errors; an attribute of that name on another error may be anything."""
     if isinstance(error, OutputError | ProviderError | RequestError | ToolNotCalledError):
         return tuple(error.attempts)
     return ()
 
 
 async def _record(event: RunFailed, emit: Emit) -> None:
-    with contextlib.suppress(Exception):  # the run has failed already; the first error is the one to tell
+    with contextlib.suppress(Exception):  # the run has failed already, and the first error is the one to report
         await emit(event)

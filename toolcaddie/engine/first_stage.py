@@ -1,4 +1,4 @@
-"""Asks a first stage for categories. It may be a stranger's: whatever it raises or returns, the run goes on."""
+"""Asks a first stage for categories. Whatever it raises or returns, the run goes on: it may be anyone's code."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ _LISTED = 8
 
 
 async def classified(classifier: Classifier, messages: Sequence[Message], view: View) -> Classification:
-    """What it says, with visible categories only. `how` is 'failed' where it raised, or said nothing that can be used."""
+    """Returns its classification with visible categories only. `how` is 'failed' if it raised or its answer is unusable."""
     started = time.perf_counter()
     try:
-        said = await classifier(messages, view)
-    except Exception as error:  # a stranger's code may raise anything; the log has the traceback
+        answer = await classifier(messages, view)
+    except Exception as error:  # it may raise anything; the log has the traceback
         log.exception("classifier_raised", error=str(error)[:_SHOWN])
         return _failed(f"it raised {type(error).__name__}: {error}", started)
-    return _read(said, view.category_names(), started)
+    return _checked(answer, view.category_names(), started)
 
 
-def _read(said: Any, known: Sequence[str], started: float) -> Classification:
-    whole = said if isinstance(said, Classification) else None
-    if whole is not None and whole.how == "failed":
-        return replace(whole, categories=())
-    names = said if whole is None else whole.categories
+def _checked(answer: Any, visible_names: Sequence[str], started: float) -> Classification:
+    classification = answer if isinstance(answer, Classification) else None
+    if classification is not None and classification.how == "failed":
+        return replace(classification, categories=())
+    names = answer if classification is None else classification.categories
     if not _are_names(names):
         detail = f"it returned {_described(names)} where a list of category names is wanted"
         log.warning("classifier_failed", detail=detail)
-        return _failed(detail, started, whole)
-    named = tuple(dict.fromkeys(names))
-    visible = tuple(name for name in named if name in known)
-    if unknown := [name for name in named if name not in known]:
+        return _failed(detail, started, classification)
+    unique = tuple(dict.fromkeys(names))
+    visible = tuple(name for name in unique if name in visible_names)
+    if unknown := [name for name in unique if name not in visible_names]:
         log.warning("unknown_categories_dropped", names=[name[:64] for name in unknown[:_LISTED]], count=len(unknown))
     if unknown and not visible:
-        return _failed(f"it named only unknown categories, {len(unknown)} of them", started, whole)
-    if whole is not None:
-        return replace(whole, categories=visible)
+        return _failed(f"it named only unknown categories, {len(unknown)} of them", started, classification)
+    if classification is not None:
+        return replace(classification, categories=visible)
     return Classification(categories=visible, seconds=time.perf_counter() - started)
 
 
@@ -61,7 +61,7 @@ def _described(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def _failed(detail: str, started: float, whole: Classification | None = None) -> Classification:
-    """What was paid for is counted all the same."""
-    paid = whole or Classification(seconds=time.perf_counter() - started)
-    return replace(paid, categories=(), how="failed", detail=detail[:_SHOWN])
+def _failed(detail: str, started: float, classification: Classification | None = None) -> Classification:
+    """Returns a failed classification. Its usage still counts, because it was paid for."""
+    classification = classification or Classification(seconds=time.perf_counter() - started)
+    return replace(classification, categories=(), how="failed", detail=detail[:_SHOWN])

@@ -1,4 +1,4 @@
-"""Whether a tool must be called in a round, and which one the provider should be pointed to first."""
+"""Forcing: decides if a round must call a tool, and which tools the provider should try first."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from toolcaddie.engine.engine import Run
 from toolcaddie.ports import CallWrapper
 
 _LIKELIEST = 8
-"""Tools that a search puts in front where one must be called."""
+"""Number of tools that a search puts first if one must be called."""
 
 
 def force_for(run: Run, state: RunState, delivery: Delivery) -> Force | None:
-    """That a tool must be called, until one was. Looking for tools is not using one; a wrapper runs one."""
+    """Returns the force for a round, until a tool was called. A search for tools does not count as a call; a wrapper does."""
     if not run.preset.force or state.called or not delivery.tools:
         return None
     tools = run.engine.meta_tools
@@ -23,9 +23,9 @@ def force_for(run: Run, state: RunState, delivery: Delivery) -> Force | None:
 
 
 def _likeliest(run: Run, state: RunState, delivery: Delivery) -> tuple[str, ...]:
-    """What may be called, the best match of the request first. If nothing was selected, a search says what that is.
-    Before them stands what the model has just asked for, and last what messages refer to."""
-    scores = {chosen.tool.name: chosen.score for chosen in run.selection.tools}
+    """Returns the tools that may be called: first those that the model has just asked for, then the others, the best match of
+    the request first, and last those that messages refer to. If nothing was selected, a search ranks them."""
+    scores = {item.tool.name: item.score for item in run.selection.tools}
     if not any(scores.values()):
         text = next((message.text for message in reversed(state.messages) if message.role == "user"), "")
         hits = run.engine.selector.search(run.context.view, text, _LIKELIEST)
@@ -34,5 +34,5 @@ def _likeliest(run: Run, state: RunState, delivery: Delivery) -> tuple[str, ...]
     referenced = [name for name in state.referenced if name in delivery.deferred]
     revealed = [name for name in state.revealed if name in names or name in referenced]
     if state.revealed and not revealed and EXECUTE_TOOL in delivery.meta:
-        revealed = [EXECUTE_TOOL]  # they are shown as text
+        revealed = [EXECUTE_TOOL]  # the revealed tools are shown as text
     return tuple(dict.fromkeys((*revealed, *sorted(names, key=lambda name: -scores.get(name, 0.0)), *referenced)))

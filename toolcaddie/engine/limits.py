@@ -1,4 +1,4 @@
-"""The limits that end a run. Each is on record before the run fails by it."""
+"""Limits that end a run. Each is put on record before the run fails because of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from toolcaddie.engine.engine import Run
 
 
 async def check_time(run: Run, state: RunState) -> None:
-    """Checked before each step: the clock strikes only while something waits, and a provider need not wait at all."""
+    """Checks the time before each step: a timeout takes effect only at an await, and a provider may never wait."""
     if run.limits.seconds is not None and state.seconds >= run.limits.seconds:
         raise await time_is_over(run)
 
@@ -21,7 +21,7 @@ async def time_is_over(run: Run) -> LimitExceededError:
 
 
 async def check_tokens(run: Run, state: RunState) -> None:
-    """Checked before a model call: an answer that was paid for is never thrown away."""
+    """Checks the tokens before a model call, because an answer that was paid for is never thrown away."""
     used, limit = state.usage.input_tokens + state.usage.output_tokens, run.limits.tokens
     if limit is not None and used >= limit:
         await run.emit(LimitReached(run_id=state.run_id, limit="tokens", detail=f"{used} of {limit} tokens"))
@@ -29,24 +29,24 @@ async def check_tokens(run: Run, state: RunState) -> None:
 
 
 async def check_idle(run: Run, state: RunState) -> None:
-    """A model that only looks for tools, or calls unknown ones, makes no calls that count; it ends all the same."""
+    """Ends a run whose model only looks for tools or calls unknown ones, so that no limit of calls is ever reached."""
     limits = run.limits
     counted = (
         ("idle_rounds_in_row", state.idle_in_row, limits.idle_rounds_in_row, " in a row"),
         ("idle_rounds", state.idle_rounds, limits.idle_rounds, ""),
     )
-    for name, count, limit, how in counted:
+    for name, count, limit, suffix in counted:
         if limit is not None and count >= limit:
-            detail = f"{count} rounds{how} ran no tool, the limit is {limit}"
+            detail = f"{count} rounds{suffix} ran no tool, the limit is {limit}"
             await run.emit(LimitReached(run_id=state.run_id, limit=name, detail=detail))
             raise LimitExceededError(
-                f"the model called nothing but meta tools, unknown names or what was refused in {count} rounds{how}; "
+                f"the model called nothing but meta tools, unknown names or what was refused in {count} rounds{suffix}; "
                 f"limits.{name} is {limit}",
                 limit=name,
             )
 
 
 async def calls_are_over(run: Run) -> LimitExceededError:
-    most = run.limits.turns
-    await run.emit(LimitReached(run_id=run.context.run_id, limit="turns", detail=f"{most} turns"))
-    return LimitExceededError(f"the request asked for more than {most} tool calls", limit="turns")
+    limit = run.limits.turns
+    await run.emit(LimitReached(run_id=run.context.run_id, limit="turns", detail=f"{limit} turns"))
+    return LimitExceededError(f"the request asked for more than {limit} tool calls", limit="turns")

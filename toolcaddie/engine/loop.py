@@ -1,7 +1,7 @@
 """The loop: ask, execute, apply, until there is an answer, a question, or a limit.
 
-It knows values and ports only. A run is a `RunState`; each step makes the next one; `apply` is the one place where the
-results of a batch of calls enter it. Everything that happens is emitted as an event, and streaming is just another listener.
+It depends on values and ports only. A run is a `RunState`, and each step makes the next one; only `apply` enters the results
+of a batch of calls. Everything that happens is emitted as an event, and streaming is just another listener.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from toolcaddie.core.events import Emit
 from toolcaddie.core.run import RunContext, RunResult, RunState
 from toolcaddie.core.selection import Selection
 from toolcaddie.engine.calls import run_calls
-from toolcaddie.engine.deliveries import sent_of
+from toolcaddie.engine.deliveries import delivery_key
 from toolcaddie.engine.engine import Checkpoint, Engine, Planned, Record, Run, Step, not_stored
 from toolcaddie.engine.limits import check_time, time_is_over
 from toolcaddie.engine.rounds import ask_round
@@ -33,9 +33,9 @@ async def drive(
     delivery: Delivery | None = None,
     checkpoint: Checkpoint = not_stored,
 ) -> RunResult:
-    """Carry `state` on until it is completed, pending, or waits for the caller's own tools.
+    """Runs `state` on until it is completed, pending, or waits for the caller's own tools.
 
-    `live`: stream from the provider. `delivery`: the one `state` was made of, if there is one. Raises `RunError` and
+    `live`: streams from the provider. `delivery`: the delivery that `state` was made from, if there is one. Raises `RunError` and
     `ProviderError`; the state up to the failure is the one that `checkpoint` was last given.
     """
     seconds = engine.preset.limits.seconds
@@ -44,7 +44,7 @@ async def drive(
     planned = None
     if delivery is not None:
         state = replace(state, settled=Settled.of(delivery))
-        planned = Planned(sent=sent_of(state), delivery=delivery)
+        planned = Planned(key=delivery_key(state), delivery=delivery)
     run = Run(
         engine=engine,
         context=context,

@@ -1,4 +1,4 @@
-"""The meta calls of an answer: answered one after another, before any tool runs."""
+"""Meta calls of an answer: they are answered one after another, before any tool runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolcaddie.util.replacing import replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaAnswers:
-    """The run behind its meta calls, and all calls of the answer, the meta calls with their results."""
+    """The run after its meta calls, and all calls of the answer, the meta calls with their results."""
 
     state: RunState
     outcomes: list[PendingCall]
@@ -28,7 +28,7 @@ class MetaAnswers:
 
 
 async def answer_meta_calls(run: Run, state: RunState, planned: Planned | None) -> MetaAnswers:
-    """Wrappers are left to the gates: the call inside is a real one."""
+    """Answers the meta calls. Wrappers are left to the gates, because the call inside them runs a tool."""
     outcomes = list(state.pending)
     for index, pending in enumerate(outcomes):
         call = pending.call
@@ -38,7 +38,7 @@ async def answer_meta_calls(run: Run, state: RunState, planned: Planned | None) 
         if isinstance(tool, CallWrapper):
             continue
         planned = planned_for(run, state, planned)
-        result = _shown(run, state, await _answered(run, state, planned, tool, call))
+        result = _with_schemas(run, state, await _answer(run, state, planned, tool, call))
         state = with_effect(state, result)
         added = result.effect.names if isinstance(result.effect, Reveal) else ()
         if added:
@@ -48,15 +48,15 @@ async def answer_meta_calls(run: Run, state: RunState, planned: Planned | None) 
     return MetaAnswers(state=state, outcomes=outcomes, planned=planned)
 
 
-async def _answered(run: Run, state: RunState, planned: Planned, tool: MetaTool, call: ToolCall) -> ToolResult:
-    checked = checked_arguments(call, run.engine.meta_definition(call.name))
-    if isinstance(checked, ToolResult):
-        return checked
-    return await tool.answer(checked.values, _scene(run, state, planned))
+async def _answer(run: Run, state: RunState, planned: Planned, tool: MetaTool, call: ToolCall) -> ToolResult:
+    arguments = checked_arguments(call, run.engine.meta_definition(call.name))
+    if isinstance(arguments, ToolResult):
+        return arguments
+    return await tool.answer(arguments.values, _scene(run, state, planned))
 
 
-def _shown(run: Run, state: RunState, result: ToolResult) -> ToolResult:
-    """The result with the schemas of what it reveals, if these are shown as text."""
+def _with_schemas(run: Run, state: RunState, result: ToolResult) -> ToolResult:
+    """Returns the result with the schemas of the tools it reveals, if these are shown as text."""
     if state.later_by != "text" or state.allowed is not None or not isinstance(result.effect, Reveal):
         return result
     tools = [tool for name in result.effect.names if (tool := run.context.view.get(name)) is not None]

@@ -1,4 +1,4 @@
-"""Answers of a model that no run goes on with: more calls than could ever be sent back, or a name that is none."""
+"""Answers of a model that end a run: more calls than could ever be sent back, or an impossibly long name."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.core.message import CallDelta, ModelReply
 
 
-def check_reply(reply: ModelReply, bounds: Bounds, *, who: str) -> None:
-    """Raises `ProviderProtocolError`."""
+def check_reply(reply: ModelReply, bounds: Bounds, *, provider: str) -> None:
+    """Raises `ProviderProtocolError` if an answer has too many calls or too long a name."""
     calls = reply.message.tool_calls
-    _check_count(len(calls), bounds, who)
-    _check_names((call.name for call in calls), bounds, who)
+    _check_count(len(calls), bounds, provider)
+    _check_names((call.name for call in calls), bounds, provider)
 
 
-def check_deltas(deltas: Sequence[CallDelta], bounds: Bounds, *, who: str) -> None:
-    """The same of a streamed answer while it comes in."""
+def check_deltas(deltas: Sequence[CallDelta], bounds: Bounds, *, provider: str) -> None:
+    """Raises the same for a streamed answer, as soon as its deltas show it."""
     if deltas:
-        _check_count(max(delta.index for delta in deltas) + 1, bounds, who)
-        _check_names((delta.name for delta in deltas if delta.name is not None), bounds, who)
+        _check_count(max(delta.index for delta in deltas) + 1, bounds, provider)
+        _check_names((delta.name for delta in deltas if delta.name is not None), bounds, provider)
 
 
-def _check_count(count: int, bounds: Bounds, who: str) -> None:
+def _check_count(count: int, bounds: Bounds, provider: str) -> None:
     if count > bounds.answer_calls:
-        told = beyond(f"the answer of {who} holds {count:,} tool calls", bounds.answer_calls, "answer_calls")
-        raise ProviderProtocolError(told)
+        problem = beyond(f"the answer of {provider} holds {count:,} tool calls", bounds.answer_calls, "answer_calls")
+        raise ProviderProtocolError(problem)
 
 
-def _check_names(names: Iterable[str], bounds: Bounds, who: str) -> None:
+def _check_names(names: Iterable[str], bounds: Bounds, provider: str) -> None:
     longest = max(map(len, names), default=0)
     if longest > bounds.name:
-        told = beyond(f"{who} calls a tool whose name has {longest:,} characters", bounds.name, "name")
-        raise ProviderProtocolError(told)
+        problem = beyond(f"{provider} calls a tool whose name has {longest:,} characters", bounds.name, "name")
+        raise ProviderProtocolError(problem)

@@ -1,4 +1,4 @@
-"""What the model is sent in a round."""
+"""The request that a round sends to the model."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _LAST_CALLS_NOTE = "Only these tools can still be called: {names}. Finish now wi
 
 
 def model_request(run: Run, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
-    """What the model is asked. A choice of tools holds until the first call."""
+    """Returns the request of a round. The caller's choice of tools holds until the first call."""
     context, had_tools = run.context, bool(delivery.definitions)
     last = () if offer else last_tools(run, delivery)
     if last:
         return _last_request(run, state, last)
-    sent = offer or (had_tools and _keeps_array(run))
+    send_tools = offer or (had_tools and _keeps_array(run))
     choice = context.tool_choice if offer and not state.called else None
     if isinstance(choice, Mapping):
         choice = sendable_choice(choice, {tool.name for tool in delivery.tools}, context.view)
     return ModelRequest(
         model=context.model,
         messages=_prompt(run, state, offer=offer, had_tools=had_tools),
-        tools=delivery.definitions if sent else (),
-        tool_choice="none" if sent and not offer else choice,
-        params=sendable_params(context.params, tools=sent, closing=had_tools and not sent),
+        tools=delivery.definitions if send_tools else (),
+        tool_choice="none" if send_tools and not offer else choice,
+        params=sendable_params(context.params, tools=send_tools, closing=had_tools and not send_tools),
         headers=context.headers,
-        deferred=delivery.deferred if sent else frozenset(),
+        deferred=delivery.deferred if send_tools else frozenset(),
         allowed=delivery.allowed if offer else None,
         cache=had_tools,
         cache_key=_cache_key(run),
@@ -47,14 +47,14 @@ def model_request(run: Run, state: RunState, delivery: Delivery, *, offer: bool,
 
 
 def last_tools(run: Run, delivery: Delivery) -> tuple[str, ...]:
-    """What can still be called in a round without tools: those of the caller's own tools that it cannot do without, as a
-    client whose answer is the call of an output tool. Such a call ends the run, so it is no further step."""
-    sent = {tool.name for tool in delivery.tools}
-    return tuple(name for name in run.context.essential if name in sent and run.belongs_to_caller(name))
+    """Returns the tools that a round without tools may still call: the caller's own essential ones, such as an output tool
+    whose call is the answer. Such a call ends the run, so it is no further step."""
+    delivered_names = {tool.name for tool in delivery.tools}
+    return tuple(name for name in run.context.essential if name in delivered_names and run.belongs_to_caller(name))
 
 
 def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelRequest:
-    """The last question of a run, with these tools alone. The caller's choice holds as far as it can be met with them."""
+    """Returns the last request of a run, with these tools alone. The caller's choice holds as far as they can meet it."""
     context, choice = run.context, run.context.tool_choice
     tools = [tool for name in names if (tool := context.view.get(name)) is not None]
     keeps = choice == "required" or bool(set(forced_names(choice)) & set(names))
@@ -76,16 +76,16 @@ def _cache_key(run: Run) -> str:
 
 
 def _keeps_array(run: Run) -> bool:
-    """Whether a round without tools sends them all the same, none of them to be called: the conversation stands behind
-    them in the provider's cache. Not where a choice is ignored, or nothing is known of the server, nor for presets that
-    send to the letter."""
+    """Returns True if a round without tools sends the array anyway, with choice `none`, because the conversation stands behind
+    it in the provider's cache. It does not if the provider ignores choices or its cache is unknown, nor for `direct` presets.
+    """
     capabilities = run.engine.capabilities
     cached = capabilities.cache.kind != "none" and capabilities.cache != ASSUMED_CACHE
     return run.preset.delivery != "direct" and cached and capabilities.required != "ignored"
 
 
 def _prompt(run: Run, state: RunState, *, offer: bool, had_tools: bool) -> Sequence[Message]:
-    """The messages as sent: the state's own, plus notes that are never stored."""
+    """Returns the messages as sent: those of the state, plus notes that are never stored."""
     messages: tuple[Message, ...] = state.messages
     if run.preset.capability_note and state.meta:
         messages = with_system_note(messages, CAPABILITY_NOTE)
@@ -95,7 +95,7 @@ def _prompt(run: Run, state: RunState, *, offer: bool, had_tools: bool) -> Seque
 
 
 def with_system_note(messages: tuple[Message, ...], note: str) -> tuple[Message, ...]:
-    """The note at the end of the system prompt, or as one if there is none."""
+    """Adds a note at the end of the system prompt, or as one if there is none."""
     if messages and messages[0].role in ("system", "developer") and isinstance(messages[0].content, str):
         return (replace(messages[0], content=f"{messages[0].content}\n\n{note}"), *messages[1:])
     return (Message(role="system", content=note), *messages)

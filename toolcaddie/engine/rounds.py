@@ -1,4 +1,4 @@
-"""A round: one model call. The next state is finished, or holds the calls of the answer."""
+"""A round: one model call. The next state is completed, or holds the calls of the answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
 
 
 async def ask_round(run: Run, step: Step) -> Step:
-    """Ask the model once."""
+    """Asks the model once."""
     state = step.state
     await check_tokens(run, state)
     await check_idle(run, state)
@@ -47,7 +47,7 @@ async def ask_round(run: Run, step: Step) -> Step:
 async def _after(
     run: Run, state: RunState, delivery: Delivery, reply: ModelReply, *, offer: bool, force: Force | None
 ) -> RunState:
-    """The state behind an answer."""
+    """Returns the state after an answer."""
     state = replace(
         state,
         usage=state.usage + reply.usage,
@@ -73,10 +73,10 @@ async def _after(
 
 
 def _pending_calls(run: Run, message: Message) -> Iterator[PendingCall]:
-    most = run.engine.bounds.calls_run
-    refusal = f"Not run: an answer may hold {most} calls; make the others in the next one."
+    limit = run.engine.bounds.calls_run
+    refusal = f"Not run: an answer may hold {limit} calls; make the others in the next one."
     for number, call in enumerate(message.tool_calls):
-        over = number >= most and not run.belongs_to_caller(call.name)
+        over = number >= limit and not run.belongs_to_caller(call.name)
         yield PendingCall(call=call, result=failed(refusal, "limit") if over else None)
 
 
@@ -94,7 +94,7 @@ async def _reply(run: Run, state: RunState, delivery: Delivery, *, offer: bool, 
     )
     started = time.perf_counter()
     reply = await (_streamed(run, request, state, offer=offer) if run.live else provider.complete(request))
-    check_reply(reply, run.engine.bounds, who=reply.provider or provider.name)
+    check_reply(reply, run.engine.bounds, provider=reply.provider or provider.name)
     await run.emit(
         ModelAnswered(
             run_id=state.run_id,
@@ -113,7 +113,7 @@ async def _reply(run: Run, state: RunState, delivery: Delivery, *, offer: bool, 
 
 
 async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: bool) -> ModelReply:
-    """Stream an answer. Text goes out as it comes, and so do calls of the caller's tools; ours stay inside."""
+    """Streams an answer. Text and calls of the caller's tools are emitted as they come; other calls are not."""
     provider, run_id = run.engine.provider, run.context.run_id
     calls = StreamedCalls(run.context.view, state.meta, request.messages)
     reply: ModelReply | None = None
@@ -124,7 +124,7 @@ async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: 
                 continue
             if item.text or item.raw is not None:
                 await run.emit(TextDelta(run_id=run_id, text=item.text, raw=item.raw))
-            check_deltas(item.calls, run.engine.bounds, who=provider.name)
+            check_deltas(item.calls, run.engine.bounds, provider=provider.name)
             for delta in calls.of_the_caller(item.calls):
                 if offer:
                     await run.emit(ClientCallDelta(run_id=run_id, delta=delta))
@@ -133,31 +133,31 @@ async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: 
 
 
 async def _with_attempts(run: Run, state: RunState, reply: ModelReply, force: Force) -> RunState:
-    """Count the forced attempts in which nothing was called; an answer that only looks for tools is one. When they are used
-    up and no tool was called, that is an event; each attempt is in the model's answer."""
+    """Counts the forced attempts in which no tool was called; an answer that only looks for tools is one. An event says if the
+    attempts are used up without a call. The reply lists each attempt."""
     missed = sum(attempt.outcome == "not_called" for attempt in reply.attempts)
-    counted = bool(reply.attempts) and reply.attempts[-1].outcome == "not_called"
+    already_counted = bool(reply.attempts) and reply.attempts[-1].outcome == "not_called"
     calls = reply.message.tool_calls
-    looked = not counted and bool(calls) and all(call.name in force.ignored for call in calls)
-    forced = state.forced + missed + looked
+    only_looked = not already_counted and bool(calls) and all(call.name in force.ignored for call in calls)
+    forced = state.forced + missed + only_looked
     if not calls:
-        tried = f"no tool was called in {forced} attempt{'s' if forced != 1 else ''}"
-        await run.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=tried))
+        detail = f"no tool was called in {forced} attempt{'s' if forced != 1 else ''}"
+        await run.emit(LimitReached(run_id=state.run_id, limit="forced_attempts", detail=detail))
     return replace(state, forced=forced)
 
 
 async def _last_answer(run: Run, state: RunState, reply: ModelReply, delivery: Delivery) -> RunState:
-    """The end of the last round: in words, or with calls that the caller is waiting for."""
+    """Returns the state after the last round: an answer in words, or calls that the caller is waiting for."""
     last = last_tools(run, delivery)
     calls = tuple(call for call in reply.message.tool_calls if call.name in last)
     if not calls:
-        return await _finished(run, state, reply, had_tools=bool(delivery.definitions))
+        return await _completed_run(run, state, reply, had_tools=bool(delivery.definitions))
     message = with_unique_ids(replace(reply.message, tool_calls=calls), state.messages)
     return replace(state, messages=(*state.messages, message), pending=tuple(_pending_calls(run, message)))
 
 
-async def _finished(run: Run, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
-    """The end of a round without tools: whatever it calls is ignored."""
+async def _completed_run(run: Run, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
+    """Completes a run after a round without tools; calls in its answer are ignored."""
     message = replace(reply.message, tool_calls=())
     if not message.text and (had_tools or reply.message.tool_calls):
         message = replace(message, content=FALLBACK_TEXT)

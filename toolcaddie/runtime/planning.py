@@ -14,7 +14,7 @@ from toolcaddie.core.selection import Classification
 from toolcaddie.core.tool import Tool
 from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.engine import READER, Engine
-from toolcaddie.engine.reveal import known_from, referenced_in, telling
+from toolcaddie.engine.reveal import referenced_names, reveal_message, revealed_names
 from toolcaddie.runtime.choosing import Choice
 from toolcaddie.runtime.conversations import Conversation
 
@@ -35,8 +35,8 @@ def plan(choice: Choice, request: RunRequest, view: View, before: Conversation |
             meta=_meta_tools(engine, view, before),
             budget=engine.preset.budget,
             capabilities=engine.capabilities,
-            known=known_from(messages),
-            referenced=referenced_in(messages),
+            known=revealed_names(messages),
+            referenced=referenced_names(messages),
             pinned=_pinned(request, view),
             allowed=before.allowed if before else None,
             called=_recently_called(messages),
@@ -57,12 +57,12 @@ def first_state(
     added = [tool for name in delivery.added if (tool := context.view.get(name)) is not None]
     return RunState(
         run_id=context.run_id,
-        messages=(*messages, telling(added, delivery.added_by)) if added else messages,
+        messages=(*messages, reveal_message(added, delivery.added_by)) if added else messages,
         first_new=len(messages),
         delivered=delivery.tools,
         meta=delivery.meta,
-        known=(*known_from(messages), *delivery.added),
-        referenced=(*referenced_in(messages), *(delivery.added if delivery.added_by == "reference" else ())),
+        known=(*revealed_names(messages), *delivery.added),
+        referenced=(*referenced_names(messages), *(delivery.added if delivery.added_by == "reference" else ())),
         allowed=None if delivery.allowed is None else tuple(n for n in delivery.allowed if n not in delivery.meta),
         later_by=delivery.later_by,
         categories=classification.categories,
