@@ -137,7 +137,7 @@ def ranker(catalog, previous=None, /, *, score: float = 0.5):
 
 
 class Embedder:
-    name, dimensions = "letters", 2
+    name, dimensions, languages = "letters", 2, None
 
     def __init__(self, *, letter: str = "a"):
         seen.append("embeds by " + letter)

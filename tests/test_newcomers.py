@@ -236,6 +236,12 @@ class Embed:
         return [[1.0, 0.0] for _ in texts]
 
 
+class EmbedWithoutLanguages:
+    """An embedder that does not say which languages its model reads."""
+
+    name, dimensions, embed = "same", 2, Embed.embed
+
+
 class Nothing:
     """Fits nowhere."""
 
@@ -275,6 +281,7 @@ class Nothing:
         ({"classifier": "gpt-5-mini"}, "classifier cannot be 'gpt-5-mini'"),
         ({"embedder": "minilmm"}, "did you mean 'minilm'"),
         ({"embedder": 7}, "embedder: 7 is no embedder"),
+        ({"embedder": EmbedWithoutLanguages()}, r"EmbedWithoutLanguages lacks languages; .* None for all"),
         ({"embedder": Embed}, "embedder: Embed is a class"),
         ({"embedder": "endpoint"}, "embedder"),
         ({"patience": "long"}, "patience is 'long'"),

@@ -55,7 +55,9 @@ SOCKETS: Mapping[str, Socket] = {
             members=("name", "revision", "tools", "categories", "call_tool"),
         ),
         Socket(name="ranker", group="toolcaddie.rankers", makes="Ranker", per_catalog=True),
-        Socket(name="embedder", group="toolcaddie.embedders", makes="Embedder", members=("name", "dimensions")),
+        Socket(
+            name="embedder", group="toolcaddie.embedders", makes="Embedder", members=("name", "dimensions", "languages")
+        ),
         Socket(
             name="provider",
             group="toolcaddie.providers",

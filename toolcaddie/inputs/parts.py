@@ -15,7 +15,7 @@ from toolcaddie.core.presets import Preset, preset
 from toolcaddie.core.tool import Tool
 from toolcaddie.inputs.requests import tool_of
 from toolcaddie.ports import Embedder, RemoteEmbedder, ToolSource
-from toolcaddie.registry import Registry
+from toolcaddie.registry import SOCKETS, Registry
 from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.sources.functions.signature import define
 from toolcaddie.sources.named import load_catalog
@@ -100,17 +100,21 @@ def embedder_from(given: Any) -> Embedder | RemoteEmbedder | None:
     """Returns the embedder: the one given, or the one of that name. Raises `ConfigError`."""
     if given is None:
         return None
-    named = given
-    if isinstance(given, str):
-        named = Registry().make("embedder", given)
-    if isinstance(named, type):
-        raise ConfigError(f"embedder: {named.__name__} is a class; give an instance, {named.__name__}()")
-    if not hasattr(named, "name") or not (hasattr(named, "embed") or hasattr(named, "fetch")):
+    part = Registry().make("embedder", given) if isinstance(given, str) else given
+    if isinstance(part, type):
+        raise ConfigError(f"embedder: {part.__name__} is a class; give an instance, {part.__name__}()")
+    if not hasattr(part, "name") or not (hasattr(part, "embed") or hasattr(part, "fetch")):
         raise ConfigError(
             f"embedder: {_called(given)} is no embedder: it has a name, dimensions and embed(texts); or give the name of one, "
             "such as 'minilm'"
         )
-    embedder: Embedder | RemoteEmbedder = named
+    missing = [member for member in SOCKETS["embedder"].members if not hasattr(part, member)]
+    if missing:
+        raise ConfigError(
+            f"embedder: {_called(given)} lacks {', '.join(missing)}; `dimensions` is the length of its vectors, `languages` "
+            "those of its model, such as ('english',), or None for all; see ports.Embedder"
+        )
+    embedder: Embedder | RemoteEmbedder = part
     return embedder
 
 
