@@ -51,7 +51,7 @@ def runtime(experience: Experience | None, *turns, **more) -> Runtime:
 
 
 def remembered(experience: Experience) -> list[tuple[str, tuple[str, ...]]]:
-    return [(entry.text, tuple(each.name for each in entry.tools)) for entry in experience.past().kept]
+    return [(entry.text, tuple(each.name for each in entry.tools)) for entry in experience.past().entries]
 
 
 async def test_a_run_is_remembered_by_its_words_and_the_tools_that_ran():
@@ -59,7 +59,7 @@ async def test_a_run_is_remembered_by_its_words_and_the_tools_that_ran():
     asked = runtime(experience, calls(("way_7", {}), ("way_9", {})), say("done"))
     await asked.run("freeze John", principal=ANNA)
     assert remembered(experience) == [("freeze John", ("way_7", "way_9"))]
-    (kept,) = experience.past().kept
+    (kept,) = experience.past().entries
     assert all(each.digest for each in kept.tools)
 
 
@@ -82,7 +82,7 @@ async def test_what_is_remembered_is_without_secrets():
     secret = "sk-abcdefghijklmnopqrstuvwx"
     asked = runtime(experience, call("way_7"), say("done"))
     await asked.run(f"log in with {secret} please")
-    (said,) = experience.past().kept
+    (said,) = experience.past().entries
     assert secret not in said.text
     assert "log in with" in said.text
     assert all(secret not in text for _, words in experience.sample() for text, _ in words.messages)
@@ -202,8 +202,8 @@ async def test_the_trail_teaches_what_the_runs_would_have(tmp_path: Path):
     later = Experience()
     later.extend(entries)
     assert remembered(later) == remembered(live) == [("freeze John", ("way_7",)), ("yes", ("way_9",))]
-    assert [entry.owner for entry in later.past().kept] == [entry.owner for entry in live.past().kept]
-    assert [entry.group for entry in later.past().kept] == [entry.group for entry in live.past().kept]
+    assert [entry.owner for entry in later.past().entries] == [entry.owner for entry in live.past().kept]
+    assert [entry.group for entry in later.past().entries] == [entry.group for entry in live.past().kept]
     assert [words for _, words in later.sample()] == [words for _, words in live.sample()]
 
 
