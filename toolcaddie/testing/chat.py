@@ -10,8 +10,8 @@ import msgspec
 from toolcaddie.core.message import ModelDelta
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Problem
 from toolcaddie.testing.script import Reply, deltas, model_reply
-from toolcaddie.util.replacing import replace
 from toolcaddie.wires import chat
+from toolcaddie.wires.chat.replies import reply_body
 from toolcaddie.wires.chat.strict import complaint as refusal_of
 
 CREATED = 1_700_000_000
@@ -51,9 +51,7 @@ class ChatWire:
         return body
 
     def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
-        answer = replace(model_reply(reply, model=model), raw=_TIER)
-        body: dict[str, Any] = msgspec.json.decode(chat.WIRE.write_reply(answer, _head(answer_id, model)))
-        return body
+        return reply_body(model_reply(reply, model=model, raw=_TIER), _head(answer_id, model))
 
     def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
         options = body.get("stream_options") or {}

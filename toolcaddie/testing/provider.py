@@ -10,7 +10,6 @@ from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.vocabulary import WireName, wire_named
 from toolcaddie.testing.chat import CHAT
 from toolcaddie.testing.script import Reply, Script, model_reply
-from toolcaddie.util.replacing import replace
 from toolcaddie.wires.chat.stream import ChatReader
 
 _WITH_USAGE = {"stream_options": {"include_usage": True}}
@@ -70,4 +69,4 @@ class ScriptedProvider:
 
     def _model_reply(self, request: ModelRequest, reply: Reply) -> ModelReply:
         raw = CHAT.whole(reply, answer_id=self._id(), model=request.model)
-        return replace(model_reply(reply, model=request.model), raw=raw)
+        return model_reply(reply, model=request.model, raw=raw)

@@ -104,19 +104,22 @@ class Script(Generic[Ask, Step]):
 
 
 def _with_ids(reply: Reply, asked: int) -> Reply:
+    if all(each.id for each in reply.calls):
+        return reply
     named = tuple(
         each if each.id else replace(each, id=f"call_{asked}_{position}") for position, each in enumerate(reply.calls)
     )
     return replace(reply, calls=named)
 
 
-def model_reply(reply: Reply, *, model: str) -> ModelReply:
-    """Returns the reply as a provider would."""
+def model_reply(reply: Reply, *, model: str, raw: JsonObject | None = None) -> ModelReply:
+    """Returns the reply as a provider would; `raw` is its body."""
     return ModelReply(
         message=Message(role="assistant", content=reply.text, tool_calls=reply.calls, extra=reply.extra),
         finish_reason=reply.finish,
         usage=reply.usage,
         model=model,
+        raw=raw,
     )
 
 

@@ -165,6 +165,10 @@ def new_call_id() -> str:
 
 
 def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
+    return ENCODER.encode(reply_body(reply, head))
+
+
+def reply_body(reply: ModelReply, head: AnswerHead) -> JsonObject:
     """Returns the body of a whole answer: the provider's last body, if it was one of this wire, with what is ours changed."""
     raw: Mapping[str, Any] = reply.raw or {}
     choices = raw.get("choices")
@@ -180,7 +184,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
     if reply.message.tool_calls:
         message["tool_calls"] = [write_call(call) for call in reply.message.tool_calls]
     message.setdefault("refusal", None)
-    body = {
+    return {
         "id": f"chatcmpl-{head.id}",
         "object": "chat.completion",
         "created": head.created,
@@ -189,7 +193,6 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
         "choices": [{"logprobs": None, **choice, "index": 0, "message": message, "finish_reason": reply.finish_reason}],
         "usage": usage_of(reply),
     }
-    return ENCODER.encode(body)
 
 
 def usage_of(reply: ModelReply) -> JsonObject:
