@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from toolcaddie.control.approvals import digest_of, mismatch, question
 from toolcaddie.control.arguments import Arguments, arguments_of
 from toolcaddie.control.visibility import may_use
@@ -57,8 +59,7 @@ class Gates:
     clock: Callable[[], float] = time.time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class Admitted(Struct, frozen=True, kw_only=True):
     """A call past every gate: it may run."""
 
     call: ToolCall

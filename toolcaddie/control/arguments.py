@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,8 +20,7 @@ _SHOWN_NAMES = 10
 _MAX_SCHEMA_SHOWN = 6_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arguments:
+class Arguments(msgspec.Struct, frozen=True, kw_only=True):
     """Arguments that fit the tool's schema."""
 
     values: dict[str, Any]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from toolcaddie.core.run import RunContext, RunState
 from toolcaddie.core.tool import Tool, ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallRequest:
+class CallRequest(Struct, frozen=True, kw_only=True):
     """A resolved and validated call, before it may run."""
 
     call: ToolCall

@@ -128,32 +128,35 @@ ReportProgress = Callable[[float, float | None, str], Awaitable[None]]
 """Takes the amount done, the total (None: unknown), and a message for people."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunContext:
+class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The constant part of a run. A tool's copy also has the remaining calls and seconds."""
 
     run_id: str
     principal: Principal
     view: View
     model: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    headers: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     tool_choice: Any = None
     essential: Sequence[str] = ()
-    injected: Mapping[str, Any] = field(default_factory=dict)
+    injected: Mapping[str, Any] = msgspec.field(default_factory=dict)
     cache_key: str = ""
-    dependencies: Mapping[type, Any] = field(default_factory=dict, repr=False)
+    dependencies: Mapping[type, Any] = msgspec.field(default_factory=dict)
     """Objects from the application for tools, by declared type."""
-    variables: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, Any] = msgspec.field(default_factory=dict)
     """Scratch values for the tools of this run; discarded with it."""
     calls_left: int | None = None
     """Tool calls that the run may still make after this one; None: any number."""
     deadline: float | None = None
     """Moment on the monotonic clock at which this call is cancelled; None: no deadline."""
-    on_progress: ReportProgress | None = field(default=None, compare=False, repr=False)
+    on_progress: ReportProgress | None = None
     """Takes the progress of this call; None: no one listens."""
-    began: float = field(default_factory=time.monotonic, compare=False)
+    began: float = msgspec.field(default_factory=time.monotonic)
     """Start of the run on the monotonic clock; for a resumed run shifted by the pause."""
+
+    def __repr__(self) -> str:
+        """Omits the objects of the application: they may hold keys."""
+        return f"RunContext(run_id={self.run_id!r}, principal={self.principal!r}, model={self.model!r})"
 
     @property
     def elapsed(self) -> float:

@@ -42,15 +42,22 @@ class StreamedCalls:
             ids = [self._ids[index] for index in sorted(self._ids)]
         else:
             ids = [self._ids.get(position, call.id) for position, call in enumerate(calls)]
-        pairs = zip(calls, ids, strict=True)
-        return replace(message, tool_calls=tuple(replace(call, id=call_id) for call, call_id in pairs))
+        return _with_ids(message, ids)
 
 
 def with_unique_ids(message: Message, earlier: Sequence[Message]) -> Message:
     """Gives a fresh id to each call without one, or with one used before: a result must find its call."""
     used = used_ids(earlier)
-    calls = tuple(replace(call, id=fresh_id(call.id, used)) for call in message.tool_calls)
-    return replace(message, tool_calls=calls)
+    ids = [fresh_id(call.id, used) for call in message.tool_calls]
+    return _with_ids(message, ids)
+
+
+def _with_ids(message: Message, ids: list[str]) -> Message:
+    calls = message.tool_calls
+    if ids == [call.id for call in calls]:  # nearly always: spare the copies
+        return message
+    pairs = zip(calls, ids, strict=True)
+    return replace(message, tool_calls=tuple(replace(call, id=call_id) for call, call_id in pairs))
 
 
 def used_ids(messages: Sequence[Message]) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from toolcaddie.control.arguments import checked_arguments
 from toolcaddie.core.content import with_text
@@ -18,8 +18,7 @@ from toolcaddie.ports import CallWrapper, MetaScene, MetaTool
 from toolcaddie.util.replacing import replace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetaAnswers:
+class MetaAnswers(Struct, frozen=True, kw_only=True):
     """The run after its meta calls, and all calls of the answer, the meta calls with their results."""
 
     state: RunState

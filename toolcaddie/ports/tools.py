@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
+
+from msgspec import Struct
 
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal
@@ -62,8 +63,7 @@ class HeldPages(Protocol):
     async def page(self, handle: str, offset: int, limit: int, principal: Principal) -> ToolResult: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Invocation:
+class Invocation(Struct, frozen=True, kw_only=True):
     """One call on its way to its source, past every gate."""
 
     call: ToolCall

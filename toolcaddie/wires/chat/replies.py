@@ -168,7 +168,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
     return ENCODER.encode(reply_body(reply, head))
 
 
-def reply_body(reply: ModelReply, head: AnswerHead) -> JsonObject:
+def reply_body(reply: ModelReply, head: AnswerHead) -> dict[str, Any]:
     """Returns the body of a whole answer: the provider's last body, if it was one of this wire, with what is ours changed."""
     raw: Mapping[str, Any] = reply.raw or {}
     choices = raw.get("choices")
