@@ -1,13 +1,15 @@
-"""Who may use the gateway.
+"""Authentication of the gateway's clients.
 
-With keys: a live one in `Authorization: Bearer`. A server that ever had keys stays so: revoking the last one must not open
-the door. Without: only a client on this machine, and only one that is not a web page somewhere else. A browser would send a
-page's requests to a loopback server too; so the Host must be a loopback name (against rebound DNS names), an Origin, if
-there is one, as well (against foreign pages), `Sec-Fetch-Site` must not speak of another site (a page sends it also where
-it sends no Origin, and cannot change it), and a body must be JSON (which a page cannot send across origins without asking
-first).
+With keys: a live one in `Authorization: Bearer`. A server that ever had keys always requires one: revoking the last key must
+not open the server. Without keys: only clients on this machine, and no web pages of other sites. A browser would send a page's
+requests to a loopback server too. So four things are checked:
 
-Headers that decide who asks, or what, may come once: of two, each reader between the client and here takes another.
+    Host            a loopback name (against DNS rebinding)
+    Origin          if present, a loopback name as well (against foreign pages)
+    Sec-Fetch-Site  not another site (a page sends it even without an Origin, and cannot change it)
+    Content-Type    JSON (a page cannot send it across origins without a preflight request)
+
+Headers that decide identity or meaning may come once: of two, the proxies between the client and here may each read another.
 """
 
 from __future__ import annotations
@@ -26,27 +28,32 @@ from toolcaddie.ports import KeyStore
 _NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")
 
 
-_ONCE = frozenset({b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key"})
+_SINGLE_HEADERS = frozenset(
+    {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key"}
+)
 _OWN_SITE = (None, b"none", b"same-origin")
-"""`Sec-Fetch-Site` of clients that are no browser, of an address that a person typed, and of a page of this server's own."""
+"""`Sec-Fetch-Site` of clients that are not browsers, of an address that a person typed, and of a page of this server."""
 
 
-def doubled(raw: Sequence[tuple[bytes, bytes]], headers: Mapping[bytes, bytes]) -> Problem | None:
-    """The answer to a request with a header twice that may come once. `headers` are the `raw` ones, by name."""
+def repeated_header(raw: Sequence[tuple[bytes, bytes]], headers: Mapping[bytes, bytes]) -> Problem | None:
+    """Returns the refusal of a request that repeats a header of `_SINGLE_HEADERS`. `headers`: the `raw` ones by name."""
     if len(raw) == len(headers):
         return None
     names = [name for name, _ in raw]
-    twice = next((name for name in names if name in _ONCE and names.count(name) > 1), None)
-    if twice is None:
+    repeated = next((name for name in names if name in _SINGLE_HEADERS and names.count(name) > 1), None)
+    if repeated is None:
         return None
-    shown = twice.decode()
+    header_name = repeated.decode()
     return problem(
-        400, f"the header {shown!r} came more than once; send it once", kind="invalid_request_error", param=shown
+        400,
+        f"the header {header_name!r} came more than once; send it once",
+        kind="invalid_request_error",
+        param=header_name,
     )
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or literal means this machine."""
+    """Returns True if a host name or literal means this machine."""
     name = host.strip("[]").rstrip(".").lower()
     if name == "localhost":
         return True
@@ -57,13 +64,13 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Decides for each request. The key store remembers what it looked up, for a second at most."""
+    """Decides for each request. The key store caches its lookups for at most a second."""
 
     def __init__(self, keys: KeyStore) -> None:
         self._keys = keys
 
     async def check(self, headers: Mapping[bytes, bytes], *, client: str | None, has_body: bool) -> Principal | Problem:
-        """The principal, or the answer that refuses."""
+        """Returns the principal, or the refusal."""
         if await self.has_keys():
             return await self._by_key(headers.get(b"authorization", b""))
         kind = headers.get(b"content-type", b"") if has_body else None
@@ -81,11 +88,11 @@ class Access:
         return _unauthorized("the API key is unknown or revoked") if key is None else key.principal
 
 
-@lru_cache(maxsize=64)  # a client asks again and again with the same five
+@lru_cache(maxsize=64)  # a client sends the same five values with every request
 def _local(
     client: str | None, host: bytes, origin: bytes | None, site: bytes | None, kind: bytes | None
 ) -> Principal | Problem:
-    """`kind`: the content type of the body, if there is one."""
+    """Returns the principal of a local client, or the refusal. `kind`: content type of the body, if there is one."""
     if client is not None and not is_loopback(client):
         return _forbidden(
             "this server has no API keys and answers only its own machine; make one: toolcaddie keys add NAME"
@@ -110,9 +117,9 @@ def _origin_host(origin: str) -> str:
 
 
 def _host(netloc: str) -> str:
-    """The host of 'name:port', '[::1]:port' or 'name'; empty for anything else, which is nobody's loopback."""
-    found = _NETLOC.match(netloc)
-    return (found["literal"] or found["name"]) if found else ""
+    """Returns the host of 'name:port', '[::1]:port' or 'name'; empty for anything else, which is never a loopback name."""
+    match = _NETLOC.match(netloc)
+    return (match["literal"] or match["name"]) if match else ""
 
 
 def _unauthorized(message: str) -> Problem:

@@ -1,4 +1,4 @@
-"""A run as one answer: its result as the reply of a model, its events as pieces of that reply."""
+"""Conversion of runs to answers: a result to the reply of a model, and its events to pieces of that reply."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
 
 _RAW_WIRE = "chat"
-"""The wire that `raw` of results and events is in."""
+"""The wire of the `raw` bodies in results and events."""
 
 
 class AnswerDeltas:
-    """The events of a run as pieces of one answer. Feed it in order."""
+    """Converts the events of a run, in order, to pieces of one answer."""
 
     def __init__(self, *, wire: str) -> None:
         self._takes_raw = wire == _RAW_WIRE
@@ -21,7 +21,7 @@ class AnswerDeltas:
         self._new_round = False
 
     def of(self, event: RunEvent) -> ModelDelta | None:
-        """None: the event is not for the client."""
+        """Returns the event's piece of the answer; None: the event is not for the client."""
         match event:
             case TextDelta():
                 return self._text(event)
@@ -31,8 +31,8 @@ class AnswerDeltas:
                 self._new_round = self._wrote_text
         return None
 
-    def waiting(self, result: RunResult) -> ModelDelta | None:
-        """Returns the words with which a run ends that waits for a person; None: it does not."""
+    def approval_delta(self, result: RunResult) -> ModelDelta | None:
+        """Returns the closing words of a run that waits for a person; None: it does not wait."""
         if result.status != "pending":
             return None
         return ModelDelta(text=(BETWEEN_ROUNDS if self._wrote_text else "") + approval_text(result))
@@ -47,7 +47,7 @@ class AnswerDeltas:
 
 
 def reply_of(result: RunResult, *, wire: str) -> ModelReply:
-    """Returns the answer to a client: all that the model said in its rounds, and the calls that are the client's to make."""
+    """Returns the answer to a client: the model's texts of all rounds, and the calls of the client's tools."""
     return ModelReply(
         message=visible_answer(result),
         finish_reason=_finish_reason(result),
@@ -58,14 +58,14 @@ def reply_of(result: RunResult, *, wire: str) -> ModelReply:
 
 
 def _raw(result: RunResult) -> JsonObject | None:
-    """Returns the provider's last body. Its figures count only where there was one model call: ours are the sum."""
+    """Returns the provider's last body. Its usage is omitted after several model calls, because ours is the sum."""
     if result.raw is None or result.state.usage == result.state.last_usage:
         return result.raw
     return {name: value for name, value in result.raw.items() if name != "usage"}
 
 
 def _finish_reason(result: RunResult) -> str:
-    """Returns the provider's own where it says that the answer was cut short; else what the client has before it."""
+    """Returns the provider's reason if the answer was cut short; else the one that fits the answer."""
     reason = result.state.finish_reason
     if reason not in ("", "stop", "tool_calls", "function_call"):
         return reason

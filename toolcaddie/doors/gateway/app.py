@@ -1,4 +1,4 @@
-"""The gateway as an ASGI application: a table of routes, one handler for requests to models behind each door."""
+"""The gateway as an ASGI application: a table of routes with one model handler per door."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from toolcaddie.runtime import Runtime
 from toolcaddie.wires import chat
 
 MODEL_DOORS: Mapping[str, DoorWire] = {"/v1/chat/completions": chat.WIRE}
-"""Where models are asked, and over which wire. A new door is a line here."""
+"""Paths of requests to models, with their wires. A new door is a line here."""
 
-_KEPT_AS_DEFAULT = Idempotency()
+_DEFAULT_IDEMPOTENCY = Idempotency()
 
 
 class Parts(Protocol):
-    """What the gateway needs of an assembled product."""
+    """Parts of an assembled product that the gateway needs."""
 
     @property
     def runtime(self) -> Runtime: ...
@@ -46,7 +46,7 @@ class Parts(Protocol):
     def registry(self) -> CollectorRegistry: ...
     @property
     def own_upstream_key(self) -> bool:
-        """Whether the upstream is asked with a key of the server's own rather than the client's."""
+        """True if the upstream is asked with a key of the server, not with the client's."""
         ...
 
 
@@ -55,23 +55,23 @@ def create_app(
     *,
     forwards: bool = True,
     bounds: Bounds = DEFAULT,
-    idempotency: Idempotency = _KEPT_AS_DEFAULT,
+    idempotency: Idempotency = _DEFAULT_IDEMPOTENCY,
     doors: Mapping[str, DoorWire] = MODEL_DOORS,
 ) -> Router:
-    """Returns the whole gateway.
+    """Returns the gateway.
 
-    `forwards`: what has no tools goes to the upstream byte for byte, if that speaks the wire of the door. False: it is read and
-    asked like everything else, so that others may answer where the upstream fails.
+    `forwards`: requests without tools go to the upstream byte for byte, if it speaks the wire of the door. False: they are
+    answered by runs too, so that a fallback may answer if the upstream fails.
     """
     onward = Onward(own_key=parts.own_upstream_key)
-    told = partial(problem_of, own_upstream_key=onward.own_key)
+    problem_for = partial(problem_of, own_upstream_key=onward.own_key)
     ways = Counter(
         "toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=parts.registry
     )
     serving = Serving(
         runtime=parts.runtime,
         event_log=parts.event_log,
-        once=Once(parts.documents, parts.event_log, idempotency, told),
+        once=Once(parts.documents, parts.event_log, idempotency, problem_for),
         hidden=HiddenParts(parts.documents),
         bodies=Bodies(bounds.bodies),
         onward=onward,

@@ -1,4 +1,4 @@
-"""What to tell a client that asks at a path we do not serve: mostly it speaks another wire, or has the base address wrong."""
+"""Advice for a client that uses a path we do not serve: usually it speaks another wire, or has a wrong base address."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _WIRES = (
     (("/completions",), "old completions are not served here; use chat completions"),
     (("/embeddings",), "embeddings are not served here; ask the provider itself"),
 )
-"""By the end of the path, the first that fits."""
+"""Sentences by the end of the path; the first that fits counts."""
 
 
 def advice(path: str) -> str:
-    """What to do about a request to this path."""
+    """Returns advice on a request to this path."""
     path = path.rstrip("/")
     if path.endswith(_CHAT):
         return f"chat completions are at /v1{_CHAT}: {_BASE}"
     if path.endswith("/models"):
         return f"the models are listed at /v1/models: {_BASE}"
-    for ends, told in _WIRES:
+    for ends, sentence in _WIRES:
         if path.endswith(ends):
-            return told
+            return sentence
     return "chat completions are at /v1/chat/completions"

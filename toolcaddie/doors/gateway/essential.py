@@ -1,8 +1,8 @@
-"""The tools of a request that its client cannot do without: they are sent whatever they score.
+"""Essential tools of a request: its client depends on them, so that they are sent whatever their score.
 
-Four things make a tool essential: the client pins it (`x-toolcaddie-pin: lookup_policy, crm_*`), it is the output tool or the
-hand-off of a known kind of client (`essential.toml`), a tool must be called and this one looks like that of an answer, or the
-client's own instructions name it. What `tool_choice` names is not looked at here: the runtime itself sends that.
+A tool is essential for one of four reasons: the client pins it (`x-toolcaddie-pin: lookup_policy, crm_*`), it is the output tool
+or the hand-off of a client framework (`essential.toml`), a tool must be called and this one looks like the output tool, or the
+client's own instructions mention it. The runtime itself sends the tool of `tool_choice`.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ PIN_HEADER = "x-toolcaddie-pin"
 
 _MOST_PATTERNS = 128
 _MOST_OF_A_ROW = 32
-"""A pattern that fits more tools is how a client names its tools, and says nothing of any one."""
-_MOST_NAMED = 16
-"""Instructions that name more tools list what there is, and depend on none."""
+"""Most tools that a pattern may fit; beyond that it is the client's naming style and does not single out a tool."""
+_MOST_MENTIONED = 16
+"""Most tools that instructions may mention; beyond that they list the tools and depend on none."""
 _MOST_TYPES = 8
-_MOST_READ = 64 * 1024
-"""Characters of instructions that are read."""
+_MOST_CHARACTERS = 64 * 1024
+"""Most characters of instructions that are read."""
 _TEXTS = 8
 _TYPE = re.compile(r"(?:[A-Z][a-z0-9]+)+")
 _PATTERN = re.compile(r"[A-Za-z0-9_-]{1,64}\*?|\*")
 _WORD = re.compile(r"[A-Za-z0-9_-]+")
 _QUOTED = re.compile(r"[`'\"]([A-Za-z0-9_-]{1,64})(?:\(\))?[`'\"]")
 _IDENTIFIER = re.compile(r".*(?:[_0-9-]|[a-z][A-Z])")
-"""Names that nobody writes by chance: `lookup_policy`, `readFile`, but not `search`."""
+"""Names that do not occur by chance in a text: `lookup_policy`, `readFile`, but not `search`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,67 +48,70 @@ class Pins:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownTools:
-    """What is read of a client's tools once, because it sends the same list with every request."""
+class ToolFacts:
+    """Facts about a client's tools, computed once per list, because the client sends the same list with every request."""
 
     names: frozenset[str] = frozenset()
     identifiers: frozenset[str] = frozenset()
-    recognised: Mapping[str, str] = field(default_factory=dict)
+    framework_tools: Mapping[str, str] = field(default_factory=dict)
     """Output tools and hand-offs, each with the reason."""
     answers: Mapping[str, str] = field(default_factory=dict)
-    """What is probably the tool of an answer where one must be called, each with the reason."""
-    _named: dict[tuple[int, int], Mapping[str, str]] = field(default_factory=dict)
-    """By length and hash of the instructions, which are the same in most requests: the tools they name."""
+    """Tools that probably give the answer if a tool must be called, each with the reason."""
+    _tools_by_text: dict[tuple[int, int], Mapping[str, str]] = field(default_factory=dict)
+    """Cache of the mentioned tools, by length and hash of the instructions, which are the same in most requests."""
 
     @classmethod
-    def of(cls, tools: Sequence[Tool]) -> KnownTools:
+    def of(cls, tools: Sequence[Tool]) -> ToolFacts:
         names = frozenset(tool.name for tool in tools)
         return cls(
             names=names,
             identifiers=frozenset(name for name in names if _IDENTIFIER.match(name)),
-            recognised=_recognised(tools),
+            framework_tools=_framework_tools(tools),
             answers=_answers(tools),
         )
 
-    def named_in(self, text: str) -> Mapping[str, str]:
-        """The tools that instructions name. Where they name many, they list what there is."""
+    def tools_in(self, text: str) -> Mapping[str, str]:
+        """Returns the tools that instructions mention, with the reason; none if they mention many."""
         key = len(text), hash(text)
-        if key not in self._named:
-            if len(self._named) >= _TEXTS:
-                del self._named[next(iter(self._named))]
+        if key not in self._tools_by_text:
+            if len(self._tools_by_text) >= _TEXTS:
+                del self._tools_by_text[next(iter(self._tools_by_text))]
             words = _WORD.findall(text)
             before_tool = (word for word, following in pairwise(words) if following == "tool")
-            meant = self.names.intersection((*_QUOTED.findall(text), *before_tool)) | self.identifiers.intersection(
+            mentioned = self.names.intersection((*_QUOTED.findall(text), *before_tool)) | self.identifiers.intersection(
                 words
             )
-            names = sorted(meant) if len(meant) <= _MOST_NAMED else ()
-            self._named[key] = dict.fromkeys(names, "the instructions name it")
-        return self._named[key]
+            names = sorted(mentioned) if len(mentioned) <= _MOST_MENTIONED else ()
+            self._tools_by_text[key] = dict.fromkeys(names, "the instructions name it")
+        return self._tools_by_text[key]
 
 
-NO_TOOLS = KnownTools()
+NO_FACTS = ToolFacts()
 
 
 def pins_of(
     header: bytes | None,
-    known: KnownTools,
+    facts: ToolFacts,
     tool_choice: Any,
     messages: Sequence[Message],
     visible: Callable[[], Iterable[str]],
 ) -> Pins:
-    """The essential tools of a request. `visible` gives the names of all tools that the client may use, ours included; only a pin
-    that none of the client's own tools fits needs them. Raises `RequestError` where the header is wrong."""
-    pins = Pins() if header is None else _pinned(read_pins(header), known.names, visible)
-    if not known.names:
+    """Returns the essential tools of a request. Raises `RequestError` if the header is wrong.
+
+    `visible` returns the names of all tools that the client may use, ours included. It is called only for a pin that fits none
+    of the client's own tools.
+    """
+    pins = Pins() if header is None else _pins_of_header(read_pins(header), facts.names, visible)
+    if not facts.names:
         return pins
-    text = "\n".join(message.text for message in messages if message.role in ("system", "developer"))[:_MOST_READ]
-    named = known.named_in(text) if text else {}
-    answers = known.answers if tool_choice == "required" else {}
-    return Pins(tools={**named, **answers, **known.recognised, **pins.tools}, unknown=pins.unknown)
+    text = "\n".join(message.text for message in messages if message.role in ("system", "developer"))[:_MOST_CHARACTERS]
+    mentioned = facts.tools_in(text) if text else {}
+    answers = facts.answers if tool_choice == "required" else {}
+    return Pins(tools={**mentioned, **answers, **facts.framework_tools, **pins.tools}, unknown=pins.unknown)
 
 
 def read_pins(header: bytes) -> tuple[str, ...]:
-    """The names of the header, each with a `*` at its end where it stands for all that begin so."""
+    """Returns the names of the header; a `*` at the end of a name stands for any ending."""
     pins = tuple(dict.fromkeys(pin for part in header.decode("latin-1").split(",") if (pin := part.strip())))
     if len(pins) > _MOST_PATTERNS:
         raise RequestError(
@@ -124,9 +127,9 @@ def read_pins(header: bytes) -> tuple[str, ...]:
     return pins
 
 
-def _recognised(tools: Sequence[Tool]) -> Mapping[str, str]:
-    """Output tools and hand-offs among a client's tools, each with the reason."""
-    found: dict[str, str] = {}
+def _framework_tools(tools: Sequence[Tool]) -> Mapping[str, str]:
+    """Returns the output tools and hand-offs among a client's tools, each with the reason."""
+    reasons: dict[str, str] = {}
     by_name = {tool.name: tool for tool in tools}
     for row in _rows():
         if len(row.name) == 1:
@@ -135,31 +138,34 @@ def _recognised(tools: Sequence[Tool]) -> Mapping[str, str]:
             possible = tools
         fitting = [tool.name for tool in possible if row.fits(tool)]
         if len(fitting) <= _MOST_OF_A_ROW:
-            found = {**dict.fromkeys(fitting, row.reason), **found}
-    return found
+            reasons = {**dict.fromkeys(fitting, row.reason), **reasons}
+    return reasons
 
 
 def _answers(tools: Sequence[Tool]) -> Mapping[str, str]:
-    """Tools that are probably there to give the answer with, where a client makes the model call one: the last of the list, where
-    Pydantic AI and LangChain put theirs whatever its name, and those named like a type among others that are not."""
+    """Returns the tools that probably give the answer if the client makes the model call one, each with the reason.
+
+    These are the last of the list, where Pydantic AI and LangChain put theirs under any name, and a few tools named like types
+    among others that are not.
+    """
     typed = sorted(tool.name for tool in tools if _TYPE.fullmatch(tool.name))
     few = len(typed) <= _MOST_TYPES and 2 * len(typed) <= len(tools)
-    found = {tool.name: "a tool must be called, and this is the last of the list" for tool in tools[-1:]}
-    return found | dict.fromkeys(typed if few else (), "a tool must be called, and this one is named like a type")
+    reasons = {tool.name: "a tool must be called, and this is the last of the list" for tool in tools[-1:]}
+    return reasons | dict.fromkeys(typed if few else (), "a tool must be called, and this one is named like a type")
 
 
-def _pinned(pins: Sequence[str], own: frozenset[str], visible: Callable[[], Iterable[str]]) -> Pins:
+def _pins_of_header(pins: Sequence[str], own: frozenset[str], visible: Callable[[], Iterable[str]]) -> Pins:
     reason = f"by the client ({PIN_HEADER})"
     names = own if all(pin in own for pin in pins) else own.union(visible())
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     unknown = []
     for pin in pins:
         beginning = pin.removesuffix("*")
         fitting = [pin] if pin in names else sorted(n for n in names if pin != beginning and n.startswith(beginning))
-        found |= dict.fromkeys(fitting, reason)
+        reasons |= dict.fromkeys(fitting, reason)
         if not fitting:
             unknown.append(pin)
-    return Pins(tools=found, unknown=tuple(unknown))
+    return Pins(tools=reasons, unknown=tuple(unknown))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,17 +187,17 @@ def _rows() -> tuple[_Row, ...]:
         _Row(
             name=row["name"].split("*"),
             description=row.get("description", "*").split("*"),
-            reason=f"{_A[row['kind']]} of {row['client']}",
+            reason=f"{_KIND_WORDS[row['kind']]} of {row['client']}",
         )
         for row in tomllib.loads(text)["tool"]
     )
 
 
-_A = {"output": "an output tool", "hand-off": "a hand-off"}
+_KIND_WORDS = {"output": "an output tool", "hand-off": "a hand-off"}
 
 
 def _fits(text: str, parts: Sequence[str]) -> bool:
-    """Whether the parts stand in the text in this order, the first at its beginning and the last at its end."""
+    """Returns True if the text contains the parts in this order, the first at its beginning and the last at its end."""
     if len(parts) == 1:
         return text == parts[0]
     first, *middle, last = parts
@@ -199,8 +205,8 @@ def _fits(text: str, parts: Sequence[str]) -> bool:
         return False
     at = len(first)
     for part in middle:
-        found = text.find(part, at)
-        if found < 0:
+        place = text.find(part, at)
+        if place < 0:
             return False
-        at = found + len(part)
+        at = place + len(part)
     return len(text) >= at + len(last) and text.endswith(last)

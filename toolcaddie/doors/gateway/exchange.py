@@ -1,4 +1,4 @@
-"""One HTTP request and its answer on bare ASGI: the body in, bytes out, and a watch on whether the client is still there."""
+"""One HTTP request and its answer on bare ASGI: the body in, bytes out, and a watch for the client's disconnection."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from toolcaddie.ports.wires import DoorWire
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-_UNWATCHED = 0.05
-"""Seconds in which nobody looks whether the client is still there."""
+_UNWATCHED_SECONDS = 0.05
+"""Seconds before the watch for a disconnection begins."""
 
 
 class Exchange:
-    """Starts the answer at most once; everything after the start is a piece of the body. `wire` writes its errors."""
+    """A request with its answer. The answer starts at most once, and its body follows in pieces. `wire` writes its errors."""
 
     def __init__(
         self,
@@ -36,13 +36,13 @@ class Exchange:
         self.query: bytes = scope.get("query_string", b"")
         self.started = False
         self._notes: dict[str, str] = {}
-        self._sent_headers: Mapping[str, str] | list[tuple[bytes, bytes]] = {}
+        self._answer_headers: Mapping[str, str] | list[tuple[bytes, bytes]] = {}
         self._receive = receive
         self._send = send
         self._bounds = bounds
 
     async def body(self, share: Share) -> bytes | Problem | None:
-        """The whole body, counted in `share`; a problem when it is too large; None when the client went away first."""
+        """Returns the whole body, counted in `share`; a problem if it is too large; None if the client disconnected first."""
         declared = self.headers.get(b"content-length", b"")
         if declared.isdigit() and len(declared) < 20 and int(declared) > self._bounds.body:
             return self._too_large()
@@ -60,28 +60,28 @@ class Exchange:
             if not message.get("more_body"):
                 return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    def through(self, around: Callable[[Send], Send]) -> None:
-        """From now on the answer goes through `around`, which is given what it would have gone to."""
-        self._send = around(self._send)
+    def wrap_send(self, wrap: Callable[[Send], Send]) -> None:
+        """Wraps the function that sends the answer."""
+        self._send = wrap(self._send)
 
     def _too_large(self) -> Problem:
-        told = f"the body is too large; at most {self._bounds.body:,} bytes are accepted (setting bounds.body)"
-        return problem(413, told, kind="invalid_request_error", code="body_too_large")
+        message = f"the body is too large; at most {self._bounds.body:,} bytes are accepted (setting bounds.body)"
+        return problem(413, message, kind="invalid_request_error", code="body_too_large")
 
     def _too_many_bodies(self) -> Problem:
-        told = (
+        message = (
             f"the bodies of all requests together are over {self._bounds.bodies:,} bytes (setting bounds.bodies); "
             "send this one again in a moment"
         )
-        return problem(503, told, kind="server_error", code="bodies_too_large", headers={"retry-after": "1"})
+        return problem(503, message, kind="server_error", code="bodies_too_large", headers={"retry-after": "1"})
 
     def note(self, header: str, value: str) -> None:
-        """A header for the answer, whatever that will be."""
+        """Adds a header to the answer, whatever its outcome."""
         self._notes[header] = value
 
     async def start(self, status: int, headers: Mapping[str, str] | list[tuple[bytes, bytes]]) -> None:
         self.started = True
-        self._sent_headers = headers
+        self._answer_headers = headers
         raw = headers if isinstance(headers, list) else _raw(headers)
         if self._notes:
             raw = [*raw, *_raw(self._notes)]
@@ -91,43 +91,49 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def answer(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-        whole = {"content-type": "application/json", "content-length": str(len(body)), **headers}
-        await self.start(status, whole)
+        all_headers = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+        await self.start(status, all_headers)
         await self.write(body, more=False)
 
-    async def refuse(self, found: Problem) -> None:
-        await self.answer(found.status, self._wire.write_error(found), found.headers)
+    async def refuse(self, refusal: Problem) -> None:
+        await self.answer(refusal.status, self._wire.write_error(refusal), refusal.headers)
 
-    async def fail(self, found: Problem) -> None:
-        """Refuse, or where the answer has begun, end its stream with the error. What is no stream of events has no place
-        for an error: it stays without its end, which clients take for a broken connection."""
+    async def fail(self, refusal: Problem) -> None:
+        """Refuses, or if the answer has begun, ends its event stream with the error.
+
+        Other answers have no place for an error: they stay incomplete, and clients see a broken connection.
+        """
         if not self.started:
-            await self.refuse(found)
+            await self.refuse(refusal)
         elif self._streams:
-            # The blank line, because an upstream's event may be cut in the middle.
-            await self.write(b"\n\n" + self._wire.write_error_event(found), more=False)
+            # The blank lines end an upstream's event that may be cut in the middle.
+            await self.write(b"\n\n" + self._wire.write_error_event(refusal), more=False)
 
     @property
     def _streams(self) -> bool:
-        sent = self._sent_headers
-        kind = dict(sent).get(b"content-type", b"") if isinstance(sent, list) else sent.get("content-type", "").encode()
+        headers = self._answer_headers
+        kind = (
+            dict(headers).get(b"content-type", b"")
+            if isinstance(headers, list)
+            else headers.get("content-type", "").encode()
+        )
         return kind.startswith(b"text/event-stream")
 
-    async def while_there(self, job: Awaitable[None]) -> None:
-        """Do the job; cancel it as soon as the client goes away. What the job raises is raised here."""
-        watch = _Watch(self._gone)
-        # A task to watch with costs a tenth of a short request; only what takes its time is worth one.
-        beginning = asyncio.get_running_loop().call_later(_UNWATCHED, watch.begin)
+    async def while_connected(self, job: Awaitable[None]) -> None:
+        """Awaits the job, and cancels it if the client disconnects. Raises the job's exceptions."""
+        watch = _Watch(self._wait_for_disconnect)
+        # A watching task costs a tenth of a short request; only a long one is worth it.
+        beginning = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, watch.begin)
         try:
             await job
         except asyncio.CancelledError:
-            if not watch.left_alone():
+            if not watch.caused_cancellation():
                 raise
         finally:
             beginning.cancel()
             watch.end()
 
-    async def _gone(self) -> None:
+    async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
 
@@ -137,28 +143,28 @@ def _raw(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 class _Watch:
-    """Cancels the task it was made in when `gone` returns."""
+    """Cancels the task that created it when `disconnect` returns."""
 
-    def __init__(self, gone: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        self._gone = gone
-        self._watched = asyncio.current_task()
-        self._watching: asyncio.Task[None] | None = None
+    def __init__(self, disconnect: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._wait_for_disconnect = disconnect
+        self._task = asyncio.current_task()
+        self._watcher: asyncio.Task[None] | None = None
         self._cancelled = False
 
     def begin(self) -> None:
-        self._watching = asyncio.ensure_future(self._cancel_when_gone())
+        self._watcher = asyncio.ensure_future(self._cancel_on_disconnect())
 
     def end(self) -> None:
-        if self._watching is not None:
-            self._watching.cancel()
+        if self._watcher is not None:
+            self._watcher.cancel()
 
-    def left_alone(self) -> bool:
-        """Whether the client is the only reason for the cancellation; then it is dealt with."""
-        assert self._watched is not None
-        return self._cancelled and self._watched.uncancel() == 0
+    def caused_cancellation(self) -> bool:
+        """Returns True if the disconnection was the only reason for the cancellation, and clears that."""
+        assert self._task is not None
+        return self._cancelled and self._task.uncancel() == 0
 
-    async def _cancel_when_gone(self) -> None:
-        await self._gone()
-        assert self._watched is not None
+    async def _cancel_on_disconnect(self) -> None:
+        await self._wait_for_disconnect()
+        assert self._task is not None
         self._cancelled = True
-        self._watched.cancel()
+        self._task.cancel()

@@ -1,4 +1,5 @@
-"""A request to a model, over any wire: spliced through byte for byte where there is nothing to choose, else answered by a run."""
+"""Handler of requests to a model, over any wire: a request without tools is forwarded byte for byte, others are answered by a
+run."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.hidden import HiddenParts, Restored
-from toolcaddie.doors.gateway.idempotency import HEADER, Once, intended, new_run_id, wrong_key
-from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
+from toolcaddie.doors.gateway.idempotency import HEADER, Once, has_intended_call, key_refusal, new_run_id
+from toolcaddie.doors.gateway.onward import Onward, upstream_headers, upstream_status
 from toolcaddie.doors.gateway.router import Caller
 from toolcaddie.doors.gateway.tool_lists import NO_CLIENT_TOOLS, ClientTools, ToolLists
 from toolcaddie.guards.aside import aside
@@ -40,10 +41,10 @@ log = Logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Serving:
-    """What the handlers of all doors share.
+    """Parts that the handlers of all doors share.
 
-    `forwards`: what has no tools goes to the upstream byte for byte, if that speaks the wire of the door. False: it is read and
-    asked like everything else, so that others may answer where the upstream fails.
+    `forwards`: requests without tools go to the upstream byte for byte, if it speaks the wire of the door. False: they are
+    answered by runs too, so that a fallback may answer if the upstream fails.
     """
 
     runtime: Runtime
@@ -58,7 +59,7 @@ class Serving:
 
 
 class ModelHandler:
-    """Answers requests to models over `wire`. Holds the tool lists it has read."""
+    """Answers requests to models over `wire`. It caches the tool lists of clients."""
 
     def __init__(self, wire: DoorWire, serving: Serving) -> None:
         self._wire = wire
@@ -70,12 +71,12 @@ class ModelHandler:
         self._bodies = serving.bodies
         self._lists = ToolLists(wire.read_tools, bounds=serving.bounds)
         self._onward = serving.onward
-        self._forwarder = _splicing(serving.runtime.provider, wire) if serving.forwards else None
-        self._forwarded, self._ran = serving.ways.labels("forwarded"), serving.ways.labels("run")
+        self._forwarder = _forwarder_of(serving.runtime.provider, wire) if serving.forwards else None
+        self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
     async def handle(self, exchange: Exchange, caller: Caller) -> None:
-        if HEADER in exchange.headers and (wrong := wrong_key(exchange.headers[HEADER])):
-            await exchange.refuse(wrong)
+        if HEADER in exchange.headers and (refusal := key_refusal(exchange.headers[HEADER])):
+            await exchange.refuse(refusal)
             return
         with self._bodies.share() as share:
             body = await exchange.body(share)
@@ -89,22 +90,22 @@ class ModelHandler:
     async def _handle(self, exchange: Exchange, body: bytes, share: Share, caller: Caller) -> None:
         principal, keyed = self._runtime.identified(caller.principal), caller.keyed
         large = len(body) >= LARGE
-        opened = partial(self._wire.open, body, self._bounds)
-        envelope = await aside(opened) if large else opened()
+        open_envelope = partial(self._wire.open, body, self._bounds)
+        envelope = await aside(open_envelope) if large else open_envelope()
         if self._forwarder is not None and not self._has_choice(exchange, envelope):
             share.give()
-            self._forwarded.inc()
+            self._forward_counter.inc()
             headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
-            await exchange.while_there(self._forward(self._forwarder, exchange, body, headers))
+            await exchange.while_connected(self._forward(self._forwarder, exchange, body, headers))
         else:
-            self._ran.inc()
-            read = partial(self._read, envelope)
-            request, tools = await aside(read) if large else read()
+            self._run_counter.inc()
+            read_request = partial(self._read, envelope)
+            request, tools = await aside(read_request) if large else read_request()
             share.give()
             headers = self._onward.headers(exchange.headers, keyed=keyed)
             run = partial(
                 self._run,
-                asked=request,
+                door_request=request,
                 tools=tools,
                 use_catalog=self._joins_catalog(exchange, envelope),
                 principal=principal,
@@ -113,7 +114,7 @@ class ModelHandler:
             if HEADER in exchange.headers:
                 await self._once.answer(exchange, body, principal, run, keyed=keyed)
             else:
-                await exchange.while_there(run(exchange, run_id=new_run_id()))
+                await exchange.while_connected(run(exchange, run_id=new_run_id()))
 
     def _read(self, envelope: Envelope) -> tuple[DoorRequest, ClientTools]:
         request = self._wire.read_request(envelope, self._bounds)
@@ -123,12 +124,12 @@ class ModelHandler:
         return envelope.has_tools or self._joins_catalog(exchange, envelope)
 
     def _joins_catalog(self, exchange: Exchange, envelope: Envelope) -> bool:
-        """Our own tools join every request unless it says otherwise."""
+        """Returns True if our own tools join the request, which is the default."""
         if exchange.headers.get(b"x-toolcaddie-catalog", b"").strip().lower() == b"none":
             return False
         return not self._wire.declines_tools(envelope) and len(self._runtime.source.snapshot()) > 0
 
-    # --- nothing to choose -------------------------------------------------------------------------------------------
+    # --- forwarding --------------------------------------------------------------------------------------------------
 
     async def _forward(self, provider: Forwarder, exchange: Exchange, body: bytes, headers: Mapping[str, str]) -> None:
         path = self._wire.upstream_path
@@ -145,7 +146,7 @@ class ModelHandler:
     @staticmethod
     async def _pass_on(response: RawResponse, exchange: Exchange) -> None:
         try:
-            await exchange.start(answered_status(response), answered_headers(response))
+            await exchange.start(upstream_status(response), upstream_headers(response))
             while piece := await response.content.readany():
                 await exchange.write(piece)
             await exchange.write(b"", more=False)
@@ -166,81 +167,85 @@ class ModelHandler:
         *,
         run_id: str,
         lease: int | None = None,
-        asked: DoorRequest,
+        door_request: DoorRequest,
         tools: ClientTools,
         use_catalog: bool,
         principal: Principal,
         headers: Mapping[str, str],
     ) -> None:
-        restored = await self._hidden.restore(asked.messages, principal)
+        restored = await self._hidden.restore(door_request.messages, principal)
         request = RunRequest(
             messages=restored.messages,
             principal=principal,
-            model=asked.model,
+            model=door_request.model,
             client_tools=tools.tools,
             use_catalog=use_catalog,
-            tool_choice=asked.tool_choice,
-            params=asked.params,
+            tool_choice=door_request.tool_choice,
+            params=door_request.params,
             headers=headers,
             conversation=Transcript(
-                name=_name_by_client(exchange, asked, restored), digest=restored.digest, answered=restored.answered
+                name=_conversation_name(exchange, door_request, restored),
+                digest=restored.digest,
+                answered=restored.answered,
             ),
             cache_key=restored.opening,
             run_id=run_id,
             lease=lease,
         )
-        pins = self._pins(exchange, asked, tools, request)
+        pins = self._pins(exchange, door_request, tools, request)
         if pins.tools:
             request = replace(request, essential=pins.tools)
         if pins.unknown:
             exchange.note("x-toolcaddie-unpinned", ",".join(pins.unknown))
-        answer = self._streamed if asked.stream else self._plain
+        answer = self._answer_stream if door_request.stream else self._answer_whole
         try:
-            with MarksActed() as marks:  # what fails behind the run is told like what failed in it
-                await answer(exchange, asked, request, restored, marks)
+            with MarksActed() as marks:  # a failure after the run is reported like one inside it
+                await answer(exchange, door_request, request, restored, marks)
         except asyncio.CancelledError as error:
             if not self._runtime.stopping:
                 raise
-            cut = ShutdownError("the server was shut down before the run had ended")
-            mark_acted(cut, await intended(self._event_log, run_id))
-            raise cut from error
+            shutdown = ShutdownError("the server was shut down before the run had ended")
+            mark_acted(shutdown, await has_intended_call(self._event_log, run_id))
+            raise shutdown from error
 
-    def _pins(self, exchange: Exchange, asked: DoorRequest, tools: ClientTools, request: RunRequest) -> Pins:
+    def _pins(self, exchange: Exchange, door_request: DoorRequest, tools: ClientTools, request: RunRequest) -> Pins:
         return pins_of(
             exchange.headers.get(PIN_HEADER.encode()),
-            tools.known,
-            asked.tool_choice,
-            asked.messages,
+            tools.facts,
+            door_request.tool_choice,
+            door_request.messages,
             lambda: [tool.name for tool in self._runtime.view(request)],
         )
 
-    async def _plain(
-        self, exchange: Exchange, asked: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
+    async def _answer_whole(
+        self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
-        head = _head(asked, request)
+        head = _head(door_request, request)
         result = await self._runtime.run(request)
         marks.acted = bool(result.state.called)
         await self._hidden.keep(result, restored, request.principal)
-        told = self._told(request, result.selection.catalog_size if result.selection else 0, _sent(result))
+        headers = self._report_headers(
+            request, result.selection.catalog_size if result.selection else 0, _sent_count(result)
+        )
         reply = reply_of(result, wire=self._wire.name)
-        await exchange.answer(200, self._wire.write_reply(reply, head), told)
+        await exchange.answer(200, self._wire.write_reply(reply, head), headers)
 
-    async def _streamed(
-        self, exchange: Exchange, asked: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
+    async def _answer_stream(
+        self, exchange: Exchange, door_request: DoorRequest, request: RunRequest, restored: Restored, marks: MarksActed
     ) -> None:
-        """The status is sent with the first words, so that an upstream that fails before them still gives its status."""
-        writer = self._wire.write_stream(asked, _head(asked, request))
+        """Streams the answer. The status is sent with the first words, so that an earlier failure still has its own status."""
+        writer = self._wire.write_stream(door_request, _head(door_request, request))
         deltas = AnswerDeltas(wire=self._wire.name)
-        seen, sent = 0, 0
+        catalog_size, sent_count = 0, 0
         result: RunResult | None = None
         events: AsyncIterator[RunEvent] = self._runtime.stream(request)
         async with aclosing(events):  # type: ignore[type-var]
             async for event in events:
                 match event:
                     case ToolsSelected():
-                        seen = event.selection.catalog_size
+                        catalog_size = event.selection.catalog_size
                     case ToolsDelivered():
-                        sent = len(event.delivery.definitions)
+                        sent_count = len(event.delivery.definitions)
                     case CallFinished() if event.result.error != "not_run":
                         marks.acted = True
                     case RunFinished() | RunPaused():
@@ -249,37 +254,39 @@ class ModelHandler:
                 delta = deltas.of(event)
                 if delta is not None and (data := writer.add(delta)):
                     if not exchange.started:
-                        await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
+                        await exchange.start(
+                            200, _STREAM_HEADERS | self._report_headers(request, catalog_size, sent_count)
+                        )
                     await exchange.write(data)
         assert result is not None, "a run's stream ends with its result or raises"
         await self._hidden.keep(result, restored, request.principal)
         if not exchange.started:
-            await exchange.start(200, _STREAM_HEADERS | self._told(request, seen, sent))
-        waiting = deltas.waiting(result)
-        rest = b"" if waiting is None else writer.add(waiting)
-        await exchange.write(rest + writer.end(reply_of(result, wire=self._wire.name)), more=False)
+            await exchange.start(200, _STREAM_HEADERS | self._report_headers(request, catalog_size, sent_count))
+        last_delta = deltas.approval_delta(result)
+        ending = b"" if last_delta is None else writer.add(last_delta)
+        await exchange.write(ending + writer.end(reply_of(result, wire=self._wire.name)), more=False)
 
-    def _told(self, request: RunRequest, seen: int, sent: int) -> dict[str, str]:
-        """What was done, for whoever looks."""
-        told = {"x-toolcaddie-run": request.run_id or "", "x-toolcaddie-tools": f"{seen}->{sent}"}
+    def _report_headers(self, request: RunRequest, catalog_size: int, sent_count: int) -> dict[str, str]:
+        """Returns the answer's headers that report the run."""
+        headers = {"x-toolcaddie-run": request.run_id or "", "x-toolcaddie-tools": f"{catalog_size}->{sent_count}"}
         if request.client_tools and request.use_catalog:
             ours = self._runtime.source.snapshot()
             shadowed = [tool.name for tool in request.client_tools if ours.get(tool.name) is not None]
             if shadowed:
-                told["x-toolcaddie-shadowed"] = ",".join(shadowed[:50])
-        return told
+                headers["x-toolcaddie-shadowed"] = ",".join(shadowed[:50])
+        return headers
 
 
 _STREAM_HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 
 
-def _splicing(provider: Provider, wire: DoorWire) -> Forwarder | None:
+def _forwarder_of(provider: Provider, wire: DoorWire) -> Forwarder | None:
     """Returns the provider if requests of this wire can go to it as they are."""
     return provider if isinstance(provider, Forwarder) and wire_of(provider) == wire.name else None
 
 
-def _head(asked: DoorRequest, request: RunRequest) -> AnswerHead:
-    return AnswerHead(id=request.run_id or "", created=int(time.time()), model=asked.model)
+def _head(door_request: DoorRequest, request: RunRequest) -> AnswerHead:
+    return AnswerHead(id=request.run_id or "", created=int(time.time()), model=door_request.model)
 
 
 def _result_of(event: RunFinished | RunPaused) -> RunResult:
@@ -288,15 +295,18 @@ def _result_of(event: RunFinished | RunPaused) -> RunResult:
     return RunResult(run_id=event.run_id, status="pending", text=event.state.text, state=event.state)
 
 
-def _sent(result: RunResult) -> int:
+def _sent_count(result: RunResult) -> int:
     return len(result.state.delivered) + len(result.state.meta)
 
 
-def _name_by_client(exchange: Exchange, asked: DoorRequest, restored: Restored) -> str:
-    """Returns the client's own name for the conversation, empty without one. A `prompt_cache_key` may serve a whole
-    application, so that it names a conversation only together with how that began."""
-    named = exchange.headers.get(b"x-toolcaddie-conversation")
-    if named:
-        return named.decode("latin-1")[:200]
-    key = asked.params.get("prompt_cache_key")
+def _conversation_name(exchange: Exchange, door_request: DoorRequest, restored: Restored) -> str:
+    """Returns the client's own name for the conversation, empty without one.
+
+    A client may use one `prompt_cache_key` for a whole application, so that it identifies a conversation only together with the
+    conversation's opening.
+    """
+    name = exchange.headers.get(b"x-toolcaddie-conversation")
+    if name:
+        return name.decode("latin-1")[:200]
+    key = door_request.params.get("prompt_cache_key")
     return f"{key[:200]} {restored.opening}" if isinstance(key, str) and key else ""

@@ -1,13 +1,12 @@
-"""What a client never saw of its own conversation, put back where it was.
+"""Hidden parts of conversations: stored when an answer goes out, and restored in later requests.
 
-Clients of a chat API send the whole conversation again with every request, but of a turn in which hidden tools ran they
-know only their own part. The hidden part (inner calls, their results) is kept when the answer goes out and spliced back
-into every later request that carries that answer. So the model finds what it did, and the provider finds the prefix it
-has cached.
+Clients of a chat API send the whole conversation with every request, but they have only the visible part of a turn in which
+hidden tools ran. The hidden part (inner calls, their results) is stored with the answer and spliced into every later request
+that contains this answer. So the model sees its own calls, and the provider finds the prefix that it has cached.
 
-An answer is found again by what a client sends back of it: each of its calls by its id, whatever became of the arguments'
-spelling; an answer of text by a digest of the conversation up to it. Some upstreams use ids like `call_0` again and again,
-so a short id counts only behind the same conversation. All keys begin with the principal: nobody can reach another's.
+An answer is identified by the parts that a client sends back: a call by its id, however its arguments are now spelled; a text by
+a digest of the conversation up to it. Some upstreams reuse ids like `call_0`, so a short id counts only after the same
+conversation. The digests include the principal: no one can reach another's parts.
 """
 
 from __future__ import annotations
@@ -30,15 +29,14 @@ from toolcaddie.util.replacing import replace
 _KIND = "hidden"
 _TTL = 30 * 86_400.0
 _UNIQUE_ID = 20
-"""Providers that make unique ids make them at least this long."""
-_MANY, _MUCH = 500, 1_000_000
-"""Messages, and characters of them all, that are gone through on the spot."""
+"""Least length of an id that counts as unique."""
+_MANY_MESSAGES, _MANY_CHARACTERS = 500, 1_000_000
+"""Most messages, and most characters of them all, that are processed on the event loop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenPart:
-    """What stands for one visible answer: the messages as the model knows them, the last of them with its calls, and the
-    results of those calls that were ours."""
+    """The messages that replace one visible answer, the last of them with its calls, and the results of our own calls."""
 
     messages: tuple[Message, ...]
     results: dict[str, Message]
@@ -46,20 +44,20 @@ class HiddenPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """A conversation with its hidden parts, and what it is known by."""
+    """A conversation with its hidden parts, and the digests that identify it."""
 
     messages: tuple[Message, ...]
     digest: str
-    """Of all that is visible."""
+    """Digest of all visible messages."""
     answered: str | None
-    """Up to the last answer in it, if there is one: the conversation so far."""
+    """Digest up to the last answer, if there is one."""
     opening: str
-    """Up to the first message of the user."""
+    """Digest up to the first message of the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
-    """A visible message, the digest before it and with it, and the keys its hidden part would have."""
+class _VisibleMessage:
+    """A visible message, the digest up to it, and the keys that its hidden part would have."""
 
     message: Message
     digest: str
@@ -67,37 +65,41 @@ class _Seen:
 
 
 class HiddenParts:
-    """Keeps and restores. What was looked up is remembered, answers without a hidden part too: the last `size` keys, and
-    at most `weight` bytes of parts."""
+    """Stores and restores hidden parts. It caches the last `size` keys, including those without a part, and at most `weight`
+    bytes of parts."""
 
     def __init__(self, documents: Store, *, size: int = 20_000, weight: int = 32 * 1024 * 1024) -> None:
         self._documents = documents
         self._size = size
         self._weight = weight
-        self._known: OrderedDict[str, bytes | None] = OrderedDict()
+        self._cache: OrderedDict[str, bytes | None] = OrderedDict()
 
     async def restore(self, messages: Sequence[Message], principal: Principal) -> Restored:
-        """The conversation as the model knows it."""
-        seen = await aside(_seen, messages, principal) if _is_long(messages) else _seen(messages, principal)
-        stored = await self._stored({key for item in seen for key in item.keys})
-        whole = _Whole()
-        for item in seen:
-            found = next((stored[key] for key in item.keys if stored.get(key) is not None), None)
-            whole.add(item.message, None if found is None else msgspec.json.decode(found, type=HiddenPart))
-        answers = [item.digest for item in seen if item.message.role == "assistant"]
-        openings = [item.digest for item in seen if item.message.role == "user"]
-        digest = seen[-1].digest if seen else empty_digest(principal)
+        """Returns the conversation with its hidden parts."""
+        visible = (
+            await aside(_visible_messages, messages, principal)
+            if _is_long(messages)
+            else _visible_messages(messages, principal)
+        )
+        stored = await self._parts_by_key({key for item in visible for key in item.keys})
+        assembly = _Assembly()
+        for item in visible:
+            part_json = next((stored[key] for key in item.keys if stored.get(key) is not None), None)
+            assembly.add(item.message, None if part_json is None else msgspec.json.decode(part_json, type=HiddenPart))
+        answers = [item.digest for item in visible if item.message.role == "assistant"]
+        openings = [item.digest for item in visible if item.message.role == "user"]
+        digest = visible[-1].digest if visible else empty_digest(principal)
         return Restored(
-            messages=whole.done(),
+            messages=assembly.finish(),
             digest=digest,
             answered=answers[-1] if answers else None,
             opening=openings[0] if openings else digest,
         )
 
     async def keep(self, result: RunResult, before: Restored, principal: Principal) -> None:
-        """Keep the hidden part of an answer, durably.
+        """Stores the hidden part of an answer durably.
 
-        To be awaited before the answer ends: a client may come back at once, and to another process.
+        It must be awaited before the answer ends: a client may continue at once, and with another process.
         """
         visible = visible_answer(result)
         digest = extended(before.digest, visible)
@@ -107,45 +109,45 @@ class HiddenParts:
             if part is not None:
                 value = msgspec.json.encode(part)
                 await self._documents.put(_KIND, key, value, ttl=_TTL)
-                self._note(key, value)
-            elif self._known.get(key) is not None:  # the same words once more, and this time nothing behind them
+                self._remember(key, value)
+            elif self._cache.get(key) is not None:  # the same answer again, this time without a hidden part
                 await self._documents.delete(_KIND, key)
-                self._note(key, None)
+                self._remember(key, None)
 
-    async def _stored(self, keys: Iterable[str]) -> dict[str, bytes | None]:
-        """The parts under these keys: what is remembered, and the rest in one look."""
-        found: dict[str, bytes | None] = {}
+    async def _parts_by_key(self, keys: Iterable[str]) -> dict[str, bytes | None]:
+        """Returns the parts under these keys: from the cache, and all others with one read."""
+        parts: dict[str, bytes | None] = {}
         missing: list[str] = []
         for key in keys:
-            if key in self._known:
-                self._known.move_to_end(key)
-                found[key] = self._known[key]
+            if key in self._cache:
+                self._cache.move_to_end(key)
+                parts[key] = self._cache[key]
             else:
                 missing.append(key)
         if missing:
             stored = await self._documents.get_many(_KIND, missing)
             for key in missing:
-                found[key] = stored.get(key)
-                self._note(key, found[key])
-        return found
+                parts[key] = stored.get(key)
+                self._remember(key, parts[key])
+        return parts
 
-    def _note(self, key: str, value: bytes | None) -> None:
-        self._weight += len(self._known.pop(key, None) or b"")
-        self._known[key] = value
+    def _remember(self, key: str, value: bytes | None) -> None:
+        self._weight += len(self._cache.pop(key, None) or b"")
+        self._cache[key] = value
         self._weight -= len(value or b"")
-        while len(self._known) > 1 and (len(self._known) > self._size or self._weight < 0):
-            _, forgotten = self._known.popitem(last=False)
-            self._weight += len(forgotten or b"")
+        while len(self._cache) > 1 and (len(self._cache) > self._size or self._weight < 0):
+            _, evicted = self._cache.popitem(last=False)
+            self._weight += len(evicted or b"")
 
 
-class _Whole:
-    """Puts a conversation together message by message. An answer with hidden calls waits for the client's results, so
-    that all results can stand in call order behind it."""
+class _Assembly:
+    """Assembles a conversation message by message. An answer with hidden calls waits for the client's results, so that all
+    results can follow it in call order."""
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
         self._part: HiddenPart | None = None
-        self._shown: set[str] = set()
+        self._visible_ids: set[str] = set()
         self._results: dict[str, Message] = {}
 
     def add(self, message: Message, part: HiddenPart | None) -> None:
@@ -155,39 +157,39 @@ class _Whole:
                 self._results[message.tool_call_id or ""] = message
                 return
             if ids and ids <= {call.id for call in self._part.messages[-1].tool_calls}:
-                self._shown |= ids  # one answer that the client has split into several
+                self._visible_ids |= ids  # one answer that the client has split into several
                 return
             self._settle()
         if part is None:
             self._messages.append(message)
         elif ids:
-            self._part, self._shown = part, ids
+            self._part, self._visible_ids = part, ids
         else:
             self._messages += part.messages
 
-    def done(self) -> tuple[Message, ...]:
+    def finish(self) -> tuple[Message, ...]:
         if self._part is not None:
             self._settle()
         return tuple(self._messages)
 
     def _settle(self) -> None:
-        """The waiting answer with the calls that are answered or still shown; a provider refuses a call without either."""
+        """Adds the waiting answer with the calls that have a result or are visible; a provider refuses other calls."""
         assert self._part is not None
         *before, answer = self._part.messages
         own = self._part.results
-        kept = tuple(call for call in answer.tool_calls if call.id in own or call.id in self._shown)
-        self._messages += (*before, replace(answer, tool_calls=kept))
-        for call in kept:
+        calls = tuple(call for call in answer.tool_calls if call.id in own or call.id in self._visible_ids)
+        self._messages += (*before, replace(answer, tool_calls=calls))
+        for call in calls:
             if call.id in own:
                 self._messages.append(own[call.id])
             elif call.id in self._results:
                 self._messages.append(self._results.pop(call.id))
         self._messages += self._results.values()
-        self._part, self._shown, self._results = None, set(), {}
+        self._part, self._visible_ids, self._results = None, set(), {}
 
 
 def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
-    """None where the client has seen all there was."""
+    """Returns the hidden part of an answer; None if everything was visible."""
     new = result.messages
     own = {
         item.call.id: result_message(item.call, item.result, result.state)
@@ -200,17 +202,17 @@ def _hidden_part(result: RunResult, visible: Message) -> HiddenPart | None:
 
 
 def _is_long(messages: Sequence[Message]) -> bool:
-    """Whether going through them takes long enough for every other request to notice."""
-    return len(messages) > _MANY or sum(len(message.text) for message in messages) > _MUCH
+    """Returns True if processing the messages would delay other requests noticeably."""
+    return len(messages) > _MANY_MESSAGES or sum(len(message.text) for message in messages) > _MANY_CHARACTERS
 
 
-def _seen(messages: Sequence[Message], principal: Principal) -> list[_Seen]:
-    running, seen = empty_digest(principal), []
+def _visible_messages(messages: Sequence[Message], principal: Principal) -> list[_VisibleMessage]:
+    digest, visible = empty_digest(principal), []
     for message in messages:
-        before, running = running, extended(running, message)
-        keys = _keys(message, before, running, principal) if message.role == "assistant" else ()
-        seen.append(_Seen(message=message, digest=running, keys=keys))
-    return seen
+        before, digest = digest, extended(digest, message)
+        keys = _keys(message, before, digest, principal) if message.role == "assistant" else ()
+        visible.append(_VisibleMessage(message=message, digest=digest, keys=keys))
+    return visible
 
 
 def _keys(message: Message, before: str, digest: str, principal: Principal) -> tuple[str, ...]:

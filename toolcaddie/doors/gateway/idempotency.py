@@ -1,21 +1,20 @@
-"""`idempotency-key`: a request that is sent again with its key runs once and gets the answer of the first.
+"""`idempotency-key`: requests with the same key run once, and all of them get the same answer.
 
-Before a run starts, its key is claimed with one compare-and-set write that names the run and the process it belongs to.
-What is found under a key decides:
+Before a run starts, its key is claimed with one compare-and-set write of the run and its process. The entry under a key decides:
 
-    nothing                                the request runs
-    a run of a process that lives          409: it is under way
+    none                                   the request runs
+    a run of a live process                409: it is under way
     a run of a process that is gone        it runs again if the trail shows that it intended no call, else 422: its
                                            outcome is unknown
     an answer                              the answer, without a run
     any of these, for another request      422
 
-An answer is kept before its last byte goes out, so that a client that has it can only be answered alike. A failure before
-any call was intended gives the key back. The run of a request with a key goes on when its client leaves: whoever sends
-the request again wants the answer of that run.
+An answer is stored before its last byte is sent, so that a client which has it gets the same one again. A failure before any
+call was intended releases the key. The run of a request with a key continues if its client disconnects, because the client may
+send the request again to get the answer.
 
-Keys are kept as digests, together with who sent them: a principal, and for clients without a key of ours the digest of
-their `Authorization`. Requests that are forwarded byte for byte do not come here: their key goes on to the upstream.
+Keys are stored as digests that include the sender: the principal, and for clients without a key of ours their `Authorization`.
+Requests that are forwarded byte for byte do not come here: their key goes to the upstream.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from toolcaddie.core.errors import StorageError, ToolcaddieError, has_acted
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.essential import PIN_HEADER
 from toolcaddie.doors.gateway.exchange import Exchange, Send
-from toolcaddie.doors.gateway.problems import not_again, problem
+from toolcaddie.doors.gateway.problems import problem, without_retry
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import EventLog, Store
 from toolcaddie.util.log import Logger
@@ -44,51 +43,51 @@ log = Logger(__name__)
 HEADER = b"idempotency-key"
 LONGEST_KEY = 255
 
-_MEANING = (b"x-toolcaddie-catalog", PIN_HEADER.encode(), b"x-toolcaddie-conversation")
-"""Headers that make another request of the same body."""
+_MEANING_HEADERS = (b"x-toolcaddie-catalog", PIN_HEADER.encode(), b"x-toolcaddie-conversation")
+"""Headers that are part of a request's meaning: with other values the same body is another request."""
 
 _KIND = "idempotency"
 _LONGEST_RUN = 86_400.0
-"""A claim outlives its run, also where answers are kept for a shorter time."""
+"""Least lifetime of a claim in seconds: it must outlive its run, even if answers are stored for a shorter time."""
 _REPLAYED = (b"x-toolcaddie-replayed", b"true")
 _RETRY_SECONDS = "1"
 
 
-class _Running(msgspec.Struct, frozen=True, kw_only=True, tag="running"):
-    """A run that has the key."""
+class _RunningEntry(msgspec.Struct, frozen=True, kw_only=True, tag="running"):
+    """Entry of a run that has claimed the key."""
 
     body: bytes
     """The digest of the request."""
     run_id: str
     owner: int
-    """The lease of the process that carries it on."""
+    """The lease of the process that runs it."""
 
 
 class _Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer as it was sent; a stream with all its events."""
+    """A sent answer; of a stream all events."""
 
     status: int
     headers: tuple[tuple[bytes, bytes], ...]
     content: bytes | None
-    """None: it was too large to keep."""
+    """None if it was too large to store."""
 
 
-class _Answered(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
-    """The answer that all requests with this key get."""
+class _AnsweredEntry(msgspec.Struct, frozen=True, kw_only=True, tag="answered"):
+    """Entry of the answer that all requests with this key get."""
 
     body: bytes
     run_id: str
     answer: _Answer
 
 
-class _Unknown(msgspec.Struct, frozen=True, kw_only=True, tag="unknown"):
-    """The run intended a call and broke off: nobody can say what it did, so it never runs again."""
+class _UnknownEntry(msgspec.Struct, frozen=True, kw_only=True, tag="unknown"):
+    """Entry of a run that broke off after it intended a call: its effects are unknown, so it never runs again."""
 
     body: bytes
     run_id: str
 
 
-_Entry = _Running | _Answered | _Unknown
+_Entry = _RunningEntry | _AnsweredEntry | _UnknownEntry
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Entry).decode
 
@@ -97,8 +96,8 @@ def new_run_id() -> str:
     return f"run_{uuid.uuid4().hex}"
 
 
-async def intended(event_log: EventLog, run_id: str) -> bool:
-    """Whether a run has intended a call, so that it may have acted. True as well where the trail cannot tell."""
+async def has_intended_call(event_log: EventLog, run_id: str) -> bool:
+    """Returns True if a run has intended a call, so that it may have acted, or if the trail is not readable."""
     try:
         return bool(await event_log.records([run_id], ["call_intended"]))
     except StorageError:
@@ -111,122 +110,124 @@ Run = Callable[..., Coroutine[Any, Any, None]]
 
 
 class Once:
-    """Answers requests that carry a key. `told` makes the answer of an error."""
+    """Answers requests that have a key. `problem_for` makes the answer to an error."""
 
     def __init__(
         self,
         documents: Store,
         event_log: EventLog,
         settings: Idempotency,
-        told: Callable[[ToolcaddieError], Problem],
+        problem_for: Callable[[ToolcaddieError], Problem],
     ) -> None:
         self._documents = documents
         self._event_log = event_log
         self._keep_seconds = settings.keep_hours * 3600.0
         self._answer_bytes = settings.answer_bytes
-        self._told = told
+        self._problem_for = problem_for
         self._under_way: set[str] = set()
-        """The runs of this process that hold a key."""
+        """Runs of this process that have claimed a key."""
 
     async def answer(self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, keyed: bool) -> None:
-        """Runs the request, or gives the answer it had. `keyed`: its Authorization is a key of ours."""
+        """Runs the request, or sends its stored answer. `keyed`: its Authorization is a key of ours."""
         authorization = b"" if keyed else exchange.headers.get(b"authorization", b"")
         key = _document_key(exchange.headers[HEADER], principal, authorization)
         run_id = new_run_id()
         self._under_way.add(run_id)
         try:
-            said = [exchange.headers.get(name, b"") for name in _MEANING]
-            digest = await aside(_digest, body, said) if len(body) >= LARGE else _digest(body, said)
-            outcome = await self._claimed(key, digest, run_id)
+            meaning = [exchange.headers.get(name, b"") for name in _MEANING_HEADERS]
+            digest = await aside(_digest, body, meaning) if len(body) >= LARGE else _digest(body, meaning)
+            outcome = await self._claim(key, digest, run_id)
             match outcome:
                 case Problem():
                     await exchange.refuse(outcome)
-                case _Answered():
+                case _AnsweredEntry():
                     await _replay(exchange, outcome)
-                case _Running():
+                case _RunningEntry():
                     await self._run(exchange, key, outcome, run)
         finally:
             self._under_way.discard(run_id)
 
     # --- the claim ---------------------------------------------------------------------------------------------------
 
-    async def _claimed(self, key: str, body: bytes, run_id: str) -> _Running | _Answered | Problem:
-        """The claim of a run that may begin, or what there is instead of one."""
+    async def _claim(self, key: str, body: bytes, run_id: str) -> _RunningEntry | _AnsweredEntry | Problem:
+        """Claims the key for a run that may begin; else returns the stored answer or a refusal."""
         while True:
             stored = await self._documents.get(_KIND, key)
             entry = None if stored is None else _decode(stored)
-            if entry is not None and (answer := await self._standing(entry, body)) is not None:
+            if entry is not None and (answer := await self._reply_to(entry, body)) is not None:
                 return answer
-            after: _Entry
-            if isinstance(entry, _Running) and await self._may_have_acted(entry):
-                after = _Unknown(body=body, run_id=entry.run_id)
+            successor: _Entry
+            if isinstance(entry, _RunningEntry) and await self._may_have_acted(entry):
+                successor = _UnknownEntry(body=body, run_id=entry.run_id)
             else:
-                after = _Running(body=body, run_id=run_id, owner=await self._documents.lease())
-            if await self._swap(key, stored, after) and isinstance(after, _Running):
-                return after
+                successor = _RunningEntry(body=body, run_id=run_id, owner=await self._documents.lease())
+            if await self._swap(key, stored, successor) and isinstance(successor, _RunningEntry):
+                return successor
 
-    async def _standing(self, entry: _Entry, body: bytes) -> _Answered | Problem | None:
-        """What an entry says to a request. None: the run it names broke off."""
+    async def _reply_to(self, entry: _Entry, body: bytes) -> _AnsweredEntry | Problem | None:
+        """Returns the reply to a request that finds this entry. None: the run of the entry broke off."""
         if entry.body != body:
             return _other_body()
         match entry:
-            case _Answered():
+            case _AnsweredEntry():
                 return entry if entry.answer.content is not None else _answer_too_large(entry.run_id)
-            case _Unknown():
+            case _UnknownEntry():
                 return _outcome_unknown(entry.run_id)
-            case _Running():
-                return _still_under_way(entry.run_id) if await self._goes_on(entry) else None
+            case _RunningEntry():
+                return _still_under_way(entry.run_id) if await self._is_alive(entry) else None
 
-    async def _goes_on(self, entry: _Running) -> bool:
+    async def _is_alive(self, entry: _RunningEntry) -> bool:
         if entry.run_id in self._under_way:
             return True
         return entry.owner != await self._documents.lease() and await self._documents.holds(entry.owner)
 
-    async def _may_have_acted(self, entry: _Running) -> bool:
-        """True as well for the run of another process that the trail does not know: it was pruned, or never began."""
-        if await intended(self._event_log, entry.run_id):
+    async def _may_have_acted(self, entry: _RunningEntry) -> bool:
+        """Returns True also for another process's run that is not in the trail: it was pruned, or never began."""
+        if await has_intended_call(self._event_log, entry.run_id):
             return True
         ours = entry.owner == await self._documents.lease()
         return not ours and not await self._event_log.records([entry.run_id], ["run_started"])
 
-    async def _swap(self, key: str, before: bytes | None, after: _Entry) -> bool:
-        """Puts `after` in the place of `before`. False: somebody else was faster."""
-        running = isinstance(after, _Running)
+    async def _swap(self, key: str, before: bytes | None, successor: _Entry) -> bool:
+        """Replaces `before` by `successor`. False: another process was faster."""
+        running = isinstance(successor, _RunningEntry)
         ttl = max(self._keep_seconds, _LONGEST_RUN) if running else self._keep_seconds
-        owner = after.owner if isinstance(after, _Running) else None
-        return await self._documents.compare_and_set(_KIND, key, _encode(after), expected=before, ttl=ttl, owner=owner)
+        owner = successor.owner if isinstance(successor, _RunningEntry) else None
+        return await self._documents.compare_and_set(
+            _KIND, key, _encode(successor), expected=before, ttl=ttl, owner=owner
+        )
 
     # --- the run -----------------------------------------------------------------------------------------------------
 
-    async def _run(self, exchange: Exchange, key: str, claim: _Running, run: Run) -> None:
-        """Nobody watches for the client here: the run goes on without it."""
+    async def _run(self, exchange: Exchange, key: str, claim: _RunningEntry, run: Run) -> None:
+        """Runs the request without watching for a disconnection, because the run continues without its client."""
         recorder = _Recorder(lambda answer: self._keep(key, claim, answer), self._answer_bytes)
-        exchange.through(recorder.around)
+        exchange.wrap_send(recorder.wrap)
         try:
             await run(exchange, run_id=claim.run_id, lease=claim.owner)
         except ToolcaddieError as error:
             if has_acted(error):
-                await exchange.fail(self._told(error))
+                await exchange.fail(self._problem_for(error))
                 return
             recorder.stop()
-            await self._give_back(key, claim)
+            await self._release(key, claim)
             raise
         finally:
             recorder.stop()
 
-    async def _keep(self, key: str, claim: _Running, answer: _Answer) -> None:
-        """Where it cannot be written the key stays with the run, and the next request is told that the outcome is unknown."""
+    async def _keep(self, key: str, claim: _RunningEntry, answer: _Answer) -> None:
+        """Stores the answer. If that fails, the run keeps the key, and the next request learns that the outcome is unknown."""
         if answer.content is None:
             log.warning("answer_not_kept", run=claim.run_id, reason=f"it is over {self._answer_bytes} bytes")
-        entry = _Answered(body=claim.body, run_id=claim.run_id, answer=answer)
+        entry = _AnsweredEntry(body=claim.body, run_id=claim.run_id, answer=answer)
         try:
             if not await self._swap(key, _encode(claim), entry):
                 log.warning("answer_not_kept", run=claim.run_id, reason="another process has taken its key over")
         except StorageError as error:
             log.warning("answer_not_kept", run=claim.run_id, reason=str(error))
 
-    async def _give_back(self, key: str, claim: _Running) -> None:
-        """Nothing was done, so a request with the same key may run. Where this cannot be written, it finds that out itself."""
+    async def _release(self, key: str, claim: _RunningEntry) -> None:
+        """Releases the key of a run that has not acted. If that fails, the next request checks the trail itself."""
         try:
             await self._documents.delete(_KIND, key, owner=claim.owner)
         except StorageError as error:
@@ -234,7 +235,7 @@ class Once:
 
 
 class _Recorder:
-    """Writes an answer down while it is sent, and hands it to `keep` before its last piece goes out."""
+    """Records an answer while it is sent, and passes it to `keep` before its last piece is sent."""
 
     def __init__(self, keep: Callable[[_Answer], Awaitable[None]], most: int) -> None:
         self._keep = keep
@@ -245,16 +246,16 @@ class _Recorder:
         self._content: bytearray | None = bytearray()
 
     def stop(self) -> None:
-        """What is sent from here on is not the answer of the run."""
+        """Stops recording: later pieces are not the answer of the run."""
         self._recording = False
 
-    def around(self, send: Send) -> Send:
-        async def recorded(message: MutableMapping[str, Any]) -> None:
+    def wrap(self, send: Send) -> Send:
+        async def send_recorded(message: MutableMapping[str, Any]) -> None:
             if self._recording:
                 await self._take(message)
             await send(message)
 
-        return recorded
+        return send_recorded
 
     async def _take(self, message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
@@ -269,22 +270,22 @@ class _Recorder:
             await self._keep(_Answer(status=self._status, headers=self._headers, content=content))
 
 
-async def _replay(exchange: Exchange, entry: _Answered) -> None:
+async def _replay(exchange: Exchange, entry: _AnsweredEntry) -> None:
     answer = entry.answer
     await exchange.start(answer.status, [*answer.headers, _REPLAYED])
     await exchange.write(answer.content or b"", more=False)
 
 
-def wrong_key(header: bytes) -> Problem | None:
-    """The answer to a key that cannot be one."""
+def key_refusal(header: bytes) -> Problem | None:
+    """Returns the refusal of an invalid key; None: it is valid."""
     if header.strip() and len(header) <= LONGEST_KEY and all(0x20 <= byte < 0x7F for byte in header):
         return None
-    told = f"'idempotency-key' must have 1 to {LONGEST_KEY} printable ASCII characters; a UUID is a good one"
-    return problem(400, told, kind="invalid_request_error", param="idempotency-key", code="invalid_idempotency_key")
+    message = f"'idempotency-key' must have 1 to {LONGEST_KEY} printable ASCII characters; a UUID is a good one"
+    return problem(400, message, kind="invalid_request_error", param="idempotency-key", code="invalid_idempotency_key")
 
 
 def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
-    """That of the body, where no such header came."""
+    """Returns the digest of a request; of the body alone if it has none of the headers."""
     if not any(headers):
         return hashlib.sha256(body).digest()
     digest = hashlib.sha256()
@@ -294,10 +295,10 @@ def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
 
 
 def _document_key(key: bytes, principal: Principal, authorization: bytes) -> str:
-    """No part of it can be read back: who sends a key may have put anything into it."""
-    who = [*principal.owner, principal.bot or "", principal.role or ""]
+    """Returns a digest, so that no part of a key can be read back: a client may have put anything into it."""
+    sender = [*principal.owner, principal.bot or "", principal.role or ""]
     digest = hashlib.sha256()
-    for part in (*(text.encode(errors="surrogatepass") for text in who), authorization, key):
+    for part in (*(text.encode(errors="surrogatepass") for text in sender), authorization, key):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
 
@@ -343,4 +344,4 @@ def _answer_too_large(run_id: str) -> Problem:
 
 
 def _final(message: str, run_id: str, code: str) -> Problem:
-    return not_again(problem(422, message, kind="run_failed", code=code, headers={"x-toolcaddie-run": run_id}))
+    return without_retry(problem(422, message, kind="run_failed", code=code, headers={"x-toolcaddie-run": run_id}))

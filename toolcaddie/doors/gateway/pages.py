@@ -1,4 +1,4 @@
-"""The plain pages around the models: which there are, health, and figures."""
+"""The plain pages: the list of models, health, and metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.errors import ProviderProtocolError, ToolcaddieError
 from toolcaddie.doors.gateway.exchange import Exchange
-from toolcaddie.doors.gateway.onward import Onward, answered_headers, answered_status
+from toolcaddie.doors.gateway.onward import Onward, upstream_headers, upstream_status
 from toolcaddie.doors.gateway.router import Caller, Route
 from toolcaddie.doors.gateway.writable import Writable
 from toolcaddie.ports import Forwarder
@@ -24,7 +24,7 @@ _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Pages:
-    """Answers everything that is no request to a model."""
+    """Answers the requests that are not to a model."""
 
     def __init__(
         self,
@@ -70,8 +70,8 @@ class Pages:
             raise ProviderProtocolError(f"the upstream cut its list of models short: {error}") from error
         finally:
             response.close()
-        kind = dict(answered_headers(response)).get(b"content-type", b"application/json").decode("latin-1")
-        await exchange.answer(answered_status(response), body, {"content-type": kind})
+        kind = dict(upstream_headers(response)).get(b"content-type", b"application/json").decode("latin-1")
+        await exchange.answer(upstream_status(response), body, {"content-type": kind})
 
     async def _metrics(self, exchange: Exchange, caller: Caller) -> None:
         await exchange.answer(200, generate_latest(self._registry), {"content-type": _METRICS_TYPE})

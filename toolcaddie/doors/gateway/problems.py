@@ -1,4 +1,4 @@
-"""Every failure as a `Problem`, with a status that clients treat rightly; a wire gives it its shape."""
+"""Conversion of failures to `Problem`s, with statuses that clients handle correctly; a wire writes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from toolcaddie.core.wire import Problem
 from toolcaddie.util.replacing import replace
 
 _LAST_STATUS = 599
-"""An upstream may write any number; a client, and the server under us, know none above."""
+"""Largest valid status: an upstream may send a larger one, which clients and our server reject."""
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 _NO_RETRY: Mapping[str, str] = {"x-should-retry": "false"}
 
@@ -44,24 +44,25 @@ def problem(
 
 
 def problem_of(error: Exception, *, own_upstream_key: bool) -> Problem:
-    """What a client is told of an error, and whether it may send its request again: a run that acted must not be sent again by
-    a client's automatic retry, whatever ended it."""
+    """Returns the answer to an error. If the run has acted, it forbids automatic retries of clients."""
     if isinstance(error, ToolcaddieError):
-        found = _told(error, own_upstream_key=own_upstream_key)
+        answer = _problem_of_error(error, own_upstream_key=own_upstream_key)
     else:
-        found = problem(500, "the gateway failed on this request; its log says why", kind="server_error")
-    return not_again(found) if has_acted(error) else found
+        answer = problem(500, "the gateway failed on this request; its log says why", kind="server_error")
+    return without_retry(answer) if has_acted(error) else answer
 
 
-def not_again(found: Problem) -> Problem:
-    """The problem with a note to clients that retry by themselves: `x-should-retry: false`, and no time to do so."""
-    kept = {name: value for name, value in found.headers.items() if name != "retry-after"}
-    return replace(found, headers={**kept, **_NO_RETRY})
+def without_retry(refusal: Problem) -> Problem:
+    """Returns the problem with `x-should-retry: false` and without `retry-after`, for clients that retry automatically."""
+    headers = {name: value for name, value in refusal.headers.items() if name != "retry-after"}
+    return replace(refusal, headers={**headers, **_NO_RETRY})
 
 
-def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
-    """What the provider said of the request goes through as it is, completed where it speaks another API. What it said of a key
-    goes through only when that key is the client's own.
+def _problem_of_error(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
+    """Returns the answer to an error of ours.
+
+    A provider's error about the request is passed on, completed if the provider speaks another API. Its error about a key is
+    passed on only if that key is the client's own.
     """
     match error:
         case ProviderAuthError() if own_upstream_key:
@@ -102,7 +103,7 @@ def _told(error: ToolcaddieError, *, own_upstream_key: bool) -> Problem:
 
 
 def _too_slow(error: ProviderError) -> bool:
-    """Of several attempts the last counts: the error is its."""
+    """Returns True for a timeout. Of several attempts the last counts, because the error is about it."""
     return "time" in (error.attempts[-1].detail if error.attempts else str(error))
 
 

@@ -1,10 +1,10 @@
-"""HTTP as `toolcaddie serve` reads it: uvicorn's protocol on httptools, with bounds on what arrives before anybody is known.
+"""HTTP protocol of `toolcaddie serve`: uvicorn's protocol on httptools, with bounds on the bytes that precede authentication.
 
     uvicorn.Config(app, http=bounded_protocol(Bounds()))
 
-uvicorn bounds neither the URL nor the headers, nor the time either may take, and httptools joins the pieces of one header
-again and again. So the bytes are counted here before the parser sees them. What is too much is answered in the shape of
-OpenAI's errors and the connection closed; bodies are the application's to bound (`exchange`).
+uvicorn bounds neither the URL nor the headers, nor their time of arrival, and httptools joins the pieces of one header again
+and again. So the bytes are counted here before the parser sees them. A request beyond the bounds gets an error in OpenAI's
+shape, and its connection is closed. The application bounds the bodies (`exchange`).
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.wires import chat
 
 resource: Any = importlib.import_module("resource") if importlib.util.find_spec("resource") else None
-"""There is none on Windows."""
+"""None on Windows, which has no such module."""
 
 _SLICE = 16 * 1024
-"""Bytes the parser is given at once while headers arrive."""
+"""Most bytes that the parser gets at once while headers arrive."""
 _FRAMING = 16
-"""Bytes of framing that a chunk may have."""
+"""Most bytes of framing per chunk."""
 _LINGER = 2.0
-"""Seconds in which the rest of a refused request is read and dropped, as many bytes as a body may have: closed at once, the
-client would see its connection reset and not the answer."""
+"""Seconds in which the rest of a refused request is read and dropped, up to the size of a body. If the connection were closed
+at once, the client would see a reset instead of the answer."""
 
 _OTHER_FILES = 256
-"""Beside two for each request, its client's connection and the upstream's."""
+"""Open files besides the two of each request, its client's connection and the upstream's."""
 
 _LENGTHS = (b"content-length", b"transfer-encoding")
 
@@ -43,10 +43,10 @@ _Phase = Literal["idle", "head", "body", "refused"]
 
 
 class _Refused(Exception):
-    """Raised inside the parser's callbacks; the parser stops there."""
+    """Raised inside the parser's callbacks to stop the parser."""
 
-    def __init__(self, found: Problem) -> None:
-        self.problem = found
+    def __init__(self, refusal: Problem) -> None:
+        self.problem = refusal
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -57,24 +57,24 @@ class BoundedProtocol(HttpToolsProtocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._phase: _Phase = "idle"
-        self._timed: _Phase = "idle"
+        self._timer_phase: _Phase = "idle"
         """The phase that `_timer` is for."""
         self._timer: asyncio.TimerHandle | None = None
-        self._begun = 0.0
-        self._fed = self._body_bytes = self._header_bytes = self._header_count = self._chunks = 0
-        """Of the message so far: bytes that the parser was given, of the body, of whole headers; headers; chunks."""
-        self._dropped = 0
-        """Bytes that came behind the answer to their own request."""
+        self._started_at = 0.0
+        self._fed_bytes = self._body_bytes = self._header_bytes = self._header_count = self._chunks = 0
+        """Counts of the current message: bytes fed to the parser, of the body, of whole headers; headers; chunks."""
+        self._dropped_bytes = 0
+        """Bytes that arrived after the answer to their own request."""
         self._refusal: Problem | None = None
-        self._body_left_out = False
-        """The parser has ended the message behind its headers, although a body follows."""
+        self._body_unparsed = False
+        """True if the parser has ended the message after its headers, although a body follows."""
 
     # --- the connection ----------------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._begun = self.loop.time()
-        if len(self.connections) > self.bounds.connections and not self._made_room():
+        self._started_at = self.loop.time()
+        if len(self.connections) > self.bounds.connections and not self._make_room():
             self._refuse(_busy(self.bounds))
             return
         self._phase = "head"
@@ -84,19 +84,19 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_timer()
         super().connection_lost(exc)
 
-    def _made_room(self) -> bool:
-        """Closes the connection that has waited longest for a request to be whole; False: none does."""
+    def _make_room(self) -> bool:
+        """Closes the connection that has waited longest for a complete request; False: there is none."""
         others: set[Any] = self.connections - {self}
         waiting: list[BoundedProtocol] = [other for other in others if other._is_waiting()]
         if not waiting:
             return False
-        longest = min(waiting, key=lambda other: other._begun)
+        longest = min(waiting, key=lambda other: other._started_at)
         self.connections.discard(longest)
         longest.transport.abort()
         return True
 
     def _is_waiting(self) -> bool:
-        """Nobody works for this connection: its request is not here yet, or was answered."""
+        """True if no request of this connection is being processed: it is incomplete, or was answered."""
         if self.cycle is None or self.cycle.response_complete or self.cycle.disconnected:
             return True
         return self._phase == "body" and not self.pipeline
@@ -107,10 +107,10 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._phase == "refused" or self._answered_early():
             self._drop(len(data))
         if self._phase == "refused" or (self._phase == "idle" and not data.strip(b"\r\n")):
-            return  # empty lines between two requests are nothing, and some clients end a body with one
+            return  # empty lines between two requests are ignored, because some clients end a body with one
         self._unset_keepalive_if_required()
         if self._phase == "idle":
-            self._phase, self._begun = "head", self.loop.time()
+            self._phase, self._started_at = "head", self.loop.time()
         try:
             for piece in (data,) if len(data) <= _SLICE else self._pieces(data):
                 self._feed(piece)
@@ -119,40 +119,40 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(refused.problem)
         except httptools.HttpParserError as error:
             self._refuse(self._refusal or _bad_request(f"this is not a valid HTTP request: {str(error)[:200]}"))
-        if self._phase != self._timed:
+        if self._phase != self._timer_phase:
             self._watch()
 
     def _feed(self, piece: bytes | memoryview) -> None:
-        self._fed += len(piece)
+        self._fed_bytes += len(piece)
         try:
             self.parser.feed_data(piece)
-        except httptools.HttpParserUpgrade as offer:  # HTTP/2, in vain: the request is answered as what it is
-            rest = piece[offer.args[0] :]
-            self._fed -= len(rest)
-            if self._body_left_out:
+        except httptools.HttpParserUpgrade as offer:  # an offer of HTTP/2, which is ignored
+            remainder = piece[offer.args[0] :]
+            self._fed_bytes -= len(remainder)
+            if self._body_unparsed:
                 self._read_body()
-            if rest:
-                self._feed(rest)
+            if remainder:
+                self._feed(remainder)
 
     def _read_body(self) -> None:
-        """Lets a new parser read the body of a request that offers another protocol; httptools takes what follows its headers
-        for that protocol, and then for the next request."""
+        """Makes a new parser for the body of a request that offers another protocol: httptools would take the body for that
+        protocol, and then for the next request."""
         fields = b"".join(b"%b: %b\r\n" % pair for pair in self.headers if pair[0] in _LENGTHS)
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self.parser.feed_data(b"POST / HTTP/1.1\r\n" + fields + b"\r\n")
-        self._body_left_out = False
+        self._body_unparsed = False
 
     def _answered_early(self) -> bool:
         return self._phase == "body" and self.cycle is not None and self.cycle.response_complete
 
     def _drop(self, size: int) -> None:
-        self._dropped += size
-        if self._dropped > self.bounds.body:
+        self._dropped_bytes += size
+        if self._dropped_bytes > self.bounds.body:
             self.flow.pause_reading()  # the timer closes the connection
 
     def _pieces(self, data: bytes) -> Iterator[memoryview]:
-        """Small pieces while headers arrive, so that no more than one of them is read beyond the bounds."""
+        """Yields small pieces while headers arrive, so that at most one of them is read beyond the bounds."""
         view, at = memoryview(data), 0
         while at < len(data):
             size = _SLICE if self._phase == "head" else len(data)
@@ -160,14 +160,16 @@ class BoundedProtocol(HttpToolsProtocol):
             at += size
 
     def _start_message(self) -> None:
-        self._fed = self._body_bytes = self._header_bytes = self._header_count = self._chunks = self._dropped = 0
+        self._fed_bytes = self._body_bytes = self._header_bytes = self._header_count = self._chunks = (
+            self._dropped_bytes
+        ) = 0
 
     def _check_framing(self) -> None:
-        """Bytes that are neither body nor whole headers: an endless header, trailer or chunk extension."""
+        """Bounds the bytes that are neither body nor complete headers: an endless header, trailer or chunk extension."""
         bounds = self.bounds
-        if self._phase == "head" and self._fed > bounds.headers + bounds.url:
+        if self._phase == "head" and self._fed_bytes > bounds.headers + bounds.url:
             raise _Refused(_headers_too_large(bounds))
-        if self._fed - self._body_bytes - self._chunks * _FRAMING > bounds.headers + bounds.url:
+        if self._fed_bytes - self._body_bytes - self._chunks * _FRAMING > bounds.headers + bounds.url:
             raise _Refused(
                 _fields_too_large(beyond("trailers or chunk extensions are too large", bounds.headers, "headers"))
             )
@@ -175,25 +177,25 @@ class BoundedProtocol(HttpToolsProtocol):
     # --- what the parser calls ---------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        if self._body_left_out:
-            return  # its headers are known, here and below
+        if self._body_unparsed:
+            return  # the new parser repeats the message; its headers were read already (here and below)
         self._unset_keepalive_if_required()
         super().on_message_begin()
         if len(self.pipeline) >= self.bounds.pipelined:
-            told = beyond("too many requests at once on one connection", self.bounds.pipelined, "pipelined")
-            self._stop(_bad_request(told))
+            message = beyond("too many requests at once on one connection", self.bounds.pipelined, "pipelined")
+            self._stop(_bad_request(message))
         self._phase = "head"
 
     def on_url(self, url: bytes) -> None:
-        if self._body_left_out:
+        if self._body_unparsed:
             return
         super().on_url(url)
         if len(self.url) > self.bounds.url:
-            told = beyond("the URL is too long", self.bounds.url, "url")
-            self._stop(problem(414, told, kind="invalid_request_error", code="url_too_long"))
+            message = beyond("the URL is too long", self.bounds.url, "url")
+            self._stop(problem(414, message, kind="invalid_request_error", code="url_too_long"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._body_left_out:
+        if self._body_unparsed:
             return
         bounds, size = self.bounds, len(name) + len(value)
         self._header_bytes += size
@@ -202,24 +204,24 @@ class BoundedProtocol(HttpToolsProtocol):
         if many or size > bounds.header_line or self._header_bytes > bounds.headers:
             self._stop(self._too_much_of_headers(name, size))
         if self._phase == "head":
-            super().on_header(name, value)  # trailers are nothing that anybody here reads
+            super().on_header(name, value)  # trailers are ignored
 
     def _too_much_of_headers(self, name: bytes, size: int) -> Problem:
         bounds = self.bounds
         if size > bounds.header_line:
-            shown = name[:64].decode("latin-1")
+            header_name = name[:64].decode("latin-1")
             return _fields_too_large(
-                beyond(f"the header {shown!r} has {size:,} bytes", bounds.header_line, "header_line")
+                beyond(f"the header {header_name!r} has {size:,} bytes", bounds.header_line, "header_line")
             )
         if self._header_bytes > bounds.headers:
             return _headers_too_large(bounds)
         return _fields_too_large(beyond("the request has too many headers", bounds.header_count, "header_count"))
 
     def on_headers_complete(self) -> None:
-        if self._body_left_out:
+        if self._body_unparsed:
             return
         self._phase = "body"
-        self._body_left_out = self.parser.should_upgrade() and any(
+        self._body_unparsed = self.parser.should_upgrade() and any(
             name in _LENGTHS and value != b"0" for name, value in self.headers
         )
         super().on_headers_complete()
@@ -232,11 +234,11 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if self._body_left_out:
+        if self._body_unparsed:
             return
         super().on_message_complete()
         if self.cycle is not None and self.cycle.response_complete and not self.transport.is_closing():
-            # Its bytes have ended the wait for the next request, which the answer began.
+            # The answer had begun the keep-alive wait, and the rest of the body has ended it.
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
@@ -245,19 +247,19 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self._phase == "body":  # it was answered without its body, which is now read and dropped
+        if self._phase == "body":  # answered before the end of its body, which is now read and dropped
             self._set_timer(_LINGER, self.transport.close)
 
-    def _stop(self, found: Problem) -> None:
-        """Ends the parsing: what a callback raises arrives as an error of the parser's own."""
-        self._refusal = found
-        raise _Refused(found)
+    def _stop(self, refusal: Problem) -> None:
+        """Ends the parsing. The refusal is stored because the parser replaces a callback's exception by its own."""
+        self._refusal = refusal
+        raise _Refused(refusal)
 
     # --- time --------------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         """Sets the clock of the phase that has begun."""
-        self._timed = self._phase
+        self._timer_phase = self._phase
         if self._phase == "head":
             self._set_timer(self.bounds.head_seconds, self._too_slow)
         elif self._phase == "body":
@@ -268,9 +270,9 @@ class BoundedProtocol(HttpToolsProtocol):
         elif self._phase == "idle":
             self._stop_timer()
 
-    def _set_timer(self, seconds: float, then: Any) -> None:
+    def _set_timer(self, seconds: float, callback: Any) -> None:
         self._stop_timer()
-        self._timer = self.loop.call_later(seconds, then)
+        self._timer = self.loop.call_later(seconds, callback)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
@@ -281,23 +283,25 @@ class BoundedProtocol(HttpToolsProtocol):
         setting = "head_seconds" if self._phase == "head" else "body_seconds"
         part = "headers" if self._phase == "head" else "body"
         seconds = getattr(self.bounds, setting)
-        told = f"the {part} of the request did not arrive within {seconds:g} seconds (setting bounds.{setting})"
-        self._refuse(problem(408, told, kind="invalid_request_error", code="request_timeout"))
+        message = f"the {part} of the request did not arrive within {seconds:g} seconds (setting bounds.{setting})"
+        self._refuse(problem(408, message, kind="invalid_request_error", code="request_timeout"))
 
     # --- refusing ----------------------------------------------------------------------------------------------------
 
-    def _refuse(self, found: Problem) -> None:
-        """Answers where nobody else does, and closes the connection once the client has had time to read it. What is wrong
-        behind a whole request takes nothing from that: it gets its answer, and then the connection is closed."""
+    def _refuse(self, refusal: Problem) -> None:
+        """Answers if the application does not, and closes the connection once the client has had time to read the answer.
+
+        An error after a complete request does not affect it: that request gets its answer, then the connection is closed.
+        """
         under_way = self._phase == "body" and self.cycle is not None
-        self._phase = self._timed = "refused"
+        self._phase = self._timer_phase = "refused"
         if self.transport.is_closing():
             return
         if not under_way and not self.pipeline and self.cycle is not None and not self.cycle.response_complete:
             self._stop_timer()
             self.cycle.keep_alive = False
             return
-        if self.pipeline:  # an answer would be taken for that to the first of them
+        if self.pipeline:  # the client would take an answer for that to the first of them
             self.pipeline.clear()
             self.transport.close()
             return
@@ -307,10 +311,10 @@ class BoundedProtocol(HttpToolsProtocol):
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         self.pipeline.clear()
-        if not silent:  # half an answer is out: another cannot follow it
+        if not silent:  # part of an answer was sent: another cannot follow it
             self.transport.close()
             return
-        self.transport.write(_response(found))
+        self.transport.write(_response(refusal))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.flow.resume_reading()
@@ -318,20 +322,20 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded_protocol(bounds: Bounds) -> type[BoundedProtocol]:
-    """The protocol with these bounds, for `uvicorn.Config(http=...)`."""
+    """Returns the protocol class with these bounds, for `uvicorn.Config(http=...)`."""
     return type("BoundedProtocol", (BoundedProtocol,), {"bounds": bounds})
 
 
-def _response(found: Problem) -> bytes:
-    body = chat.WIRE.write_error(found)
+def _response(refusal: Problem) -> bytes:
+    body = chat.WIRE.write_error(refusal)
     fields = {
         "content-type": "application/json",
         "content-length": str(len(body)),
-        **found.headers,
+        **refusal.headers,
         "connection": "close",
     }
     lines = b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in fields.items())
-    return STATUS_LINE[found.status] + lines + b"\r\n" + body
+    return STATUS_LINE[refusal.status] + lines + b"\r\n" + body
 
 
 def _bad_request(message: str) -> Problem:
@@ -347,16 +351,16 @@ def _headers_too_large(bounds: Bounds) -> Problem:
 
 
 def _busy(bounds: Bounds) -> Problem:
-    told = beyond("too many connections are open", bounds.connections, "connections")
-    return problem(503, told, kind="server_error", code="too_many_connections", headers={"retry-after": "1"})
+    message = beyond("too many connections are open", bounds.connections, "connections")
+    return problem(503, message, kind="server_error", code="too_many_connections", headers={"retry-after": "1"})
 
 
 def more_files(connections: int) -> None:
-    """Raises this process's own limit of open files, as far as it may, so that so many connections fit."""
+    """Raises the process's soft limit of open files for that many connections, as far as the hard limit allows."""
     if resource is None:
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * connections + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    needed = 2 * connections + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

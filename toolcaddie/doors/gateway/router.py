@@ -1,6 +1,6 @@
-"""The table of routes, and what every request passes on its way to one: duplicate headers, who asks, and the outermost frame.
+"""The table of routes, and the steps before each of them: duplicate headers, authentication, and the outermost error handler.
 
-No framework stands between: requests to models are the hot path, and the few pages need none.
+There is no framework: requests to models are the hot path, and the few pages need none.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.gateway.access import Access, doubled
+from toolcaddie.doors.gateway.access import Access, repeated_header
 from toolcaddie.doors.gateway.elsewhere import advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.problems import problem, problem_of
@@ -31,7 +31,7 @@ log = Logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Who sent a request. `keyed`: its Authorization is a key of ours and stays here."""
+    """The sender of a request. `keyed`: its Authorization is a key of ours and is not forwarded."""
 
     principal: Principal
     keyed: bool
@@ -42,15 +42,15 @@ _ANYONE = Caller(principal=Principal(), keyed=False)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """One address. A GET is answered for HEAD as well."""
+    """One path and method. A GET route answers HEAD as well."""
 
     method: Literal["GET", "POST"]
     path: str
     handle: Callable[[Exchange, Caller], Awaitable[None]]
     wire: DoorWire = chat.WIRE
-    """Writes the errors."""
+    """The wire that writes the errors."""
     public: bool = False
-    """Answers anyone, key or not."""
+    """True if no key is required."""
 
 
 class Router:
@@ -72,7 +72,7 @@ class Router:
             return
         methods = self._routes.get(scope["path"], {})
         route = methods.get(scope["method"])
-        wire = next((each.wire for each in methods.values()), chat.WIRE) if route is None else route.wire
+        wire = next((other.wire for other in methods.values()), chat.WIRE) if route is None else route.wire
         exchange = Exchange(scope, receive, send, wire=wire, bounds=self._bounds)
         if route is None:
             await self._miss(exchange, scope, known=bool(methods))
@@ -91,8 +91,8 @@ class Router:
             await exchange.fail(problem_of(error, own_upstream_key=self._own_upstream_key))
 
     async def _caller(self, exchange: Exchange, scope: Scope, route: Route) -> Caller | Problem:
-        if twice := doubled(scope["headers"], exchange.headers):
-            return twice
+        if refusal := repeated_header(scope["headers"], exchange.headers):
+            return refusal
         has_body = route.method == "POST"
         principal = await self._access.check(exchange.headers, client=exchange.client, has_body=has_body)
         if isinstance(principal, Problem):
@@ -113,7 +113,7 @@ class Router:
 
 
 async def _decline(kind: str, receive: Receive, send: Send) -> None:
-    """Answers what is no request: a server's questions at its start and end, and web sockets, of which there are none."""
+    """Answers ASGI scopes other than HTTP: lifespan events, and web sockets, which are closed."""
     if kind == "websocket":
         await send({"type": "websocket.close", "code": 1000, "reason": ""})
         return

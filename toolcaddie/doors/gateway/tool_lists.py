@@ -1,4 +1,4 @@
-"""Tool lists of clients, read once."""
+"""Cache of clients' tool lists."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from dataclasses import dataclass
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.tool import Tool
-from toolcaddie.doors.gateway.essential import NO_TOOLS, KnownTools
+from toolcaddie.doors.gateway.essential import NO_FACTS, ToolFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientTools:
-    """A client's tools, and what is known of them by their names. The same objects for the same bytes, so that whatever is
-    derived from a list can be kept by its identity."""
+    """A client's tools and the facts about them. Equal bytes give the same objects, so that values derived from a list can be
+    cached by its identity."""
 
     tools: Sequence[Tool] = ()
-    known: KnownTools = NO_TOOLS
+    facts: ToolFacts = NO_FACTS
 
 
 NO_CLIENT_TOOLS = ClientTools()
 
 
 class ToolLists:
-    """Clients send the same tools with every request: each different list is read once, by `read_tools` of a wire.
+    """Reads each list once, by `read_tools` of a wire, because clients send the same tools with every request.
 
-    Keeps up to `size` lists and `weight` bytes of JSON, the ones used last (read, they weigh some eight times as much).
-    Safe for many threads.
+    It caches up to `size` lists and `weight` bytes of JSON, the last used ones (in memory they take about eight times as much).
+    It is thread-safe.
     """
 
     def __init__(
@@ -47,19 +47,19 @@ class ToolLists:
         self._lock = threading.Lock()
 
     def read(self, raw: bytes) -> ClientTools:
-        """Raises `RequestError` naming the field at fault."""
+        """Returns the tools of a list. Raises `RequestError` with the wrong field."""
         with self._lock:
             if raw in self._lists:
                 self._lists.move_to_end(raw)
                 return self._lists[raw]
         tools = self._read_tools(raw, self._bounds)
-        client_tools = ClientTools(tools=tools, known=KnownTools.of(tools))
+        client_tools = ClientTools(tools=tools, facts=ToolFacts.of(tools))
         with self._lock:
             if raw in self._lists:  # another thread read it meanwhile
                 return self._lists[raw]
             self._lists[raw] = client_tools
             self._weight -= len(raw)
             while len(self._lists) > 1 and (len(self._lists) > self._size or self._weight < 0):
-                forgotten, _ = self._lists.popitem(last=False)
-                self._weight += len(forgotten)
+                evicted, _ = self._lists.popitem(last=False)
+                self._weight += len(evicted)
         return client_tools

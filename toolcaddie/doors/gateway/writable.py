@@ -1,4 +1,4 @@
-"""Whether runs could be recorded now: what `/readyz` asks."""
+"""Check that runs could be recorded now, for `/readyz`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.ports import EventLog, Store
 
 _PATIENCE = 2.0
-"""Seconds a small write may take. A balancer asks every few seconds, and a locked database answers only after five."""
+"""Seconds that a small write may take. A balancer asks every few seconds, and a locked database answers only after five."""
 
 _KIND, _KEY, _TTL = "ready", "ready", 60.0
 
 
 class Writable:
-    """Writes what waits of the trail, and a small row. A full disk, a locked or deleted database and a trail that fails all
-    show there; reading would work in each case."""
+    """Checks by writing the waiting part of the trail and a small row. That detects a full disk, a locked or deleted database
+    and a failing trail; reading would work in each case."""
 
     def __init__(self, event_log: EventLog, documents: Store, *, patience: float = _PATIENCE) -> None:
         self._event_log = event_log
@@ -24,15 +24,15 @@ class Writable:
         self._probe: asyncio.Task[None] | None = None
 
     async def check(self) -> None:
-        """Raises `RunError`, saying why nothing can be written. Many who ask at once share one probe, and one that is still
-        waiting for the database is not joined by a second."""
+        """Raises `RunError` with the reason if nothing can be written. Concurrent checks share one probe, so that a blocked
+        database gets only one."""
         if self._probe is None or self._probe.done():
-            self._probe = asyncio.ensure_future(self._written())
-        done, _ = await asyncio.wait({self._probe}, timeout=self._patience)
-        if not done:
+            self._probe = asyncio.ensure_future(self._write_probe())
+        finished, _ = await asyncio.wait({self._probe}, timeout=self._patience)
+        if not finished:
             raise StorageError(f"the database has not taken a small write for {self._patience:g} seconds")
         self._probe.result()
 
-    async def _written(self) -> None:
+    async def _write_probe(self) -> None:
         await self._event_log.flush()
         await self._documents.put(_KIND, _KEY, b"", ttl=_TTL)
