@@ -238,7 +238,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         chosen="two_pages",
     ),
     Mutation(
-        file="toolcaddie/providers/climber.py",
+        file="toolcaddie/providers/forced_attempts.py",
         text='Do not answer from general knowledge, and do not only say "',
         other='Do not only say "',
         tests=NUMBERS,

@@ -1,4 +1,4 @@
-"""Forced use: the ladder over real sockets, what is asked on each rung, and who answers in the end."""
+"""Forced use: the escalation over real sockets, what is asked at each step, and who answers in the end."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from toolcaddie.core.errors import (
 from toolcaddie.core.message import CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.providers.forced import Forced
-from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.openai_chat import OpenAIChat
 from toolcaddie.providers.retry import Retry
+from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.testing import Reply, ScriptedUpstream, call, calls, cut, endless, garbage, paced, refuse, say
 from toolcaddie.wires.chat.content import read_content
@@ -103,11 +103,11 @@ def said(body: Any) -> str:
     return str(body["messages"][-1]["content"])
 
 
-def rungs(reply: ModelReply | ToolNotCalledError) -> list[tuple[str, str]]:
+def steps_of(reply: ModelReply | ToolNotCalledError) -> list[tuple[str, str]]:
     return [(attempt.how, attempt.outcome) for attempt in reply.attempts]
 
 
-# ---------------------------------------------------------------- the ladder
+# ---------------------------------------------------------------- the escalation
 
 
 @both_ways
@@ -115,7 +115,7 @@ async def test_an_answer_that_calls_a_tool_at_once_is_the_answer(stream: bool) -
     async with forced([FOUND]) as (provider, upstream, _):
         deltas, reply = await asked(provider, stream)
     assert reply.message.tool_calls[0].name == "search_books"
-    assert rungs(reply) == [("plain", "answered")]
+    assert steps_of(reply) == [("plain", "answered")]
     assert said(upstream.bodies[0]) == "any books on bees?"
     assert "tool_choice" not in upstream.bodies[0]
     assert any(delta.calls for delta in deltas) is stream
@@ -127,7 +127,7 @@ async def test_an_answer_that_calls_a_tool_at_once_is_the_answer(stream: bool) -
 async def test_a_good_server_is_asked_plainly_then_by_choice_then_by_schema(stream: bool) -> None:
     async with forced([say("Bees are nice."), say("They buzz."), AS_JSON]) as (provider, upstream, _):
         _, reply = await asked(provider, stream)
-    assert rungs(reply) == [("plain", "not_called"), ("required", "not_called"), ("schema", "answered")]
+    assert steps_of(reply) == [("plain", "not_called"), ("required", "not_called"), ("schema", "answered")]
     plain, required, schema = upstream.bodies
     assert said(plain) == "any books on bees?"
     assert required["tool_choice"] == "required"
@@ -153,22 +153,22 @@ async def test_every_note_stands_behind_the_original_message() -> None:
 async def test_a_server_that_ignores_choices_is_not_asked_for_one() -> None:
     async with forced([say("a"), say("b"), AS_JSON], capabilities=IGNORES) as (provider, upstream, _):
         reply = await provider.complete(ASKED)
-    assert rungs(reply) == [("plain", "not_called"), ("nudge", "not_called"), ("schema", "answered")]
+    assert steps_of(reply) == [("plain", "not_called"), ("nudge", "not_called"), ("schema", "answered")]
     assert all("tool_choice" not in body for body in upstream.bodies)
     assert "tools" not in upstream.bodies[2]
 
 
-async def test_with_many_attempts_every_rung_is_climbed_in_order() -> None:
+async def test_with_many_attempts_every_step_is_taken_in_order() -> None:
     async with forced([say("no")] * 4 + [AS_JSON], attempts=5) as (provider, upstream, _):
         reply = await provider.complete(ASKED)
-    assert [how for how, _ in rungs(reply)] == ["plain", "nudge", "required", "named", "schema"]
+    assert [how for how, _ in steps_of(reply)] == ["plain", "nudge", "required", "named", "schema"]
     assert upstream.bodies[3]["tool_choice"] == {"type": "function", "function": {"name": "search_books"}}
 
 
 async def test_it_may_begin_with_a_choice_and_the_message_as_it_is() -> None:
     async with forced([FOUND], begin="required") as (provider, upstream, _):
         reply = await provider.complete(ASKED)
-    assert rungs(reply) == [("required", "answered")]
+    assert steps_of(reply) == [("required", "answered")]
     assert upstream.bodies[0]["tool_choice"] == "required"
     assert said(upstream.bodies[0]) == "any books on bees?"
 
@@ -218,7 +218,7 @@ async def test_an_empty_list_of_calls_is_not_called() -> None:
     empty = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
     async with forced([garbage(msgspec.json.encode(empty)), FOUND]) as (provider, _, _):
         reply = await provider.complete(ASKED)
-    assert rungs(reply) == [("plain", "not_called"), ("required", "answered")]
+    assert steps_of(reply) == [("plain", "not_called"), ("required", "answered")]
 
 
 # ---------------------------------------------------------------- the end of the attempts
@@ -233,7 +233,7 @@ async def test_the_last_words_are_returned(stream: bool, policy: str) -> None:
             deltas, reply = await asked(provider, stream)
     assert reply.message.text == "two"
     assert reply.message.tool_calls == ()
-    assert rungs(reply) == [("plain", "not_called"), ("required", "not_called"), ("schema", "not_called")]
+    assert steps_of(reply) == [("plain", "not_called"), ("required", "not_called"), ("schema", "not_called")]
     assert "".join(delta.text for delta in deltas) == ("two" if stream else "")
     assert any(entry["event"] == "answered_without_tool" for entry in logs) is (policy == "warn")
     assert reply.usage.input_tokens == 300
@@ -245,7 +245,7 @@ async def test_error_raises_with_every_attempt(stream: bool) -> None:
     async with forced([say("no")] * 3, on_not_called="error") as (provider, _, _):
         with pytest.raises(ToolNotCalledError, match="no tool was called in 3 attempts") as raised:
             await asked(provider, stream)
-    assert [how for how, _ in rungs(raised.value)] == ["plain", "required", "schema"]
+    assert [how for how, _ in steps_of(raised.value)] == ["plain", "required", "schema"]
 
 
 async def test_one_attempt_decides_at_once() -> None:
@@ -262,7 +262,7 @@ async def test_no_attempt_at_all_is_refused() -> None:
 
 @pytest.mark.proves("R003-14", "R003-20", "X-11")
 @both_ways
-async def test_the_fallback_gets_the_original_message_and_the_same_tools_and_climbs_its_own_ladder(
+async def test_the_fallback_gets_the_original_message_and_the_same_tools_and_escalates_by_itself(
     stream: bool,
 ) -> None:
     kinds = [capabilities_from({"pattern": "other:*", "required": "ignored", "named": "ignored"}), *WORDS_ONLY]
@@ -290,7 +290,7 @@ async def test_the_fallback_gets_the_original_message_and_the_same_tools_and_cli
 async def test_the_fallback_has_attempts_of_its_own() -> None:
     async with forced([say("no")], [say("no"), FOUND], attempts=1, entry={"attempts": 2}) as (provider, _, _):
         reply = await provider.complete(ASKED)
-    assert rungs(reply) == [("plain", "not_called"), ("plain", "not_called"), ("required", "answered")]
+    assert steps_of(reply) == [("plain", "not_called"), ("plain", "not_called"), ("required", "answered")]
 
 
 async def test_where_the_fallback_calls_nothing_either_its_words_count() -> None:
@@ -304,7 +304,7 @@ async def test_a_provider_that_fails_for_good_leads_to_the_fallback(stream: bool
     async with forced([refuse(500)], [FOUND]) as (provider, _, _):
         _, reply = await asked(provider, stream)
     assert reply.provider == "other"
-    assert rungs(reply) == [("plain", "failed"), ("plain", "answered")]
+    assert steps_of(reply) == [("plain", "failed"), ("plain", "answered")]
 
 
 async def test_where_the_fallback_fails_the_first_ones_words_are_returned_or_the_error_says_why() -> None:
@@ -327,7 +327,7 @@ async def test_retries_below_are_among_the_attempts_and_cost_none(stream: bool) 
         provider = Forced(inner, attempts=2, capabilities=HONOURS)
         _, reply = await asked(provider, stream)
         await provider.close()
-    assert rungs(reply) == [
+    assert steps_of(reply) == [
         ("plain", "failed"),
         ("plain", "not_called"),
         ("required", "failed"),
@@ -354,7 +354,7 @@ async def test_looking_for_tools_is_returned_at_once_and_counts_as_an_attempt(st
     async with forced([LOOKED]) as (provider, _, _):
         deltas, reply = await asked(provider, stream)
     assert reply.message.tool_calls[0].name == "request_more_tools"
-    assert rungs(reply) == [("plain", "answered")]
+    assert steps_of(reply) == [("plain", "answered")]
     assert reply.attempts[0].detail == "called request_more_tools"
     assert any(delta.calls for delta in deltas) is stream
 
@@ -366,7 +366,7 @@ async def test_after_looking_the_next_attempt_is_the_second() -> None:
     async with forced([say("no"), say("no")], on_not_called="error") as (provider, upstream, _):
         with pytest.raises(ToolNotCalledError) as raised:
             await provider.complete(request)
-    assert [how for how, _ in rungs(raised.value)] == ["required", "schema"]
+    assert [how for how, _ in steps_of(raised.value)] == ["required", "schema"]
     assert "calling one of the tools" in upstream.bodies[0]["messages"][1]["content"]
 
 
@@ -381,10 +381,10 @@ async def test_looking_in_the_last_attempt_is_not_called() -> None:
 async def test_looking_and_calling_in_one_answer_counts() -> None:
     both = calls(("request_more_tools", None), ("search_books", {"title": "bees"}))
     async with forced([both]) as (provider, _, _):
-        assert rungs(await provider.complete(ASKED)) == [("plain", "answered")]
+        assert steps_of(await provider.complete(ASKED)) == [("plain", "answered")]
 
 
-# ---------------------------------------------------------------- the JSON rung
+# ---------------------------------------------------------------- the JSON step
 
 
 def schema_of(body: Any) -> Any:
@@ -488,7 +488,7 @@ async def test_the_json_becomes_a_call_that_nobodys_blocks_hold(stream: bool) ->
         assert deltas == [ModelDelta(calls=(CallDelta(index=0, id=made.id, name=made.name, arguments=made.arguments),))]
 
 
-async def test_the_callers_own_format_and_parallel_calls_give_way_on_that_rung() -> None:
+async def test_the_callers_own_format_and_parallel_calls_give_way_at_that_step() -> None:
     params = {"parallel_tool_calls": False, "response_format": {"type": "text"}, "temperature": 0.5}
     request = ModelRequest(model="m", messages=ASKED.messages, tools=ASKED.tools, force=FORCE, params=params)
     async with forced([say("a"), say("b"), AS_JSON], capabilities=IGNORES) as (provider, upstream, _):
@@ -541,13 +541,13 @@ def has_choice(body: Any) -> bool:
 
 
 @both_ways
-async def test_a_refused_rung_costs_no_attempt_and_is_not_tried_again(stream: bool) -> None:
-    observed = Observed()
+async def test_a_refused_step_costs_no_attempt_and_is_not_tried_again(stream: bool) -> None:
+    statistics = StepStatistics()
     script = rejecting(has_choice, "tool_choice is not supported by this model", *[say("no"), say("no"), AS_JSON] * 2)
-    async with forced(script, observed=observed) as (provider, upstream, _):
+    async with forced(script, statistics=statistics) as (provider, upstream, _):
         _, first = await asked(provider, stream)
         _, second = await asked(provider, stream)
-    assert rungs(first) == [
+    assert steps_of(first) == [
         ("plain", "not_called"),
         ("required", "failed"),
         ("named", "failed"),
@@ -556,15 +556,15 @@ async def test_a_refused_rung_costs_no_attempt_and_is_not_tried_again(stream: bo
     ]
     assert not any(has_choice(body) for body in upstream.bodies[len(first.attempts) :])
     assert second.message.tool_calls
-    assert observed.seen("openai:m")["required"].refused
+    assert statistics.counts("openai:m")["required"].refused
 
 
-async def test_a_refusal_for_another_reason_is_not_held_against_the_rung() -> None:
-    observed = Observed()
+async def test_a_refusal_for_another_reason_is_not_held_against_the_step() -> None:
+    statistics = StepStatistics()
     script = rejecting(has_choice, "the prompt is too long", say("no"), FOUND)
-    async with forced(script, observed=observed, attempts=2) as (provider, _, _):
+    async with forced(script, statistics=statistics, attempts=2) as (provider, _, _):
         await provider.complete(ASKED)
-    assert not any(seen.refused for seen in observed.seen("openai:m").values())
+    assert not any(counts.refused for counts in statistics.counts("openai:m").values())
 
 
 async def test_a_plain_request_that_is_refused_is_an_error() -> None:
@@ -583,14 +583,14 @@ QUIET = table(
 async def test_a_model_that_thinks_is_not_forced_where_that_is_an_error() -> None:
     async with forced([say("no"), say("no"), FOUND], capabilities=THINKS) as (provider, upstream, _):
         reply = await provider.complete(ASKED)
-    assert [how for how, _ in rungs(reply)] == ["plain", "nudge", "nudge"]
+    assert [how for how, _ in steps_of(reply)] == ["plain", "nudge", "nudge"]
     assert not any(has_choice(body) for body in upstream.bodies)
 
 
 async def test_thinking_is_switched_off_for_a_forced_attempt_where_it_can_be() -> None:
     async with forced([say("no"), FOUND], capabilities=QUIET, attempts=2) as (provider, upstream, _):
         reply = await provider.complete(ASKED)
-    assert [how for how, _ in rungs(reply)] == ["plain", "required"]
+    assert [how for how, _ in steps_of(reply)] == ["plain", "required"]
     assert "thinking" not in upstream.bodies[0]
     assert upstream.bodies[1]["thinking"] == {"type": "disabled"}
 
@@ -603,49 +603,49 @@ async def test_the_callers_word_on_thinking_holds(params: dict[str, Any], second
     request = ModelRequest(model="m", messages=ASKED.messages, tools=ASKED.tools, force=FORCE, params=params)
     async with forced([say("no"), FOUND], capabilities=QUIET, attempts=2) as (provider, upstream, _):
         reply = await provider.complete(request)
-    assert rungs(reply)[1][0] == second
+    assert steps_of(reply)[1][0] == second
     assert upstream.bodies[1]["thinking"] == params["thinking"]
 
 
 # ---------------------------------------------------------------- what was seen
 
 
-async def test_a_gentle_rung_that_never_works_is_passed_over() -> None:
-    observed = Observed()
+async def test_a_gentle_step_that_never_works_is_passed_over() -> None:
+    statistics = StepStatistics()
 
     def only_json(body: Any) -> Reply:
         return AS_JSON if "response_format" in body else say("no")
 
-    async with forced(only_json, capabilities=IGNORES, observed=observed) as (provider, _, _):
+    async with forced(only_json, capabilities=IGNORES, statistics=statistics) as (provider, _, _):
         replies = [await provider.complete(ASKED) for _ in range(8)]
-    assert [how for how, _ in rungs(replies[0])] == ["plain", "nudge", "schema"]
-    assert [how for how, _ in rungs(replies[-1])] == ["plain", "schema"]
-    assert observed.seen("openai:m")["schema"].honoured == 8
+    assert [how for how, _ in steps_of(replies[0])] == ["plain", "nudge", "schema"]
+    assert [how for how, _ in steps_of(replies[-1])] == ["plain", "schema"]
+    assert statistics.counts("openai:m")["schema"].honoured == 8
 
 
 async def test_a_schema_that_is_not_honoured_is_left_for_words() -> None:
     async with forced([say("no")] * 60, capabilities=IGNORES, attempts=2) as (provider, _, _):
         replies = [await provider.complete(ASKED) for _ in range(30)]
-    assert rungs(replies[0])[1][0] == "schema"
-    assert {rungs(reply)[1][0] for reply in replies} == {"schema", "nudge"}
+    assert steps_of(replies[0])[1][0] == "schema"
+    assert {steps_of(reply)[1][0] for reply in replies} == {"schema", "nudge"}
 
 
 async def test_an_answer_cut_by_its_length_says_nothing_of_the_server() -> None:
-    observed = Observed()
+    statistics = StepStatistics()
     cut_short = say("no", finish_reason="length")
-    async with forced([say("no"), cut_short, FOUND], observed=observed, attempts=2) as (provider, _, _):
+    async with forced([say("no"), cut_short, FOUND], statistics=statistics, attempts=2) as (provider, _, _):
         await provider.complete(ASKED)
-    assert "required" not in observed.seen("openai:m")
+    assert "required" not in statistics.counts("openai:m")
 
 
 async def test_only_so_many_models_are_remembered() -> None:
-    observed = Observed(most=3)
+    statistics = StepStatistics(most=3)
     for number in range(10):
-        observed.answered(f"openai:{number}", "required", honoured=True)
-    observed.answered("openai:7", "required", honoured=True)
-    observed.answered("openai:new", "required", honoured=True)
-    assert observed.seen("openai:8") == {}
-    assert observed.seen("openai:7")["required"].asked == 2
+        statistics.record_answer(f"openai:{number}", "required", honoured=True)
+    statistics.record_answer("openai:7", "required", honoured=True)
+    statistics.record_answer("openai:new", "required", honoured=True)
+    assert statistics.counts("openai:8") == {}
+    assert statistics.counts("openai:7")["required"].answers == 2
 
 
 # ---------------------------------------------------------------- streams

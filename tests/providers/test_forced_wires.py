@@ -1,4 +1,4 @@
-"""Every rung of the ladder over every wire, each held to what its provider accepts."""
+"""Every step of the escalation over every wire, each held to what its provider accepts."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def request_of(case: Case, **more: Any) -> ModelRequest:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_every_rung_is_a_request_the_provider_accepts_and_the_call_goes_on(case: Case, stream: bool) -> None:
+async def test_every_step_is_a_request_the_provider_accepts_and_the_call_goes_on(case: Case, stream: bool) -> None:
     steps = [say("no")] * 4 + [AS_JSON, say("Three books.")]
     async with ScriptedUpstream(steps, wire=case.wire()) as upstream:
         inner = case.provider(upstream.base_url, "test-key")
@@ -129,7 +129,7 @@ async def test_every_rung_is_a_request_the_provider_accepts_and_the_call_goes_on
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-async def test_with_thinking_on_the_climb_and_what_follows_it_are_accepted_too(case: Case) -> None:
+async def test_with_thinking_on_the_escalation_and_what_follows_it_are_accepted_too(case: Case) -> None:
     steps = [replace(say("no"), reasoning="hm")] * 2 + [replace(AS_JSON, reasoning="hm"), say("Three books.")]
     async with ScriptedUpstream(steps, wire=case.wire()) as upstream:
         provider = Forced(case.provider(upstream.base_url, "test-key"), attempts=3)

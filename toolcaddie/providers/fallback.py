@@ -12,13 +12,13 @@ from toolcaddie.core.tool import JsonObject
 from toolcaddie.providers.wrapping import (
     Entry,
     closing,
+    error_line,
     failed,
     first_request,
     known_of,
     of_answer,
     of_failure,
     other_request,
-    told,
     wire_of,
     with_attempts,
 )
@@ -123,7 +123,7 @@ class Fallback:
         return with_attempts(reply, (*tried, *of_answer(entry, reply, self._clock() - started)), provider=who)
 
     def _leads_on(self, entry: Entry, error: Exception) -> None:
-        log.info("provider_fallback", failed=entry.provider.name, model=entry.model, error=told(error))
+        log.info("provider_fallback", failed=entry.provider.name, model=entry.model, error=error_line(error))
 
     def _nobody(self) -> RequestError:
         names = ", ".join(entry.provider.name for entry in self._entries)

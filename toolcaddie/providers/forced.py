@@ -1,7 +1,7 @@
-"""A provider whose answer must call a tool: asked again, each time harder, and at the end somebody else is asked.
+"""A provider whose answer must call a tool: it is asked again, each time more forcefully, and then a fallback is asked.
 
 Attempt 1 is the message as it is. Later ones say that a tool must be used, always behind the original message, and take the
-rungs of the ladder that promise most with this model: `tool_choice` required, a named tool, a JSON answer held to a schema.
+steps of the escalation that promise most with this model: `tool_choice` required, a named tool, a JSON answer held to a schema.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from toolcaddie.core.errors import ConfigError, ProviderError, RequestError, Too
 from toolcaddie.core.message import Force, Message, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.ports import Provider
-from toolcaddie.providers.climber import Climber, Record, nameable
-from toolcaddie.providers.ladder import Begin, Ladder, quiet_params, thinks
-from toolcaddie.providers.observed import Observed
+from toolcaddie.providers.escalation import Escalation, FirstStep, quiet_params, thinks
+from toolcaddie.providers.forced_attempts import ForcedAttempts, Progress, nameable
+from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.wrapping import (
     Entry,
     attempts_text,
     closing,
+    error_line,
     failed,
     first_request,
     known_of,
     other_request,
-    told,
     wire_of,
     with_attempts,
 )
@@ -39,21 +39,21 @@ OnNotCalled = Literal["retry", "error", "warn", "allow"]
 
 
 class Forced:
-    """Sees to `ModelRequest.force`. Implements `ports.Provider`; requests without it go through as they are.
+    """Enforces `ModelRequest.force`. Implements `ports.Provider`; requests without it go through as they are.
 
-    `attempts` bounds the requests to `provider`, answers that only looked for tools (`Force.ignored`) earlier in the same
-    turn included; a rung that the server calls an error costs none and is not tried again. Then `fallback` is asked: the
+    `attempts` bounds the requests to `provider`, answers that only searched for tools (`Force.ignored`) earlier in the same
+    turn included; a step that the server calls an error costs none and is not tried again. Then `fallback` is asked: the
     same tools, the original message, and as many attempts of its own as its entry says. It is asked as well when `provider`
     fails for good. `begin="required"` starts with a forced choice, the message still as it is.
 
-    Where nobody calls a tool, `on_not_called` decides: `error` raises `ToolNotCalledError`; `warn` logs and, like `allow`
-    and `retry`, returns the last answer in words. An answer that only looked for tools is returned at once while attempts
+    If no provider calls a tool, `on_not_called` decides: `error` raises `ToolNotCalledError`; `warn` logs and, like `allow`
+    and `retry`, returns the last answer in text. An answer that only searched for tools is returned at once while attempts
     are left: whoever runs it will ask again.
 
     A streamed attempt is held back until it calls a tool that counts; then it goes out, and from there on an error ends it.
-    Of a reply, `attempts` and `usage` are those of all requests, and `provider` names who answered if it was the fallback.
-    What the fallback began it ends: until the user speaks again it gets the requests that follow, forced or not.
-    `observed` is shared by all that force in a process, so that what one of them learns of a server the others know.
+    Of a reply, `attempts` and `usage` are those of all requests, and `provider` names the fallback if it answered.
+    Once the fallback has answered, it gets all requests until the user's next message, forced or not.
+    `statistics` are shared by all instances of a process, so that each learns from the others.
     """
 
     def __init__(
@@ -63,37 +63,37 @@ class Forced:
         fallback: Entry | None = None,
         attempts: int = 3,
         on_not_called: OnNotCalled = "retry",
-        begin: Begin = "plain",
+        begin: FirstStep = "plain",
         capabilities: Sequence[Capabilities] = CAPABILITIES,
-        observed: Observed | None = None,
+        statistics: StepStatistics | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if attempts < 1 or (fallback is not None and fallback.attempts is not None and fallback.attempts < 1):
             raise ConfigError("forced use: attempts must be at least 1")
         self.name = provider.name
         self.wire = wire_of(provider)
-        self.observed = observed or Observed()
+        self.statistics = statistics or StepStatistics()
         self._provider = provider
         self._fallback = fallback
         self._attempts = attempts
         self._on_not_called = on_not_called
-        self._begin: Begin = begin
+        self._begin: FirstStep = begin
         self._capabilities = capabilities
         self._clock = clock
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         if request.force is None or not _applies(request, request.force):
-            return await self._plainly(request)
-        async with closing(self._climbed(request, request.force, live=False)) as items:
+            return await self._unforced(request)
+        async with closing(self._forced(request, request.force, stream=False)) as items:
             async for item in items:
                 if isinstance(item, ModelReply):
                     return item
-        raise AssertionError("a climb ends with a reply or an error")
+        raise AssertionError("forced attempts end with a reply or an error")
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
         if request.force is None or not _applies(request, request.force):
-            return self._streamed_plainly(request)
-        return self._climbed(request, request.force, live=True)
+            return self._streamed_unforced(request)
+        return self._forced(request, request.force, stream=True)
 
     async def models(self) -> Sequence[JsonObject]:
         return await self._provider.models()
@@ -103,120 +103,120 @@ class Forced:
         if self._fallback is not None:
             await self._fallback.provider.close()
 
-    async def _plainly(self, request: ModelRequest) -> ModelReply:
-        if (entry := self._carries_on(request)) is None:
+    async def _unforced(self, request: ModelRequest) -> ModelReply:
+        if (entry := self._active_fallback(request)) is None:
             return await self._provider.complete(request)
-        return _by(entry, await entry.provider.complete(self._asked_of(entry, request)))
+        return _by(entry, await entry.provider.complete(self._request_for(entry, request)))
 
-    def _streamed_plainly(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
-        if (entry := self._carries_on(request)) is None:
+    def _streamed_unforced(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        if (entry := self._active_fallback(request)) is None:
             return self._provider.stream(request)
-        return _streamed_by(entry, self._asked_of(entry, request))
+        return _streamed_by(entry, self._request_for(entry, request))
 
-    def _carries_on(self, request: ModelRequest) -> Entry | None:
-        """The fallback, if it has answered since the user last spoke."""
+    def _active_fallback(self, request: ModelRequest) -> Entry | None:
+        """Returns the fallback if it has answered since the user's last message."""
         entry = self._fallback
         if entry is None or entry.label == f"{self._provider.name}:{request.model}":
             return None
         return entry if any(_is_by(entry, author) for author in _authors(request.messages)) else None
 
-    def _asked_of(self, entry: Entry, request: ModelRequest) -> ModelRequest:
+    def _request_for(self, entry: Entry, request: ModelRequest) -> ModelRequest:
         return other_request(entry, request, known_of(entry, self._capabilities))
 
-    async def _climbed(
-        self, request: ModelRequest, force: Force, *, live: bool
+    async def _forced(
+        self, request: ModelRequest, force: Force, *, stream: bool
     ) -> AsyncIterator[ModelDelta | ModelReply]:
-        """The answer that counts, or what stands in for one; its pieces before it."""
-        record = Record()
+        """Yields the answer that counts, or its substitute; its deltas first."""
+        progress = Progress()
         failure: ProviderError | RequestError | None = None
-        for climber in self._climbers(request, force, live):
-            if climber.is_fallback:
-                self._log_exhausted(record, then="fallback")
-                log.info("fallback_asked", provider=climber.entry.provider.name, model=climber.entry.model)
+        for attempts in self._providers(request, force, stream):
+            if attempts.is_fallback:
+                self._log_exhausted(progress, then="fallback")
+                log.info("fallback_asked", provider=attempts.entry.provider.name, model=attempts.entry.model)
             try:
-                async with closing(climber.climb(record)) as items:
+                async with closing(attempts.run(progress)) as items:
                     async for item in items:
                         yield item
             except (ProviderError, RequestError) as error:
-                if record.given:
-                    raise failed(error, record.attempts) from error
-                failure = failed(error, record.attempts)
-                log.warning("forced_provider_failed", provider=climber.entry.provider.name, error=told(error))
-            if record.given:
+                if progress.started:
+                    raise failed(error, progress.attempts) from error
+                failure = failed(error, progress.attempts)
+                log.warning("forced_provider_failed", provider=attempts.entry.provider.name, error=error_line(error))
+            if progress.started:
                 return
-        for item in self._given_up(record, failure):
+        for item in self._substitute(progress, failure):
             yield item
 
-    def _climbers(self, request: ModelRequest, force: Force, live: bool) -> Iterator[Climber]:
-        if self._carries_on(request) is None:
+    def _providers(self, request: ModelRequest, force: Force, stream: bool) -> Iterator[ForcedAttempts]:
+        if self._active_fallback(request) is None:
             first = Entry(provider=self._provider, model=request.model, attempts=self._attempts)
             row = known_of(first, self._capabilities)
-            yield self._climber(first, row, first_request(first, request), force, live, is_fallback=False)
+            yield self._attempts_with(first, row, first_request(first, request), force, stream, is_fallback=False)
         if self._fallback is not None:
             row = known_of(self._fallback, self._capabilities)
-            asked = self._asked_of(self._fallback, request)
-            yield self._climber(self._fallback, row, asked, force, live, is_fallback=True)
+            its_request = self._request_for(self._fallback, request)
+            yield self._attempts_with(self._fallback, row, its_request, force, stream, is_fallback=True)
 
-    def _climber(
-        self, entry: Entry, row: Capabilities, request: ModelRequest, force: Force, live: bool, *, is_fallback: bool
-    ) -> Climber:
+    def _attempts_with(
+        self, entry: Entry, row: Capabilities, request: ModelRequest, force: Force, stream: bool, *, is_fallback: bool
+    ) -> ForcedAttempts:
         params, names = request.params or {}, nameable(request, force)
         attempts = entry.attempts or self._attempts
-        ladder = Ladder(
+        escalation = Escalation(
             row=row,
-            observed=self.observed,
+            statistics=self.statistics,
             model=entry.label,
             attempts=attempts,
             thinking=thinks(params, row),
-            quiet=quiet_params(params, row),
+            quiet_params=quiet_params(params, row),
             can_name=bool(names),
-            begin=self._begin,
+            first_step=self._begin,
         )
-        return Climber(
+        return ForcedAttempts(
             entry=entry,
             request=replace(request, force=None),
             force=force,
             names=names,
             row=row,
-            ladder=ladder,
+            escalation=escalation,
             attempts=attempts,
-            live=live,
+            stream=stream,
             is_fallback=is_fallback,
             clock=self._clock,
         )
 
-    def _log_exhausted(self, record: Record, *, then: str) -> int:
-        """Log that all attempts so far called no tool, and return how many there were."""
-        tried = sum(attempt.outcome == "not_called" for attempt in record.attempts)
-        if tried:
-            log.warning("attempts_exhausted", provider=self.name, attempts=tried, then=then)
-        return tried
+    def _log_exhausted(self, progress: Progress, *, then: str) -> int:
+        """Logs that all attempts so far called no tool, and returns their number."""
+        count = sum(attempt.outcome == "not_called" for attempt in progress.attempts)
+        if count:
+            log.warning("attempts_exhausted", provider=self.name, attempts=count, then=then)
+        return count
 
-    def _given_up(
-        self, record: Record, failure: ProviderError | RequestError | None
+    def _substitute(
+        self, progress: Progress, failure: ProviderError | RequestError | None
     ) -> Iterator[ModelDelta | ModelReply]:
-        if record.words is None:
-            assert failure is not None, "an attempt gives words or fails"
+        if progress.text_reply is None:
+            assert failure is not None, "an attempt gives text or fails"
             raise failure
-        tried = self._log_exhausted(record, then=self._on_not_called)
+        count = self._log_exhausted(progress, then=self._on_not_called)
         if self._on_not_called == "error":
-            attempts = tuple(record.attempts)
-            broke = [attempt for attempt in record.attempts if attempt.outcome == "failed"]
-            also = f"; {attempts_text(broke)}" if broke else ""
-            raise ToolNotCalledError(f"no tool was called in {tried} attempts{also}", attempts=attempts) from failure
+            attempts = tuple(progress.attempts)
+            failures = [attempt for attempt in progress.attempts if attempt.outcome == "failed"]
+            also = f"; {attempts_text(failures)}" if failures else ""
+            raise ToolNotCalledError(f"no tool was called in {count} attempts{also}", attempts=attempts) from failure
         if self._on_not_called == "warn":
-            log.warning("answered_without_tool", provider=record.words.provider or self.name, attempts=tried)
-        yield from record.held
-        yield with_attempts(record.words, record.attempts)
+            log.warning("answered_without_tool", provider=progress.text_reply.provider or self.name, attempts=count)
+        yield from progress.text_deltas
+        yield with_attempts(progress.text_reply, progress.attempts)
 
 
 def _applies(request: ModelRequest, force: Force) -> bool:
-    """Nothing is forced where no real tool is offered, or the caller said none."""
+    """Tells if the request can be forced: it offers a real candidate, and its choice is not 'none'."""
     return bool(request.tools) and bool(set(force.candidates) - force.ignored) and request.tool_choice != "none"
 
 
 def _authors(messages: Sequence[Message]) -> Iterator[str]:
-    """Of the answers since the user last spoke."""
+    """Yields the authors of the answers since the user's last message."""
     for message in reversed(messages):
         if message.role == "user":
             return

@@ -12,7 +12,16 @@ from toolcaddie.core.errors import ConfigError, ProviderError
 from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.ports import Provider
-from toolcaddie.providers.wrapping import Entry, closing, failed, of_answer, of_failure, told, wire_of, with_attempts
+from toolcaddie.providers.wrapping import (
+    Entry,
+    closing,
+    error_line,
+    failed,
+    of_answer,
+    of_failure,
+    wire_of,
+    with_attempts,
+)
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -106,5 +115,7 @@ class Retry:
         return max(backoff, error.retry_after or 0.0)
 
     async def _pause(self, error: ProviderError, wait: float, tried: int) -> None:
-        log.info("provider_retried", provider=self.name, attempt=tried, of=self._attempts, wait=wait, error=told(error))
+        log.info(
+            "provider_retried", provider=self.name, attempt=tried, of=self._attempts, wait=wait, error=error_line(error)
+        )
         await self._sleep(wait)

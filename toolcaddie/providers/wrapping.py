@@ -128,7 +128,7 @@ async def closing(
             await close()
 
 
-def told(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in a line for the list of attempts."""
     return " ".join(str(error).split())[:_QUOTED] or type(error).__name__
 
@@ -153,7 +153,7 @@ def of_failure(entry: Entry, error: BaseException, seconds: float) -> tuple[Atte
             provider=entry.provider.name,
             model=entry.model,
             outcome="failed",
-            detail=_without_name(told(error), entry.provider.name),
+            detail=_without_name(error_line(error), entry.provider.name),
             seconds=seconds,
         ),
     )

@@ -33,7 +33,7 @@ from toolcaddie.ports import (
     RemoteEmbedder,
     Store,
 )
-from toolcaddie.providers.observed import Observed
+from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
 from toolcaddie.runtime.answering import Answering
@@ -288,7 +288,7 @@ def _models(
         fallbacks=tuple(map(entry_from, fallbacks)),
         forced_fallback=None if forced_fallback is None else entry_of(forced_fallback),
         capabilities=capabilities,
-        observed=Observed(),
+        step_statistics=StepStatistics(),
     )
 
 

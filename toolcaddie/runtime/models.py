@@ -21,8 +21,8 @@ from toolcaddie.ports import Provider
 from toolcaddie.providers.fallback import Fallback
 from toolcaddie.providers.forced import Forced
 from toolcaddie.providers.named import split_model
-from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.retry import Retry
+from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.vendors import VENDORS
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
@@ -135,7 +135,7 @@ class ModelSide:
     forced_fallback: Entry | None = None
     """Asked where the provider answers and calls no tool although it must."""
     capabilities: Sequence[Capabilities]
-    observed: Observed
+    step_statistics: StepStatistics
 
     def __post_init__(self) -> None:
         if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
@@ -162,7 +162,7 @@ class ModelSide:
             attempts=preset.limits.forced_attempts,
             on_not_called=preset.on_not_called,
             capabilities=self.capabilities,
-            observed=self.observed,
+            statistics=self.step_statistics,
         )
 
     async def close(self) -> None:

@@ -181,9 +181,9 @@ _OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "
 
 def attempt_text(provider: str, model: str, how: str, outcome: str, detail: str) -> str:
     """Returns one request on the way to an answer: `openai:gpt-5-mini (required) called no tool`."""
-    rung = "" if how == "plain" else f" ({how})"
+    step = "" if how == "plain" else f" ({how})"
     reason = f": {shortened(detail, _RESULT_SHOWN)}" if detail and outcome == "failed" else ""
-    return f"{provider}:{model}".rstrip(":") + f"{rung} {_OUTCOMES.get(outcome, outcome)}{reason}"
+    return f"{provider}:{model}".rstrip(":") + f"{step} {_OUTCOMES.get(outcome, outcome)}{reason}"
 
 
 def selected_line(selection: Selection) -> str:

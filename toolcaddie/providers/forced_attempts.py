@@ -1,0 +1,302 @@
+"""One provider's attempts at one forced request: each step is written as a request, and each answer is judged."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.content import with_text
+from toolcaddie.core.errors import ProviderError, ProviderRejectedError, RequestError
+from toolcaddie.core.message import Attempt, CallDelta, Force, Message, ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.tool import JsonObject
+from toolcaddie.providers.constrained import call_of, offer
+from toolcaddie.providers.escalation import Escalation, Step
+from toolcaddie.providers.wrapping import (
+    Entry,
+    Outcome,
+    closing,
+    error_line,
+    of_answer,
+    of_failure,
+    tool_name,
+    with_attempts,
+)
+from toolcaddie.util.log import Logger
+from toolcaddie.util.replacing import replace
+
+log = Logger(__name__)
+
+NOTE = (
+    "\n\nAnswer this by calling one of the tools you were given. Do not answer from general knowledge, and do not only say "
+    "what you would do."
+)
+_CUT_SHORT = ("length", "content_filter")
+"""Finish reasons of answers that do not show if a choice is honoured."""
+_AT_FAULT = (400, 422)
+_MOST_LOGGED_NAMES, _LONGEST_LOGGED_NAME = 16, 128
+_HARD = ("required", "named", "schema")
+
+
+@dataclass(slots=True)
+class Progress:
+    """The outcome of a forced request so far, over all providers."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    text_reply: ModelReply | None = None
+    """The last answer that called no tool. One to the schema step only if there is no other."""
+    text_deltas: list[ModelDelta] = field(default_factory=list)
+    """The stream of that answer."""
+    started: bool = False
+    """The answer that counts is on its way to the caller."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ForcedAttempts:
+    """The attempts with one provider. `request` is as `entry` gets it; `names` are the candidates that a choice or a schema
+    may name."""
+
+    entry: Entry
+    request: ModelRequest
+    force: Force
+    names: Sequence[str]
+    row: Capabilities
+    escalation: Escalation
+    attempts: int
+    stream: bool
+    is_fallback: bool
+    clock: Callable[[], float]
+
+    async def run(self, progress: Progress) -> AsyncIterator[ModelDelta | ModelReply]:
+        """Yields the answer that counts, its deltas first; nothing if no attempt gave one.
+
+        Raises `ProviderError`, and `RequestError` of a wire that cannot express the request.
+        """
+        number = min(self.attempts, 1 + searches(self.request, self.force))
+        while number <= self.attempts and not progress.started:
+            step, started = self.escalation.step(number), self.clock()
+            log.debug("forced_attempt", provider=self.entry.provider.name, attempt=number, how=step)
+            try:
+                async with closing(self._attempt(number, step, progress)) as items:
+                    async for item in items:
+                        progress.started = True
+                        yield item
+            except (ProviderError, RequestError) as error:
+                failures = of_failure(self.entry, error, self.clock() - started)
+                progress.attempts += [replace(attempt, how=step) for attempt in failures]
+                if progress.started or not _is_the_steps_fault(step, error):
+                    raise
+                self.escalation.record_refusal(step, str(error))
+                log.info("rung_refused", provider=self.entry.provider.name, how=step, error=error_line(error))
+            else:
+                number += 1
+
+    async def _attempt(self, number: int, step: Step, progress: Progress) -> AsyncIterator[ModelDelta | ModelReply]:
+        """Yields the answer of one attempt as soon as it is sure that it counts."""
+        started, deltas = self.clock(), list[ModelDelta]()
+        async with closing(self._answer(self._request(number, step))) as items:
+            async for item in items:
+                if isinstance(item, ModelReply):
+                    for output in self._outputs(item, number, step, deltas, started, progress):
+                        yield output
+                    return
+                deltas.append(item)
+                if progress.started or (step != "schema" and any(self._counts(call.name) for call in item.calls)):
+                    for delta in deltas:
+                        yield delta
+                    deltas.clear()
+
+    async def _answer(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
+        if not self.stream:
+            yield await self.entry.provider.complete(request)
+            return
+        async with closing(self.entry.provider.stream(request)) as items:
+            async for item in items:
+                yield item
+
+    # ---------------------------------------------------------------- asking
+
+    def _request(self, number: int, step: Step) -> ModelRequest:
+        """Returns the request of an attempt, always from the original message, so that notes never pile up; the first has
+        none."""
+        if step == "schema":
+            return self._schema_request()
+        request = self.request
+        params = self.escalation.params(step)
+        return replace(
+            request,
+            messages=request.messages if number == 1 else enhanced(request.messages, NOTE),
+            params={**(request.params or {}), **params} if params else request.params,
+            tool_choice=self._choice(step),
+        )
+
+    def _choice(self, step: Step) -> Any:
+        choice = self.request.tool_choice
+        if step == "named":
+            return {"type": "function", "function": {"name": self.names[0]}}
+        if step != "required" or _names_one(choice):
+            return choice
+        if isinstance(choice, Mapping) and isinstance(choice.get("allowed_tools"), Mapping):
+            return {**choice, "allowed_tools": {**choice["allowed_tools"], "mode": "required"}}
+        return "required"
+
+    def _schema_request(self) -> ModelRequest:
+        request = self.request
+        choice = offer(self._definitions())
+        dropped = ("parallel_tool_calls", "response_format")
+        with_tools = replace(
+            request,
+            messages=enhanced(request.messages, choice.note),
+            params={name: value for name, value in (request.params or {}).items() if name not in dropped},
+            output_schema=choice.schema,
+            tool_choice="none",
+        )
+        if self.row.json_schema == "with_tools":
+            return with_tools
+        return replace(with_tools, tools=(), tool_choice=None, deferred=frozenset(), allowed=None)
+
+    def _definitions(self) -> list[JsonObject]:
+        """Returns the definitions of the candidates, the likeliest first."""
+        by_name = {tool_name(definition): definition for definition in self.request.tools}
+        definitions = [_decoded(by_name[name]) for name in self.names if name in by_name]
+        if not definitions:
+            raise RequestError("none of the candidates is a tool of the request", param="tools")
+        return definitions
+
+    # ---------------------------------------------------------------- judging
+
+    def _counts(self, name: str | None) -> bool:
+        return bool(name) and name not in self.force.ignored
+
+    def _outputs(
+        self, reply: ModelReply, number: int, step: Step, deltas: list[ModelDelta], started: float, progress: Progress
+    ) -> Iterator[ModelDelta | ModelReply]:
+        """Yields an attempt's answer if it counts, or if it searches for tools while attempts are left."""
+        if step == "schema" and not reply.message.tool_calls:
+            reply, deltas = self._with_call(reply, deltas)
+        calls = reply.message.tool_calls
+        counts = progress.started or any(self._counts(call.name) for call in calls)
+        goes_out = counts or (bool(calls) and number < self.attempts)
+        self._record(reply, step, started, progress, answered=goes_out)
+        if calls:
+            self.escalation.record_success(step)
+        elif reply.finish_reason not in _CUT_SHORT:
+            self.escalation.record_failure(step)
+        if counts:
+            self._log_success(reply, number, started)
+        else:
+            log.warning("no_tool_called", provider=self.entry.provider.name, attempt=number, of=self.attempts, how=step)
+        if goes_out:
+            yield from deltas
+            yield with_attempts(reply, progress.attempts, provider=self._provider_name())
+        elif step != "schema" or progress.text_reply is None:
+            progress.text_reply, progress.text_deltas = (
+                replace(reply, provider=reply.provider or self._provider_name()),
+                deltas,
+            )
+
+    def _with_call(self, reply: ModelReply, deltas: list[ModelDelta]) -> tuple[ModelReply, list[ModelDelta]]:
+        """Returns a JSON answer as the call it stands for, without a provider's own blocks, which do not hold that call."""
+        call = call_of(reply.message.text, frozenset(self.names))
+        if call is None:
+            return reply, deltas
+        message = Message(role="assistant", tool_calls=(call,), author=reply.message.author)
+        piece = CallDelta(index=0, id=call.id, name=call.name, arguments=call.arguments)
+        return replace(reply, message=message, finish_reason="tool_calls", raw=None), [ModelDelta(calls=(piece,))]
+
+    def _record(self, reply: ModelReply, step: Step, started: float, progress: Progress, *, answered: bool) -> None:
+        *earlier, last = of_answer(self.entry, reply, self.clock() - started)
+        outcome: Outcome = "answered" if answered else "not_called"
+        called = ", ".join(_names(reply))
+        detail = f"called {called}" if called else "called no tool"
+        if step == "schema" and not called:
+            detail = "the answer is not the JSON that was asked for"
+        progress.attempts += [replace(attempt, how=step) for attempt in earlier]
+        progress.attempts.append(replace(last, how=step, outcome=outcome, detail=detail))
+
+    def _log_success(self, reply: ModelReply, number: int, started: float) -> None:
+        log.info(
+            "tool_called",
+            tools=_names(reply),
+            provider=self.entry.provider.name,
+            attempt=number,
+            ms=round((self.clock() - started) * 1000),
+        )
+
+    def _provider_name(self) -> str:
+        """Returns the name that a reply shows: empty for the first provider."""
+        return self.entry.provider.name if self.is_fallback else ""
+
+
+def _names(reply: ModelReply) -> list[str]:
+    """Returns names of the tools called, few and short enough for a log: a confused model may call thousands."""
+    names = dict.fromkeys(call.name[:_LONGEST_LOGGED_NAME] for call in reply.message.tool_calls[:_MOST_LOGGED_NAMES])
+    return list(names)
+
+
+def nameable(request: ModelRequest, force: Force) -> tuple[str, ...]:
+    """Returns the candidates that may be named: they count, are not held back, and are within the caller's own choice."""
+    revealed = {name for message in request.messages for name in message.revealed}
+    hidden = request.deferred - revealed
+    chosen_names = _chosen_names(request.tool_choice)
+    return tuple(
+        name
+        for name in force.candidates
+        if name not in force.ignored
+        and name not in hidden
+        and (chosen_names is None or name in chosen_names)
+        and (request.allowed is None or name in request.allowed)
+    )
+
+
+def searches(request: ModelRequest, force: Force) -> int:
+    """Returns the number of answers since the user's last message that called only tools that do not count."""
+    count = 0
+    for message in reversed(request.messages):
+        if message.role == "user":
+            break
+        names = [call.name for call in message.tool_calls]
+        count += bool(names) and all(name in force.ignored for name in names)
+    return count
+
+
+def enhanced(messages: Sequence[Message], note: str) -> Sequence[Message]:
+    """Returns the messages with the note after the user's last one; if there is none, the note is a message."""
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message.role == "user":
+            longer = replace(message, content=with_text(message.content or "", note))
+            return (*messages[:index], longer, *messages[index + 1 :])
+    return (*messages, Message(role="user", content=note.strip()))
+
+
+def _decoded(definition: Any) -> JsonObject:
+    decoded: JsonObject = msgspec.json.decode(definition) if isinstance(definition, msgspec.Raw) else definition
+    return decoded
+
+
+def _names_one(choice: Any) -> bool:
+    return isinstance(choice, Mapping) and isinstance(choice.get("function"), Mapping)
+
+
+def _chosen_names(choice: Any) -> frozenset[str] | None:
+    """Returns the names that a caller's choice allows; None: all."""
+    if not isinstance(choice, Mapping):
+        return None
+    if _names_one(choice):
+        return frozenset({str(choice["function"].get("name"))})
+    allowed = choice.get("allowed_tools")
+    tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
+    if not isinstance(tools, list | tuple):
+        return None
+    return frozenset(str(tool["function"].get("name")) for tool in tools if _names_one(tool))
+
+
+def _is_the_steps_fault(step: Step, error: ProviderError | RequestError) -> bool:
+    """Tells if a hard step was refused although the same messages go through without it."""
+    if step not in _HARD:
+        return False
+    return isinstance(error, RequestError) or (isinstance(error, ProviderRejectedError) and error.status in _AT_FAULT)
