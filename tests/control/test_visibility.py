@@ -1,4 +1,4 @@
-"""What tools restrict by roles and scope holds under every policy, on every way to a tool."""
+"""Restrictions of tools by roles and scope hold under every policy, on every way to a tool."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def nothing_has_run() -> None:
 
 
 class ShowsAll:
-    """A stranger's policy: it says that all is visible, and allows or asks."""
+    """A policy that shows everything, and allows or asks."""
 
     version = "stranger"
 
@@ -89,7 +89,7 @@ def club(*steps: Any, preset: str = "default", policy: Any = STRANGER, **options
 
 
 def read_by_the_model(runtime: Runtime) -> str:
-    """All that the model was sent, but for its own words."""
+    """Returns everything that the model was sent, except for its own words."""
     requests = runtime.provider.requests  # type: ignore[attr-defined]
     said = [message.text for request in requests for message in request.messages if message.role == "tool"]
     return msgspec.json.encode([request.tools for request in requests]).decode() + " ".join(said)
@@ -164,7 +164,7 @@ async def test_a_tool_may_be_hidden_by_the_policy_as_well() -> None:
     assert [shown.name for shown in runtime.view(RunRequest(messages=(), principal=ADMIN))] == ["erase_members"]
 
 
-def test_enabled_categories_hold_for_everybody_and_together_with_a_bots_own() -> None:
+def test_enabled_categories_hold_for_everyone_and_together_with_a_bots_own() -> None:
     tools = [tool(category=name)(_named(f"{name}_tool")) for name in ("notes", "web", "mail")]
     runtime = Runtime(
         provider=ScriptedProvider([]),

@@ -1,4 +1,4 @@
-"""What a conversation is sent from turn to turn, and what the planner says it costs: through the runtime, as a caller sees it."""
+"""Tools that a conversation is sent from turn to turn, and the costs that the planner reports, as a caller sees them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LONG = "words that make a conversation long " * 600
 
 @dataclass
 class Conversation:
-    """A caller with a conversation of its own: says something, and keeps what came back."""
+    """A caller with a conversation of its own, which it continues turn by turn."""
 
     capabilities: Capabilities
     script: Sequence[Any] | Callable[[ModelRequest], Any]
@@ -104,7 +104,7 @@ async def test_a_long_conversation_keeps_its_array_and_is_shown_new_tools_behind
     assert "execute_tool" in shown.text
 
 
-async def test_what_was_shown_stays_where_it_was_in_the_turns_that_follow() -> None:
+async def test_tools_shown_as_text_stay_in_place_in_later_turns() -> None:
     talk = Conversation(PLAIN, [say(LONG), say("nobody"), say("thanks")])
     await talk.say(FREEZE)
     await talk.say(PAY)
@@ -116,7 +116,7 @@ async def test_what_was_shown_stays_where_it_was_in_the_turns_that_follow() -> N
     assert "get_pending_salaries" not in again
 
 
-async def test_a_provider_with_means_of_its_own_is_told_of_new_tools_by_reference() -> None:
+async def test_a_provider_with_means_of_its_own_gets_new_tools_by_reference() -> None:
     talk = Conversation(NATIVE, [say(LONG), call("get_pending_salaries", {}), say("nobody")])
     await talk.say(FREEZE)
     assert await talk.say(PAY) == "nobody"
@@ -142,7 +142,7 @@ async def test_tools_a_model_asks_for_join_behind_a_long_conversation() -> None:
     assert '"name":"get_pending_salaries"' in result.text
 
 
-async def test_where_only_results_can_refer_to_tools_a_turn_begins_with_text() -> None:
+async def test_if_only_results_can_refer_to_tools_a_turn_begins_with_text() -> None:
     script = [say(LONG), say("ok"), call("request_more_tools", {"query": "diet plans"}), say("so")]
     talk = Conversation(RESULTS_ONLY, script)
     await talk.say(FREEZE)
@@ -154,7 +154,7 @@ async def test_where_only_results_can_refer_to_tools_a_turn_begins_with_text() -
     assert set(request.messages[-1].revealed) <= request.deferred
 
 
-async def test_a_conversation_that_is_no_longer_cached_is_chosen_for_anew() -> None:
+async def test_a_conversation_that_is_no_longer_cached_gets_a_rebuilt_array() -> None:
     talk = Conversation(PLAIN, [say(LONG), say("none")])
     await talk.say(FREEZE)
     await talk.say(PAY, after=301.0)
@@ -163,14 +163,14 @@ async def test_a_conversation_that_is_no_longer_cached_is_chosen_for_anew() -> N
     assert not talk.provider.requests[1].messages[-1].shown
 
 
-async def test_what_was_called_lately_stays_when_the_array_is_chosen_anew() -> None:
+async def test_recently_called_tools_stay_when_the_array_is_rebuilt() -> None:
     talk = Conversation(PLAIN, [call("get_membership_stats", {}), say(LONG), say("none")])
     await talk.say("membership stats please")
     await talk.say(PAY, after=301.0)
     assert {"get_membership_stats", "get_pending_salaries"} <= set(talk.tools(2))
 
 
-async def test_without_a_cache_every_turn_is_chosen_for_anew() -> None:
+async def test_without_a_cache_every_turn_gets_a_rebuilt_array() -> None:
     talk = Conversation(UNCACHED, [say(LONG), say("none")])
     await talk.say(FREEZE)
     await talk.say(PAY)
@@ -192,7 +192,7 @@ async def test_a_mask_leaves_the_array_alone_and_widens_with_the_conversation() 
     assert "request_more_tools" in first.allowed
 
 
-async def test_a_tool_the_caller_names_stands_in_the_array_whatever_that_costs() -> None:
+async def test_a_tool_that_the_caller_names_stands_in_the_array_at_any_price() -> None:
     talk = Conversation(PLAIN, [say(LONG), say("none")])
     await talk.say(FREEZE)
     chosen = {"type": "function", "function": {"name": "get_pending_salaries"}}
@@ -200,7 +200,7 @@ async def test_a_tool_the_caller_names_stands_in_the_array_whatever_that_costs()
     assert "get_pending_salaries" in talk.tools(1)
 
 
-async def test_every_delivery_says_what_was_weighed_and_what_it_expects_to_be_billed() -> None:
+async def test_every_delivery_lists_its_options_and_the_expected_bill() -> None:
     talk = Conversation(PLAIN, [say(LONG), say("none")])
     await talk.say(FREEZE)
     await talk.say(PAY)
@@ -231,7 +231,7 @@ async def test_the_presets_of_other_systems_grow_their_array_as_those_systems_do
     assert not after.deferred
 
 
-async def test_what_one_provider_was_referred_to_stands_openly_before_another_that_cannot_refer() -> None:
+async def test_tools_referenced_for_one_provider_stand_in_the_array_of_another_without_references() -> None:
     talk = Conversation(NATIVE, [say(LONG), say("nobody")])
     await talk.say(FREEZE)
     await talk.say(PAY)
@@ -311,7 +311,7 @@ async def test_a_forced_choice_names_what_the_model_has_just_asked_for(capabilit
         ("masked", replace(MASKED, tool_cap=128), "137 tools and 4 meta tools, at most 128"),
     ],
 )
-async def test_a_mode_that_cannot_be_had_is_said_and_the_others_are_weighed(
+async def test_an_impossible_mode_is_reported_and_prices_decide_instead(
     mode: str, capabilities: Capabilities, why: str
 ) -> None:
     talk = Conversation(capabilities, [say("done")], mode=mode)

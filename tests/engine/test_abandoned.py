@@ -39,7 +39,7 @@ pytestmark = pytest.mark.anyio
 LEASE = 0.3
 """Short, so that a test does not wait."""
 PATIENT = 2.0
-"""Of who must see that a process lives which moves its beat every tenth of a second, on a machine that is busy."""
+"""Lease for processes that must notice a heartbeat every tenth of a second on a busy machine."""
 
 PROCESS = '''
 import asyncio, sys
@@ -123,7 +123,7 @@ class AsksAlways:
 
 
 def stop_between_two_writes(pid: int, path: Path) -> None:
-    """Stopped within a transaction it would hold the lock of the whole file, and nobody could take anything."""
+    """Stops a process outside of transactions: within one it would hold the lock of the whole file."""
     while True:
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -243,7 +243,9 @@ async def test_a_process_that_wakes_up_too_late_writes_nothing_of_its_runs(tmp_p
         assert await database.events.events("r") == before
 
 
-async def test_a_run_whose_end_was_not_recorded_gives_its_answer_again_without_asking_anybody(tmp_path: Path) -> None:
+async def test_a_run_whose_end_was_not_recorded_gives_its_answer_again_without_another_model_call(
+    tmp_path: Path,
+) -> None:
     class FailsAtTheEnd:
         async def emit(self, event: RunEvent) -> None:
             if isinstance(event, RunFinished):
@@ -344,7 +346,7 @@ async def test_a_call_that_is_cancelled_in_the_middle_ends_as_unknown(tmp_path: 
             assert kinds(await database.events.events(run_id))[-2:] == ["call_unknown", "run_failed"]
 
 
-async def test_a_run_that_could_not_be_given_back_can_be_resumed_all_the_same(tmp_path: Path) -> None:
+async def test_a_run_whose_claim_could_not_be_released_can_still_be_resumed(tmp_path: Path) -> None:
     """The database is gone while the run fails, and there again when somebody resumes it."""
     url = await paused(tmp_path)
 
@@ -389,10 +391,10 @@ async def test_a_run_that_ends_at_a_limit_says_what_it_did(limit: str, tmp_path:
         assert (await database.events.runs())[0].turns == state.turns >= 2
 
 
-async def test_a_call_that_was_about_to_be_made_is_unknown_also_where_its_intent_was_not_written(
+async def test_a_call_that_was_about_to_run_is_unknown_even_if_its_intent_was_not_written(
     tmp_path: Path,
 ) -> None:
-    """What a kill between the two writes leaves: the state says that the call may have been made, the trail says nothing."""
+    """After a kill between the two writes, the state says that the call may have run, and the trail says nothing."""
     url = await paused(tmp_path)
 
     async with Database(url) as database:

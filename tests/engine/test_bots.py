@@ -1,4 +1,4 @@
-"""Bots by name: unknown ones are refused, and what their settings name must be there."""
+"""Bots by name: unknown ones are refused, and names in their settings must exist."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_misspelt_bot_is_refused_by_name_with_the_likely_one_on_every_wa
     assert runtime.provider.requests == []  # type: ignore[attr-defined]
 
 
-async def test_where_there_are_bots_no_bot_is_refused_unless_there_is_a_default() -> None:
+async def test_with_bots_a_request_without_one_is_refused_unless_there_is_a_default() -> None:
     runtime = house()
     with pytest.raises(RequestError, match=r"names no bot.*default_bot"):
         await runtime.run("notes")
@@ -83,7 +83,7 @@ async def test_without_any_bots_a_principal_may_name_any() -> None:
     assert (await runtime.run("notes", principal=Principal(bot="whoever"))).text == "hi"
 
 
-async def test_an_executor_holds_its_bots_limits_whoever_the_principal_is() -> None:
+async def test_an_executor_holds_its_bots_limits_for_every_principal() -> None:
     execute = house().executor(chat_id="c", bot_id="therapist", principal=Principal(id="ann"))
     assert (await execute("notes_0", {})).error == "unknown_tool"
     assert (await execute("notes_1", {})).success
@@ -91,7 +91,7 @@ async def test_an_executor_holds_its_bots_limits_whoever_the_principal_is() -> N
         house().executor(chat_id="c", bot_id="therapist", principal=Principal(bot="front-desk"))
 
 
-async def test_a_run_put_away_by_a_bot_that_is_gone_is_not_carried_on() -> None:
+async def test_a_run_put_away_by_a_bot_that_no_longer_exists_is_not_resumed() -> None:
     mine = Tool(name="open_door", source="client")
     documents = MemoryStore()
     runtime = house(call("open_door"), default_bot="front-desk", documents=documents)
@@ -122,12 +122,12 @@ async def test_a_run_put_away_by_a_bot_that_is_gone_is_not_carried_on() -> None:
         ({"bots": None, "default_bot": "b"}, "default_bot: there is no bot 'b'"),
     ],
 )
-def test_a_name_that_nothing_has_is_an_error_at_start(options: Any, words: str) -> None:
+def test_an_unknown_name_is_an_error_at_start(options: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         house(**options)
 
 
-def test_all_wrong_names_are_told_at_once() -> None:
+def test_one_error_lists_all_wrong_names() -> None:
     bots = {"a": Bot(disabled_tools=("x1", "notes_0")), "b": Bot(categories=("y2",))}
     with pytest.raises(ConfigError) as refused:
         house(bots=bots)
@@ -136,13 +136,13 @@ def test_all_wrong_names_are_told_at_once() -> None:
     assert "notes_0" not in str(refused.value)
 
 
-def test_reserved_names_may_be_disabled_before_their_group_is_there() -> None:
-    """The bot of source 002's own example: some of these belong to groups that its settings switch off."""
+def test_reserved_names_may_be_disabled_before_their_group_exists() -> None:
+    """Some names of the multibot example belong to groups that its settings switch off."""
     off = ("exec", "file_write", "file_edit", "phone_call", "improve", "process", "cron")
     assert house(bots={"therapist": Bot(disabled_tools=off)}, default_bot="therapist").select("notes").names
 
 
-def test_without_a_catalog_nothing_can_be_said_of_names() -> None:
+def test_without_a_catalog_names_are_not_checked() -> None:
     Runtime(provider=ScriptedProvider([]), bots={"b": Bot(disabled_tools=("shell",), categories=("any",))})
 
 
@@ -154,7 +154,7 @@ async def test_a_callers_own_tool_may_be_disabled_in_a_gateway_without_a_catalog
     ]
 
 
-async def test_a_tool_that_goes_later_is_warned_about_once_and_requests_go_on() -> None:
+async def test_a_tool_that_is_removed_later_causes_one_warning_and_requests_go_on() -> None:
     changing = FunctionSource("changing", [_named("one"), _named("two")])
     runtime = house(sources=[changing], bots={"b": Bot(disabled_tools=("one",))}, default_bot="b")
     with capture_logs() as lines:
@@ -166,7 +166,7 @@ async def test_a_tool_that_goes_later_is_warned_about_once_and_requests_go_on() 
     assert [line["problem"] for line in warned] == ["bots.b.disabled_tools: there is no tool 'one'"]
 
 
-async def test_a_request_that_disables_what_is_not_there_is_refused() -> None:
+async def test_a_request_that_disables_an_unknown_tool_is_refused() -> None:
     runtime = house(default_bot="front-desk")
     with pytest.raises(RequestError, match="disabled_tools: there is no tool 'note_1'; did you mean 'notes_1'") as no:
         await runtime.run(ASKED, disabled_tools=("note_1",))

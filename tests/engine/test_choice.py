@@ -74,7 +74,7 @@ async def test_the_last_round_goes_without_parameters_that_need_tools() -> None:
     assert [dict(request.params or {}) for request in provider.requests] == [params, {"seed": 1}]
 
 
-async def test_old_style_functions_of_the_caller_stay_where_no_tools_were_offered() -> None:
+async def test_old_style_functions_of_the_caller_stay_if_no_tools_were_offered() -> None:
     provider = ScriptedProvider([say("done")] * 2)
     runtime = Runtime(provider=provider)
     params = {"functions": [{"name": "f"}], "function_call": "auto"}
@@ -84,7 +84,7 @@ async def test_old_style_functions_of_the_caller_stay_where_no_tools_were_offere
 
 
 @pytest.mark.parametrize("odd", [5, "s", None, [], [1], {}, {"a": 1}, True, [None], [[]], {"name": 5}, {"tools": 5}])
-async def test_whatever_json_a_tool_choice_is_the_run_goes_on(odd: Any) -> None:
+async def test_a_tool_choice_may_be_any_json_and_the_run_goes_on(odd: Any) -> None:
     choices = [
         {"type": "function", "function": odd},
         {"type": "function", "function": {"name": odd}},
@@ -126,8 +126,8 @@ async def test_allowed_tools_over_the_token_limit_are_cut_as_well() -> None:
     assert "thing_7" in names(request)
 
 
-async def test_tools_that_are_said_to_be_loaded_are_sent_and_the_chosen_one_stays() -> None:
-    """The array is made anew when nothing more fits: its meta tools have their tokens too, and the choice its place."""
+async def test_loaded_tools_are_sent_and_the_forced_one_stays() -> None:
+    """The array is rebuilt when nothing more fits: its meta tools count with their tokens, and the choice has its place."""
     preset = replace(DEFAULT, budget=replace(DEFAULT.budget, max_tokens=1_500), limits=Limits(rounds=12))
     kinds = ["beta", "gamma", "delta", "epsilon", "zeta"]
     tools = [tool for kind in ["alpha", *kinds] for tool in things(60, kind)]

@@ -1,4 +1,4 @@
-"""Compact mode, source 004: five meta tools stand for any number of tools."""
+"""Compact mode: five meta tools stand for any number of tools."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def freeze(client_id: int, days: int = 7) -> str:
 
 
 async def results_of(*steps: Any, sources: Any = (freeze,), **runtime: Any) -> list[str]:
-    """What the model read after its calls."""
+    """Returns the text that the model read after its calls."""
     provider = ScriptedProvider([*steps, say("done")])
     result = await Runtime(provider=provider, sources=list(sources), **runtime).run("go")
     assert result.text == "done"
@@ -60,7 +60,7 @@ async def test_a_call_is_parsed_run_and_its_result_appended_as_a_tool_message() 
 
 
 @pytest.mark.parametrize("arguments", ['{"client_id": ', "[1]", '"x"', "client 3", '{"client_id": 1}}', "\ud800"])
-async def test_arguments_that_are_no_json_object_come_back_with_what_was_wrong_and_the_schema(arguments: str) -> None:
+async def test_arguments_that_are_no_json_object_come_back_with_the_error_and_the_schema(arguments: str) -> None:
     (told,) = await results_of(call("freeze", arguments))
     assert "JSON" in told
     assert '"client_id"' in told
@@ -178,7 +178,7 @@ async def test_a_tool_that_hangs_is_given_up_after_its_time_sync_or_not() -> Non
     assert all("0.05 s" in text for text in told)
 
 
-async def test_50_megabytes_and_invalid_text_are_cut_and_mended() -> None:
+async def test_50_megabytes_are_cut_and_invalid_text_is_repaired() -> None:
     @tool
     def floods() -> str:
         """Floods."""
@@ -299,7 +299,7 @@ async def test_a_denied_call_does_not_run_and_says_why() -> None:
 
 
 @pytest.mark.parametrize(("approved", "said"), [(True, "client 3 frozen for 7 days"), (False, "did not approve")])
-async def test_a_run_waits_for_a_person_in_storage_and_goes_on_in_another_process(
+async def test_a_run_waits_for_a_person_in_storage_and_is_resumed_in_another_process(
     tmp_path: Any, approved: bool, said: str
 ) -> None:
     url = f"sqlite:///{tmp_path / 'runs.sqlite'}"

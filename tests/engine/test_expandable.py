@@ -1,4 +1,4 @@
-"""Which categories a model may ask for, by preset, bot and role."""
+"""Categories that a model may ask for, by preset, bot and role."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_the_settings_narrow_by_preset_bot_and_role(tmp_path: Path) -> Non
         ({"roles": {"r": Role(expandable_categories=("wbe",))}}, r"roles\.r\.expandable_categories.*'wbe'.*'web'"),
     ],
 )
-def test_a_category_that_is_not_there_is_an_error_at_start(options: Any, words: str) -> None:
+def test_an_unknown_category_is_an_error_at_start(options: Any, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         Runtime(provider=ScriptedProvider([]), sources=[source(notes=1, web=1)], **options)
 

@@ -1,4 +1,4 @@
-"""`request_more_tools` inside the loop, as source 000 wants it and as our own preset does it."""
+"""`request_more_tools` inside the loop, in its exact form and in the form of our own preset."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def tool_texts(request: Any) -> list[str]:
 
 
 @pytest.mark.proves("R000-38", "R000-25", "R000-28", "R000-2", "R000-49")
-async def test_a_wrong_first_stage_is_mended_by_one_expansion_within_the_request() -> None:
+async def test_a_wrong_first_stage_is_corrected_by_one_expansion_within_the_request() -> None:
     async def classifier(messages: Sequence[Message], view: View) -> Sequence[str]:
         return ["notes"]
 
@@ -238,7 +238,7 @@ async def test_budget_and_meta_tool_are_one_setting_each_and_on_without_any() ->
     assert names(without.requests[0]) == [f"notes_{i}" for i in range(8)]
 
 
-async def test_the_default_preset_finds_by_words_what_was_left_out_and_appends_it() -> None:
+async def test_the_default_preset_finds_omitted_tools_by_words_and_appends_them() -> None:
     provider = ScriptedProvider(
         [call(REQUEST_MORE_TOOLS, {"query": "works with github"}), call("github_0"), say("done")]
     )
@@ -249,7 +249,7 @@ async def test_the_default_preset_finds_by_words_what_was_left_out_and_appends_i
     assert set(after[len(before) :]) >= {"github_0", "github_1"}
 
 
-async def test_an_expansion_that_no_longer_fits_selects_anew_and_stays_under_the_cap() -> None:
+async def test_an_expansion_that_no_longer_fits_selects_again_and_stays_under_the_cap() -> None:
     base = PRESETS["default"]
     tight = replace(base, budget=replace(base.budget, max_tools=8, provider_cap=14, reserve_tools=2))
     provider = ScriptedProvider(

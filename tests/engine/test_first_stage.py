@@ -1,4 +1,4 @@
-"""What a first stage says, or fails to say, and what the model is sent then: source 000 with the decision X-2."""
+"""Answers and failures of a first stage, and the tools that the model is sent after each."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def asks(answer: Any) -> ModelClassifier:
 
 
 async def sent(classifier: Any, message: str, *, preset: Any = "budget", sinks: Sequence[Any] = ()) -> list[str]:
-    """The names that the model is sent in the first round."""
+    """Returns the names that the model is sent in the first round."""
     provider = ScriptedProvider([say("hi")])
     runtime = Runtime(
         provider=provider, sources=[source(notes=9, web=3)], preset=preset, classifier=classifier, sinks=sinks
@@ -64,13 +64,13 @@ USELESS = {
 
 @pytest.mark.proves("X-2", "R000-21")
 @pytest.mark.parametrize("how", USELESS)
-async def test_where_nothing_matches_and_nothing_is_said_the_meta_tool_is_sent_alone(how: str) -> None:
+async def test_without_a_match_and_without_an_answer_the_meta_tool_is_sent_alone(how: str) -> None:
     assert await sent(USELESS[how](), "zzqx qqvv") == [REQUEST_MORE_TOOLS]
 
 
 @pytest.mark.proves("X-2")
 @pytest.mark.parametrize("how", USELESS)
-async def test_where_nothing_is_said_the_words_decide_and_the_meta_tool_stands_first(how: str) -> None:
+async def test_without_an_answer_the_words_decide_and_the_meta_tool_stands_first(how: str) -> None:
     assert await sent(USELESS[how](), "take notes") == [REQUEST_MORE_TOOLS, *(f"notes_{n}" for n in range(8))]
 
 
@@ -167,7 +167,7 @@ async def test_one_that_raises_is_logged_and_recorded_and_the_run_goes_on(preset
         (["nonsense"], "only unknown categories, 1 of them"),
     ],
 )
-async def test_one_that_returns_garbage_is_told_and_counts_as_failed(value: Any, words: str) -> None:
+async def test_one_that_returns_garbage_is_logged_and_counts_as_failed(value: Any, words: str) -> None:
     recorder = Recorder()
     with capture_logs() as lines:
         assert "notes_0" in await sent(says(value), "take notes", sinks=[recorder])

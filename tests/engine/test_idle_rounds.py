@@ -85,7 +85,7 @@ async def test_what_policy_denies_counts_as_well() -> None:
     assert (failure.value.limit, len(provider.requests)) == ("idle_rounds_in_row", 25)
 
 
-async def test_a_tool_that_runs_begins_the_row_anew_and_75_idle_rounds_in_all_end_the_run() -> None:
+async def test_a_tool_that_runs_resets_the_row_and_75_idle_rounds_in_all_end_the_run() -> None:
     def script(request: Any) -> Any:
         number = round_of(request)
         return call("look", {"at": number}) if number % 20 == 19 else call(LIST_TOOLS, {})
@@ -107,7 +107,7 @@ async def test_meta_calls_still_take_no_turn_of_the_75() -> None:
     assert (result.text, result.state.turns, result.state.idle_rounds) == ("done", 75, 25)
 
 
-async def test_an_idle_round_beside_a_real_call_is_none() -> None:
+async def test_a_round_with_a_real_call_is_not_idle() -> None:
     def script(request: Any) -> Any:
         number = round_of(request)
         return say("done") if number == 60 else calls((LIST_TOOLS, {}), ("look", {"at": number}), ("nothing", {}))
@@ -164,7 +164,7 @@ async def test_the_trail_says_which_limit_was_reached(tmp_path: Path) -> None:
     assert (failed.kind, failed.data["kind"]) == ("run_failed", "LimitExceededError")
 
 
-async def test_a_client_of_the_gateway_is_told_and_not_asked_to_try_again(tmp_path: Path) -> None:
+async def test_a_client_of_the_gateway_gets_an_error_that_asks_for_no_retry(tmp_path: Path) -> None:
     provider = ScriptedProvider(listing)
     async with gateway(tmp_path, provider, sources=[look], preset="compact") as door:
         with pytest.raises(openai.UnprocessableEntityError) as refused:

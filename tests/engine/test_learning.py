@@ -1,4 +1,4 @@
-"""Runs teach selection what to find: what is remembered of them, and what is not."""
+"""Selection learns from runs: some of their data is remembered, and some is not."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ async def test_a_run_is_remembered_by_its_words_and_the_tools_that_ran():
     asked = runtime(experience, calls(("way_7", {}), ("way_9", {})), say("done"))
     await asked.run("freeze John", principal=ANNA)
     assert remembered(experience) == [("freeze John", ("way_7", "way_9"))]
-    (kept,) = experience.past().entries
-    assert all(each.digest for each in kept.tools)
+    (entry,) = experience.past().entries
+    assert all(each.digest for each in entry.tools)
 
 
 async def test_calls_that_failed_teach_nothing():
@@ -82,13 +82,13 @@ async def test_what_is_remembered_is_without_secrets():
     secret = "sk-abcdefghijklmnopqrstuvwx"
     asked = runtime(experience, call("way_7"), say("done"))
     await asked.run(f"log in with {secret} please")
-    (said,) = experience.past().entries
-    assert secret not in said.text
-    assert "log in with" in said.text
+    (entry,) = experience.past().entries
+    assert secret not in entry.text
+    assert "log in with" in entry.text
     assert all(secret not in text for _, words in experience.sample() for text, _ in words.messages)
 
 
-async def test_a_turn_is_remembered_with_what_was_said_before_it():
+async def test_a_turn_is_remembered_with_the_messages_before_it():
     experience = Experience()
     asked = runtime(experience, call("way_7"), say("done"))
     await asked.run(
@@ -104,8 +104,8 @@ async def test_a_turn_is_remembered_with_what_was_said_before_it():
     assert [text for text, _ in words.messages] == ["yes, do it", "freeze the membership of John"]
 
 
-async def test_the_asker_reaches_the_ranker():
-    """In the scope `principal` one learns from one's own runs alone."""
+async def test_the_ranker_knows_the_principal_of_a_request():
+    """In the scope `principal`, selection learns from the runs of the same principal only."""
     experience = Experience(LearningSettings(scope="principal"))
     turns = [turn for n in range(40) for turn in (call(f"way_{50 + n % 3}"), say("done"))]
     asked = runtime(experience, *turns)
@@ -123,7 +123,7 @@ async def test_the_asker_reaches_the_ranker():
     assert not any("called after" in reason for chosen in theirs.tools for reason in chosen.reasons)
 
 
-async def test_requests_are_compared_by_the_embedder_that_is_here_and_by_the_table_where_it_is_far():
+async def test_requests_are_compared_by_a_local_embedder_and_by_the_table_if_the_embedder_is_remote():
     class Here:
         name, dimensions, languages = "here", 2, None
 
@@ -146,7 +146,7 @@ async def test_requests_are_compared_by_the_embedder_that_is_here_and_by_the_tab
     assert len(near) == len(far) == 1
 
 
-async def test_a_tool_that_was_used_beside_another_is_brought_along():
+async def test_a_tool_that_was_used_together_with_another_is_selected_with_it():
     experience = Experience()
     together = calls(("way_7", {}), ("way_51", {})), say("done")
     turns = [turn for _ in range(6) for turn in together]
@@ -161,14 +161,14 @@ async def test_a_tool_that_was_used_beside_another_is_brought_along():
     assert any("way_7" in reason for reason in brought.reasons)
 
 
-async def test_the_presets_of_the_sources_learn_nothing_into_their_selection():
+async def test_the_presets_of_other_systems_do_not_learn_from_runs():
     experience = Experience()
     asked = runtime(experience, preset="keyword")
     assert asked.select("freeze").names == runtime(None, preset="keyword").select("freeze").names
     assert "learned" not in PRESETS["default"].selection.rankers
 
 
-async def test_without_a_memory_there_is_nothing_to_learn_into():
+async def test_without_a_memory_nothing_is_learned():
     with pytest.raises(ConfigError, match="experience"):
         await runtime(None).learn(())
 
@@ -202,12 +202,12 @@ async def test_the_trail_teaches_what_the_runs_would_have(tmp_path: Path):
     later = Experience()
     later.extend(entries)
     assert remembered(later) == remembered(live) == [("freeze John", ("way_7",)), ("yes", ("way_9",))]
-    assert [entry.owner for entry in later.past().entries] == [entry.owner for entry in live.past().kept]
-    assert [entry.group for entry in later.past().entries] == [entry.group for entry in live.past().kept]
+    assert [entry.owner for entry in later.past().entries] == [entry.owner for entry in live.past().entries]
+    assert [entry.group for entry in later.past().entries] == [entry.group for entry in live.past().entries]
     assert [words for _, words in later.sample()] == [words for _, words in live.sample()]
 
 
-async def test_a_row_of_the_trail_that_nobody_can_read_costs_that_run_only(tmp_path: Path) -> None:
+async def test_an_unreadable_row_of_the_trail_costs_that_run_only(tmp_path: Path) -> None:
     async with Database(f"sqlite:///{tmp_path / 'trail.db'}") as database:
         for name, history in (("good", []), ("bad", None), ("worse", [{"called": 5}])):
             said = {"message": "freeze my abo", "principal": {"id": "ann"}, "preset": "default", "history": history}
@@ -221,6 +221,6 @@ async def test_a_row_of_the_trail_that_nobody_can_read_costs_that_run_only(tmp_p
     assert [tool.name for tool in entry.tools] == ["freeze"]
 
 
-def test_no_principal_can_be_taken_for_another() -> None:
+def test_no_two_principals_have_the_same_owner_id() -> None:
     assert owner_of(Principal(tenant="a\0b", id="c")) != owner_of(Principal(tenant="a", id="b\0c"))
     assert owner_of(Principal(id="a\ud800")) != owner_of(Principal(id="a?"))

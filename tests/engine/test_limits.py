@@ -175,7 +175,7 @@ async def test_a_model_that_repeats_itself_is_warned_and_then_loses_its_tools() 
     assert ["in a row" in text for text in said] == [False, False, True, True, True]
 
 
-async def test_polling_on_purpose_is_no_repeat() -> None:
+async def test_a_call_of_a_polling_tool_is_no_repeat() -> None:
     @tool(polling=True)
     def status() -> str:
         """Ask how far it is."""
@@ -208,7 +208,7 @@ async def test_forced_use_that_never_succeeds_ends_as_the_settings_say() -> None
 
 
 @pytest.mark.proves("R004-1", "R004-2", "R004-7", "R004-8", "R004-9", "R004-10", "R004-11")
-async def test_145_tools_all_answer_while_tools_come_and_go_beside_the_request() -> None:
+async def test_145_tools_all_answer_while_tools_come_and_go_during_the_request() -> None:
     source = numbered(145)
     revoked = {f"tool_{number}" for number in range(0, 145, 10)}
 

@@ -1,4 +1,4 @@
-"""Which tools a request is given and what its prompt says are two settings: one does not follow from the other."""
+"""Tools and prompt of a request are two settings: one does not follow from the other."""
 
 from __future__ import annotations
 

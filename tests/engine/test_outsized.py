@@ -1,4 +1,4 @@
-"""Answers of a model that are larger than anybody can use: an error that names the bound, whichever way they come."""
+"""Answers of a model that are too large to use: the error names the bound, streamed or not."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_an_answer_of_too_many_calls_ends_the_run(stream: bool) -> None:
 
 
 @both_ways
-async def test_a_call_of_a_name_that_is_none_ends_the_run(stream: bool) -> None:
+async def test_a_call_of_an_impossible_name_ends_the_run(stream: bool) -> None:
     with pytest.raises(ProviderProtocolError, match=r"name has 300 characters.*\(setting bounds.name\)"):
         await answered([call("n" * 300)], stream=stream, bounds=Bounds())
 

@@ -32,7 +32,7 @@ def names(request: ModelRequest) -> list[str]:
     return [definition["function"]["name"] for definition in request.tools]
 
 
-async def test_a_model_reads_on_where_a_result_was_cut_and_the_tool_for_it_joins_last() -> None:
+async def test_a_model_reads_on_in_a_cut_result_and_the_tool_for_it_joins_last() -> None:
     def read_on(request: ModelRequest) -> object:
         return call("read_result", {"handle": handle_in(request), "offset": 100_000, "limit": 50})
 
@@ -51,7 +51,7 @@ async def test_a_model_reads_on_where_a_result_was_cut_and_the_tool_for_it_joins
     assert names(provider.requests[3]) == read, "it stays where it was in the turns that follow"
 
 
-async def test_a_handle_is_good_for_the_one_it_was_given_to_alone() -> None:
+async def test_a_handle_works_only_for_the_caller_it_was_made_for() -> None:
     handles: list[str] = []
 
     def cut(request: ModelRequest) -> object:

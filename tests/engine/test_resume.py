@@ -1,4 +1,4 @@
-"""A run that was put away: carried on once, by whom it belongs to, and never doing twice what was done."""
+"""Runs that were put away: each is resumed once, by its owner only, and repeats no call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def paused(*later: Any, **options: Any) -> tuple[Runtime, RunResult, list[
     return runtime, await runtime.run("pay ann"), paid, provider
 
 
-async def test_of_several_who_resume_at_once_one_carries_the_run_on() -> None:
+async def test_of_several_callers_who_resume_a_run_at_once_one_goes_on() -> None:
     runtime, waiting, paid, _ = await paused(say("done"))
     tries = [runtime.resume(waiting.run_id, approvals={"c1": True}) for _ in range(3)]
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
@@ -99,7 +99,7 @@ async def test_a_call_whose_record_failed_has_an_unknown_outcome_and_is_not_repe
     assert "not known" in provider.requests[-1].messages[-1].content
 
 
-async def test_an_answer_that_is_missing_leaves_the_run_where_it_is() -> None:
+async def test_a_missing_answer_leaves_the_run_unchanged() -> None:
     runtime, waiting, paid, _ = await paused(say("done"))
     with pytest.raises(RequestError, match="c1"):
         await runtime.resume(waiting.run_id)
@@ -107,7 +107,7 @@ async def test_an_answer_that_is_missing_leaves_the_run_where_it_is() -> None:
     assert paid == ["ann"]
 
 
-async def test_a_run_is_resumed_by_whom_it_belongs_to_and_by_nobody_else() -> None:
+async def test_only_the_owner_of_a_run_resumes_it() -> None:
     runtime, waiting, paid, _ = await paused(say("done"))
     for stranger in (Principal(id="eve"), Principal(tenant="elsewhere")):
         with pytest.raises(RunNotFoundError, match="no run"):
@@ -153,7 +153,7 @@ async def test_when_the_record_of_one_call_fails_those_under_way_come_to_their_e
 
 @pytest.mark.parametrize("delivery", ["auto", "direct", "masked", "native"])
 @pytest.mark.parametrize("cache", [CacheRule(), CacheRule(kind="automatic", lifetime=300.0)])
-async def test_a_run_that_goes_on_offers_the_tools_it_offered_before(delivery: Any, cache: CacheRule) -> None:
+async def test_a_resumed_run_offers_the_tools_it_offered_before(delivery: Any, cache: CacheRule) -> None:
     pay, _ = payments()
     provider = ScriptedProvider([call("pay", {"to": "ann"}, call_id="c1"), say("done")])
     runtime = Runtime(
@@ -170,7 +170,7 @@ async def test_a_run_that_goes_on_offers_the_tools_it_offered_before(delivery: A
     assert (after.tools, after.allowed, after.deferred) == (before.tools, before.allowed, before.deferred)
 
 
-async def test_what_policy_denies_by_now_is_not_run_because_it_was_asked_about_before() -> None:
+async def test_a_call_that_the_policy_denies_by_now_does_not_run_even_after_an_approval() -> None:
     class Changing(AsksAlways):
         verdict = "ask"
 
@@ -188,7 +188,7 @@ async def test_what_policy_denies_by_now_is_not_run_because_it_was_asked_about_b
     assert "Not allowed" in result.state.messages[-2].text
 
 
-async def test_a_run_that_waits_lies_in_the_database_without_the_keys_of_its_caller() -> None:
+async def test_a_waiting_run_is_stored_without_the_keys_of_its_caller() -> None:
     documents = MemoryStore()
     pay, _ = payments()
     provider = ScriptedProvider([call("pay", {"to": "ann"}, call_id="c1")])

@@ -1,4 +1,4 @@
-"""What a tool learns of its run, and how pages and categories are set."""
+"""The context that a tool gets of its run, and the settings of pages and categories."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_tool_learns_how_many_calls_are_left_and_how_long_the_run_has_ta
 
 
 @pytest.mark.proves("R004-13")
-async def test_a_run_that_is_carried_on_counts_what_it_had_used_before() -> None:
+async def test_a_resumed_run_counts_what_it_had_used_before() -> None:
     seen: list[tuple[int | None, float]] = []
 
     @tool
@@ -95,7 +95,7 @@ async def test_the_page_size_is_a_setting_of_list_and_search(tmp_path: Path) -> 
 
 
 @pytest.mark.proves("R004-21", "R004-22", "A-14")
-async def test_enabled_categories_are_a_setting_and_the_others_are_not_there() -> None:
+async def test_enabled_categories_are_a_setting_and_tools_of_others_are_hidden() -> None:
     provider = ScriptedProvider(
         [
             call(LIST_TOOLS, {"limit": 50}),

@@ -1,4 +1,4 @@
-"""What strangers may do to a run: parts that raise, listeners that are slow, models that write a thousand calls."""
+"""Runs with untrusted parts: code that raises, listeners that are slow, models that write a thousand calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Recorder:
 
 
 class Boom:
-    """A policy, an approver and a middleware, each of which raises where it is told to."""
+    """A policy, an approver and a middleware, each of which raises at a chosen place."""
 
     version = "1"
 
@@ -108,7 +108,7 @@ async def test_a_slow_listener_slows_the_run_down() -> None:
     assert isinstance(recorder.events[-1], RunFailed)
 
 
-async def test_who_leaves_a_run_that_failed_hears_no_complaint_of_the_event_loop() -> None:
+async def test_leaving_a_failed_run_causes_no_complaint_of_the_event_loop() -> None:
     complaints: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, about: complaints.append(about))
     stream = Runtime(provider=ScriptedProvider([RuntimeError("boom")])).stream("hello")
@@ -123,7 +123,7 @@ async def test_who_leaves_a_run_that_failed_hears_no_complaint_of_the_event_loop
     assert not complaints
 
 
-async def test_of_a_thousand_calls_in_one_answer_256_are_looked_at() -> None:
+async def test_of_a_thousand_calls_in_one_answer_256_are_processed() -> None:
     ran = []
 
     @tool(read_only=True)
@@ -207,7 +207,7 @@ def ten_thousand() -> Large:
     ],
     ids=["unknown names", "unknown schemas", "a megabyte of query"],
 )
-async def test_a_model_cannot_hold_up_everybody_else(ten_thousand: Large, reply: Any) -> None:
+async def test_a_model_cannot_hold_up_other_runs(ten_thousand: Large, reply: Any) -> None:
     """In CPU time of the loop's thread; before, these took two and a half seconds, five and sixty."""
     provider = ScriptedProvider([reply, say("ok")])
     runtime = Runtime(provider=provider, sources=[ten_thousand])
@@ -230,7 +230,7 @@ async def test_a_new_list_of_tools_beside_a_large_catalog_does_not_hold_up_the_l
 
 
 def test_many_callers_with_large_tools_do_not_fill_the_memory() -> None:
-    """Seen from outside: what is no longer kept is collected."""
+    """Measured from outside: evicted entries are collected."""
     runtime = Runtime(provider=ScriptedProvider([]))
     for number in range(40):
         values = [f"{number} {'x' * 1_000} {value}" for value in range(3_000)]

@@ -1,4 +1,4 @@
-"""Meta tools of others: a file with a class, offered by a preset that names it."""
+"""Meta tools of applications: a file with a class, offered by a preset that names it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def test_no_meta_tool_runs_inside_a_wrapper() -> None:
     assert "count_tools cannot be run through run_loudly" in results(provider)[0]
 
 
-def test_a_name_that_no_meta_tool_has_is_refused_at_construction() -> None:
+def test_an_unknown_name_is_refused_at_construction() -> None:
     with pytest.raises(ConfigError, match="count_tols"):
         house(preset=replace(OFFERING, meta=("count_tols",)))
 

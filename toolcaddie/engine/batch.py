@@ -43,20 +43,20 @@ class Batch:
         If the batch breaks off, each call with a recorded intent also gets a recorded end, unless the trail refuses it.
         """
         try:
-            await self._all(together=together)
+            await self._run_all(together=together)
         except BaseException:
             for event in self._loose_ends():
                 with contextlib.suppress(AuditError):  # the first error is the one to raise
                     await self._run.emit(event)
             raise
 
-    async def _all(self, *, together: bool) -> None:
+    async def _run_all(self, *, together: bool) -> None:
         if not together or len(self._admitted) < 2:
             for index in self._admitted:
-                await self._one(index)
+                await self._run_call(index)
             return
         # Not a TaskGroup: that would cancel the writes under way when the record of one of them fails.
-        ended = await asyncio.gather(*map(self._one, self._admitted), return_exceptions=True)
+        ended = await asyncio.gather(*map(self._run_call, self._admitted), return_exceptions=True)
         failures = [outcome for outcome in ended if outcome is not None]
         if failures:
             raise failures[0]
@@ -90,7 +90,7 @@ class Batch:
             turn=self._places[index],
         )
 
-    async def _one(self, index: int) -> None:
+    async def _run_call(self, index: int) -> None:
         run, call = self._run, self._admitted[index]
         try:
             self._raise_if_broken()

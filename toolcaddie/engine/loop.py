@@ -39,7 +39,7 @@ async def drive(
     `ProviderError`; the state up to the failure is the one that `checkpoint` was last given.
     """
     seconds = engine.preset.limits.seconds
-    left = None if seconds is None else max(0.0, seconds - state.seconds)
+    seconds_left = None if seconds is None else max(0.0, seconds - state.seconds)
     context = replace(context, began=time.monotonic() - state.seconds)
     planned = None
     if delivery is not None:
@@ -54,7 +54,7 @@ async def drive(
         record=Record(state, checkpoint),
     )
     try:
-        async with asyncio.timeout(left) as clock:
+        async with asyncio.timeout(seconds_left) as clock:
             return _result(run, await _steps(run, Step(state=state, planned=planned)))
     except TimeoutError:
         if not clock.expired():

@@ -16,7 +16,7 @@ from toolcaddie.ports import Invocation
 
 
 class Clock:
-    """A clock that goes only when told to."""
+    """A clock that moves only when a test moves it."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0

@@ -48,7 +48,7 @@ class Counting:
 
 
 class Held:
-    """A tool that answers when told to; `begun` holds the calls under way."""
+    """A tool that answers when it is released; `begun` holds the calls under way."""
 
     def __init__(self) -> None:
         self.begun: list[asyncio.Future[ToolResult]] = []
@@ -162,7 +162,7 @@ async def test_other_arguments_at_any_depth_never_share_and_the_order_of_keys_do
 
 @pytest.mark.proves("R003-24")
 async def test_nested_arguments_that_differ_never_share(invocation: Make) -> None:
-    """The first implementation of source 003 drops nested keys."""
+    """The cache key of the reproduced system drops nested keys; ours must not."""
     kept, find = cache(), Counting()
     for filters in ({"year": 1}, {"year": 2}, {"author": {"name": "A"}}, {"author": {"name": "B"}}, {}):
         await kept(invocation(tool=CACHEABLE, arguments={"filters": filters}), find)
@@ -292,7 +292,7 @@ async def test_tools_that_do_not_say_whether_they_only_read_are_cached_where_tha
 
 
 @pytest.mark.parametrize("failing", [False, True], ids=["done", "failed"])
-async def test_what_was_read_before_a_write_is_read_again_behind_it(failing: bool, invocation: Make) -> None:
+async def test_results_read_before_a_write_are_read_again_after_it(failing: bool, invocation: Make) -> None:
     read = Tool(name="read", annotations=ToolAnnotations(read_only=True), source="books")
     write = Tool(name="write", annotations=ToolAnnotations(read_only=False), source="books")
     elsewhere = Tool(name="look", annotations=ToolAnnotations(read_only=True), source="weather")
@@ -428,7 +428,7 @@ async def test_a_store_that_is_down_costs_the_cache_and_not_the_call(invocation:
 
 
 @pytest.mark.parametrize("ttl", [0, -1, float("nan")])
-def test_a_time_of_nothing_is_refused(ttl: float) -> None:
+def test_a_ttl_that_is_not_above_zero_is_refused(ttl: float) -> None:
     with pytest.raises(ConfigError, match="ttl"):
         cache(ttl=ttl)
 
@@ -468,7 +468,7 @@ async def test_those_who_waited_for_a_run_that_failed_get_its_failure_and_the_ne
     assert (await again).content == "found"
 
 
-async def test_what_a_run_raises_its_waiters_raise_too(invocation: Make) -> None:
+async def test_an_error_of_a_run_is_raised_for_its_waiters_too(invocation: Make) -> None:
     kept, tool = cache(), Held()
     calls = [asyncio.ensure_future(kept(invocation(tool=CACHEABLE), tool)) for _ in range(3)]
     await settled()
@@ -477,7 +477,7 @@ async def test_what_a_run_raises_its_waiters_raise_too(invocation: Make) -> None
     assert len(tool.begun) == 1
 
 
-async def test_when_the_one_that_runs_is_cancelled_one_of_the_waiters_runs(invocation: Make) -> None:
+async def test_when_the_running_call_is_cancelled_one_of_the_waiters_runs(invocation: Make) -> None:
     kept, tool = cache(), Held()
     calls = [asyncio.ensure_future(kept(invocation(tool=CACHEABLE), tool)) for _ in range(5)]
     await settled()
@@ -490,7 +490,7 @@ async def test_when_the_one_that_runs_is_cancelled_one_of_the_waiters_runs(invoc
     assert [result.cached for result in results] == [False, True, True, True]
 
 
-async def test_a_waiter_that_is_cancelled_touches_nobody_else(invocation: Make) -> None:
+async def test_a_waiter_that_is_cancelled_does_not_affect_the_others(invocation: Make) -> None:
     kept, tool = cache(), Held()
     calls = [asyncio.ensure_future(kept(invocation(tool=CACHEABLE), tool)) for _ in range(4)]
     await settled()
@@ -521,7 +521,7 @@ def test_one_loop_after_another_shares_the_results() -> None:
 # --- what it says of itself ----------------------------------------------------------------------------------------------
 
 
-async def test_the_statistics_say_what_happened_in_all_and_by_tool(invocation: Make, clock: Clock) -> None:
+async def test_the_statistics_count_in_all_and_by_tool(invocation: Make, clock: Clock) -> None:
     kept = Cache(MemoryCache(max_size=2, clock=clock))
     for name in ("a", "a", "b", "c", "a"):
         await kept(invocation(tool=Tool(name=name, cache_ttl=60)), Counting())

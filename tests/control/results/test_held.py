@@ -1,4 +1,4 @@
-"""What was cut can be read on, by the one who asked for it."""
+"""Cut results can be read on, by their caller only."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ async def test_a_page_is_as_long_as_asked_and_never_longer_than_a_result_may_be(
 
 
 @pytest.mark.parametrize("offset", [-1, 5_000, 10**12])
-async def test_an_offset_beyond_the_result_is_an_error_that_says_what_there_is(
+async def test_an_offset_beyond_the_result_is_an_error_that_names_its_length(
     offset: int, store: CacheStore, invocation: Make
 ) -> None:
     held = HeldResults(store)
@@ -164,7 +164,7 @@ async def test_a_store_that_takes_nothing_costs_the_handle_and_not_the_result(do
     assert content.endswith("\n[cut here: the whole result has 5000 bytes, this is its beginning]")
 
 
-def test_the_tool_that_reads_on_is_defined_and_offered_by_nobody_yet() -> None:
+def test_read_result_has_a_definition_and_is_none_of_the_meta_tools_that_presets_offer() -> None:
     made = ReadResult().definition(MetaOffer())
     assert (made.name, made.annotations.read_only) == (READ_RESULT, True)
     assert Catalog.of([made]).tools == (made,)

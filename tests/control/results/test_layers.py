@@ -73,7 +73,7 @@ async def test_each_try_has_its_own_time_and_a_broken_promise_is_tried_again(
     assert result.content.startswith('{"rows": [0, 1, 2')
 
 
-async def test_a_kept_result_is_whole_and_cut_anew_for_everyone_with_a_handle_of_their_own(
+async def test_a_cached_result_is_whole_and_is_cut_for_each_caller_with_a_handle_of_their_own(
     call: CallNext, held: HeldResults, invocation: Callable[..., Invocation]
 ) -> None:
     ada, eve = Principal(id="ada"), Principal(id="eve")

@@ -1,4 +1,4 @@
-"""An answer that is not what its tool promised is a failure that names the field."""
+"""A result that breaks its tool's promise is a failure that names the field."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_tool_that_breaks_its_promise_fails_and_the_model_reads_where() 
     assert second == '{"count":2}'
 
 
-async def test_a_broken_promise_is_repeated_as_a_failure_where_that_is_safe(invocation: Make) -> None:
+async def test_a_broken_promise_is_retried_like_a_failure_if_that_is_safe(invocation: Make) -> None:
     answers = iter([ToolResult(content="{}"), ToolResult(content='{"members":[]}')])
 
     async def find(_: Invocation) -> ToolResult:
@@ -109,7 +109,7 @@ async def test_what_is_no_text_at_all_is_refused(invocation: Make) -> None:
     assert "not valid Unicode at character 2" in (await checked(invocation, ToolResult(content="ab\ud800"))).content
 
 
-async def test_where_the_tool_may_have_changed_something_the_model_is_told_so(invocation: Make) -> None:
+async def test_the_model_reads_that_the_tool_may_have_changed_something(invocation: Make) -> None:
     result = ToolResult(content="{}")
     assert "It did run" not in (await checked(invocation, result, schema=SCHEMA)).content
     assert "It did run" in (await checked(invocation, result, schema=SCHEMA, read_only=False)).content

@@ -1,4 +1,4 @@
-"""A failed call is tried again where that is safe, and only there."""
+"""A failed call is tried again only if that is safe."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ async def test_the_model_reads_how_often_it_was_tried(invocation: Make, retry: C
 
 
 @pytest.mark.parametrize("kind", ["invalid_arguments", "denied", "revoked", "unknown_outcome"])
-async def test_what_would_be_so_the_next_time_too_is_not_repeated(
+async def test_an_error_that_would_stay_the_same_is_not_retried(
     kind: Any, invocation: Make, retry: Callable[..., Retry]
 ) -> None:
     flaky = Flaky(failed("no", kind))

@@ -178,7 +178,7 @@ async def test_a_tool_that_is_given_up_leaves_no_process_behind(is_async: bool, 
 
 
 def everything_in(reader: int) -> bytes:
-    """What comes through a pipe until its end, within five seconds for each piece."""
+    """Reads a pipe to its end, within five seconds for each piece."""
     found = b""
     while select.select([reader], [], [], 5)[0]:
         piece = os.read(reader, 100)
