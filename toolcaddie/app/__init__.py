@@ -1,1 +1,1 @@
-"""From settings to running parts."""
+"""Running parts, made from the settings."""

@@ -1,9 +1,9 @@
-"""From settings to running parts: the recipe that the command line and the gateway both stand on.
+"""Makes the running parts from the settings, for the command line and the gateway alike.
 
     async with assembled(settings) as parts:
         result = await parts.runtime.run("freeze John's membership")
 
-`opened` is the smaller one, for commands that only look at what was recorded.
+`opened` is smaller, for commands that only read what was recorded.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Assembled:
 
     @property
     def practice(self) -> bool:
-        """Whether the practice model answers, because no real one was named."""
+        """True if the practice model answers, because no real one was named."""
         return self.provider.name == PRACTICE
 
 
@@ -68,14 +68,14 @@ async def assembled(
     clients_retry: bool = False,
     registry: Registry | None = None,
 ) -> AsyncIterator[Assembled]:
-    """Yields everything, opened; on the way out what was recorded is on disk and the provider closed.
+    """Yields all parts, opened; on exit every record is on disk and the provider is closed.
 
-    `clients_retry`: whoever asks tries again where a model fails. That is no help to a run of our own tools, of which some may
-    have run by then; so it counts only where there is no catalog.
+    `clients_retry`: clients repeat a request if a model fails. That is no help to a run of our own tools, some of which may
+    have run by then; so it counts only without a catalog.
 
-    `registry` makes the parts that the settings name; without it those that are installed.
+    `registry` makes the parts that the settings name; None: the installed ones.
 
-    Raises `ConfigError` for whatever the operator got wrong, before anything is opened that is right.
+    Raises `ConfigError` for any mistake in the settings, before anything is opened.
     """
     registry, states, metrics = registry or Registry(), SourceStates(log_status), CollectorRegistry()
     database = Database(settings.database_url, lease=settings.storage.lease)
@@ -86,7 +86,7 @@ async def assembled(
     provider = provider_of(settings)
     classifier = classifier_of(settings, provider, registry, parts)
     async with database, source:
-        await database.leases.own()  # from here on what others left behind is settled, also before the first request
+        await database.leases.own()  # settles what crashed processes left behind, before the first request
         runtime = runtime_of(
             settings,
             [source],
@@ -123,8 +123,8 @@ async def assembled(
 
 
 async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest], database: Database) -> None:
-    """What the file and the recorded runs teach, beside the first requests. A trail that cannot be read is said, and the file
-    is learned from alone."""
+    """Learns from the file and the recorded runs, while the first requests are served. If the trail cannot be read, that is
+    logged, and the file alone teaches."""
     try:
         entries = await past_entries(runtime, settings, requests, database.events)
     except StorageError as error:
@@ -136,6 +136,6 @@ async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[Labell
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Database]:
-    """The database alone: the trail, documents and keys."""
+    """Yields the database alone: the trail, documents and keys."""
     async with Database(settings.database_url, lease=settings.storage.lease) as database:
         yield database

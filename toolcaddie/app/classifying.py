@@ -21,38 +21,37 @@ def is_never_asked(settings: Settings) -> bool:
 
 
 def classifier_of(settings: Settings, provider: Provider, registry: Registry, parts: Parts) -> Classifier | None:
-    """Returns the first stage of the settings, or None where there is none; it asks `provider` unless it has an address or a
-    key of its own.
+    """Returns the first stage of the settings, or None; it asks `provider` unless it has an address or a key of its own.
 
-    Raises `ConfigError` where its key is missing: a key goes to the address it was given for and to no other.
+    Raises `ConfigError` if its key is missing: a key goes to its own address and to no other.
     """
-    chosen = settings.classifier
-    if chosen.type is not None:
-        classifier: Classifier = registry.make("classifier", chosen.type, chosen.options, parts)
+    stage = settings.classifier
+    if stage.type is not None:
+        classifier: Classifier = registry.make("classifier", stage.type, stage.options, parts)
         return classifier
-    if chosen.model is None:
+    if stage.model is None:
         return None
     if is_never_asked(settings):
         log.warning("classifier_never_asked", preset=settings.preset, hint=CLASSIFY_HINT)
-    own = chosen.url is not None or chosen.key_env is not None
+    own = stage.url is not None or stage.key_env is not None
     return ModelClassifier(
         _classifying_provider(settings, registry, parts) if own else provider,
-        model=chosen.model,
-        examples=chosen.examples,
-        timeout=chosen.timeout,
-        most=chosen.most,
-        url_category=chosen.url_category,
+        model=stage.model,
+        examples=stage.examples,
+        timeout=stage.timeout,
+        most=stage.most,
+        url_category=stage.url_category,
         owns=own,
     )
 
 
 def _classifying_provider(settings: Settings, registry: Registry, parts: Parts) -> Provider:
-    chosen = settings.classifier
-    variable, instead = chosen.key_env, "leave out classifier.key_env"
+    stage = settings.classifier
+    variable, instead = stage.key_env, "leave out classifier.key_env"
     key = None if variable is None else parts.secrets.require(variable, what="the classifier's key", instead=instead)
-    name, url = OPENAI, chosen.url
+    name, url = OPENAI, stage.url
     if url is None:  # another key at the address of the other model, whose API is spoken there
         name, url = asked_of(settings)[0], settings.upstream.url
-    config = {"base_url": url, "api_key": key, "model": chosen.model, "name": "classifier"}
+    config = {"base_url": url, "api_key": key, "model": stage.model, "name": "classifier"}
     provider: Provider = registry.make("provider", OPENAI if name == PRACTICE else name, config)
     return provider

@@ -40,9 +40,9 @@ def sources_of(settings: Settings, registry: Registry, parts: Parts, *, needed: 
     return catalogs + [_source(each, registry, parts) for each in settings.source]
 
 
-def _source(chosen: PartSettings, registry: Registry, parts: Parts) -> ToolSource:
-    source: ToolSource = registry.make("source", chosen.type, chosen.config, parts)
-    if chosen.required or not isinstance(source, OpenableSource):
+def _source(part: PartSettings, registry: Registry, parts: Parts) -> ToolSource:
+    source: ToolSource = registry.make("source", part.type, part.config, parts)
+    if part.required or not isinstance(source, OpenableSource):
         return source
     return OptionalSource(source, parts.emit)
 
@@ -50,10 +50,10 @@ def _source(chosen: PartSettings, registry: Registry, parts: Parts) -> ToolSourc
 def sinks_of(settings: Settings, registry: Registry, parts: Parts) -> list[EventSink]:
     """Returns every installed sink that needs no settings, ours among them, and those of the settings.
 
-    An installed one that cannot be loaded or made is left out, with an error in the log; `toolcaddie plugins` shows it too.
+    An installed sink that cannot be loaded or made is omitted, with an error in the log; `toolcaddie plugins` shows it too.
     """
-    named = [part.type for part in settings.sink]
-    installed = [name for name in registry.names("sink") if name not in named]
+    names = [part.type for part in settings.sink]
+    installed = [name for name in registry.names("sink") if name not in names]
     sinks = [_installed_sink(name, registry, parts) for name in installed]
     return [*filter(None, sinks), *all_of("sink", settings.sink, registry, parts)]
 
@@ -74,24 +74,24 @@ def _needs_settings(registry: Registry, socket: str, name: str) -> bool:
     return any(item.default is NODEFAULT and item.default_factory is NODEFAULT for item in items)
 
 
-def all_of(socket: str, chosen: Sequence[PartSettings], registry: Registry, parts: Parts) -> list[Any]:
+def all_of(socket: str, settings: Sequence[PartSettings], registry: Registry, parts: Parts) -> list[Any]:
     """Returns the parts of a socket that holds several, in the order of the settings."""
-    return [registry.make(socket, each.type, each.config, parts) for each in chosen]
+    return [registry.make(socket, each.type, each.config, parts) for each in settings]
 
 
-def one_of(socket: str, chosen: PartSettings | None, registry: Registry, parts: Parts) -> Any:
-    """Returns the part of a socket that holds one; None: the settings name none."""
-    return None if chosen is None else registry.make(socket, chosen.type, chosen.config, parts)
+def one_of(socket: str, settings: PartSettings | None, registry: Registry, parts: Parts) -> Any:
+    """Returns the part of a socket that holds a single one; None: the settings name none."""
+    return None if settings is None else registry.make(socket, settings.type, settings.config, parts)
 
 
 def store_of(settings: Settings, registry: Registry, parts: Parts) -> Store | None:
-    """Returns the store of the settings, or that of the host where they name none."""
+    """Returns the store of the settings, or that of the host if they name none."""
     store: Store | None = one_of("store", settings.store, registry, parts)
     return parts.store if store is None else store
 
 
 def cache_of(settings: Settings, registry: Registry, parts: Parts) -> CacheStore | None:
-    """Returns where results are kept to be given again; None: in memory, within the bounds of the tool configuration."""
+    """Returns the cache of results; None: the one in memory, within the bounds of the tool configuration."""
     keep = settings.cache.keep
     if keep == "memory" or (keep == "database" and parts.store is None):
         return None
@@ -102,27 +102,35 @@ def cache_of(settings: Settings, registry: Registry, parts: Parts) -> CacheStore
 def rankers_of(
     names: Sequence[str], settings: Settings, registry: Registry, parts: Parts
 ) -> Mapping[str, RankerFactory]:
-    """Returns the installed rankers that the preset asks for; an unknown name is the selector's to refuse, with a list."""
+    """Returns the installed rankers that the preset names; an unknown name is refused by the selector, with a list."""
     installed = [name for name in registry.names("ranker") if name in names]
     return {name: registry.make("ranker", name, settings.ranker.get(name), parts) for name in installed}
 
 
 def embedder_of(settings: Settings, registry: Registry, parts: Parts) -> Embedder | RemoteEmbedder | None:
-    """Returns what the settings' vectors come from; None: nothing. Only what was set is handed on, so that an embedder refuses
-    what means nothing to it. Raises `ConfigError`."""
-    chosen = settings.embedding
-    common = {"model": chosen.model, "url": chosen.url, "runtime": chosen.runtime, "dimensions": chosen.dimensions}
+    """Returns the embedder of the settings; None: there is none.
+
+    Only settings that were written are passed on, so that an embedder refuses those that mean nothing to it.
+    Raises `ConfigError`.
+    """
+    embedding = settings.embedding
+    common = {
+        "model": embedding.model,
+        "url": embedding.url,
+        "runtime": embedding.runtime,
+        "dimensions": embedding.dimensions,
+    }
     config: dict[str, Any] = {name: value for name, value in common.items() if value is not None}
-    if chosen.embedder is None:
+    if embedding.embedder is None:
         if config:
             raise ConfigError(
                 f"embedding.{next(iter(config))} is set, but no embedding.embedder; name one, such as minilm"
             )
         return None
-    if chosen.key_env is not None:
-        config["api_key"] = parts.secrets.require(chosen.key_env, what="the embedder's key")
-    config |= settings.embedder.get(chosen.embedder, {})
-    embedder: Embedder | RemoteEmbedder = registry.make("embedder", chosen.embedder, config, parts)
+    if embedding.key_env is not None:
+        config["api_key"] = parts.secrets.require(embedding.key_env, what="the embedder's key")
+    config |= settings.embedder.get(embedding.embedder, {})
+    embedder: Embedder | RemoteEmbedder = registry.make("embedder", embedding.embedder, config, parts)
     return embedder
 
 

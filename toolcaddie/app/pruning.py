@@ -1,4 +1,4 @@
-"""Old runs are removed while a server runs, beside its requests."""
+"""Removes old runs while a server serves requests."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 BY_SERVE = "toolcaddie serve"
-"""Who pruned, in the record of a pruning."""
+"""Name of the pruner in the record of a pruning."""
 
 _EVERY = 3_600.0
 _PAUSE = 0.05
-"""Between two batches, so that requests have the database most of the time."""
+"""Seconds between two batches, so that requests have the database most of the time."""
 
 
 @asynccontextmanager
 async def pruned(database: Database, settings: StorageSettings) -> AsyncIterator[None]:
-    """Within the block runs older than `settings.keep` are removed: at once, and every hour from then on."""
+    """Removes runs older than `settings.keep` within the block: at once, and then every hour."""
     older_than = age_seconds(settings.keep)
     if older_than is None:
         yield

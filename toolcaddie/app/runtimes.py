@@ -1,6 +1,6 @@
-"""A runtime as the settings describe it, without opening anything: no database, no connection, no file.
+"""Makes a runtime from the settings without opening anything: no database, no connection, no file.
 
-Apart from `build`, because commands that only select or list must start fast, and a database is slow to load.
+Separate from `build`, because commands that only select or list must start fast, and a database is slow to load.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from toolcaddie.sources.life import log_status
 from toolcaddie.util.replacing import replace
 
 ATTEMPTS = 3
-"""Requests to a model until it answers, where `upstream.attempts` says nothing."""
+"""Requests to a model until it answers, unless `upstream.attempts` is set."""
 
 
 def host_parts(
     settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
 ) -> Parts:
-    """Returns what plugins are given here."""
+    """Returns the parts of this host that plugins may use."""
     return Parts(store=store, emit=emit, bounds=settings.bounds)
 
 
@@ -62,19 +62,19 @@ def runtime_of(
 ) -> Runtime:
     """Returns a runtime over these parts with everything else as the settings say.
 
-    `attempts`: requests to a model until it answers. `asks`: False where no model is asked, so that none needs a key. What the
-    settings name is made by `registry` with the `parts` of this host.
+    `attempts`: requests to a model until it answers. `asks`: False for commands that send no request, so that no key is needed.
+    The parts that the settings name are made by `registry` with the `parts` of this host.
     """
     registry, parts = registry or Registry(), parts or host_parts(settings)
     embedder = embedder_of(settings, registry, parts)
     parts = replace(parts, embedder=embedder)
     meta_tools = all_of("meta_tool", settings.meta_tool, registry, parts)
-    chosen = effective_preset(settings)
-    chosen = replace(chosen, meta=(*chosen.meta, *(tool.name for tool in meta_tools if tool.name not in chosen.meta)))
+    preset = effective_preset(settings)
+    preset = replace(preset, meta=(*preset.meta, *(tool.name for tool in meta_tools if tool.name not in preset.meta)))
     return Runtime(
         provider=provider,
         sources=sources,
-        preset=chosen,
+        preset=preset,
         model=asked_of(settings)[1] or (PRACTICE if provider.name == PRACTICE else ""),
         fallbacks=fallbacks_of(settings) if asks else (),
         attempts=attempts,
@@ -88,7 +88,7 @@ def runtime_of(
         classifier=classifier,
         embedder=embedder,
         patience=settings.embedding.patience,
-        rankers=rankers_of(chosen.selection.rankers, settings, registry, parts),
+        rankers=rankers_of(preset.selection.rankers, settings, registry, parts),
         policy=one_of("policy", settings.policy, registry, parts),
         approver=one_of("approver", settings.approver, registry, parts),
         middleware=all_of("middleware", settings.middleware, registry, parts),
@@ -105,8 +105,8 @@ def runtime_of(
 def attempts_of(settings: Settings, *, clients_retry: bool) -> int:
     """Returns the requests to a model until it answers.
 
-    A client that tries again by itself is told at once: its tries would multiply with ours, and the time a provider asks for
-    would be spent twice.
+    A client that retries by itself gets the error at once: its attempts would multiply with ours, and a provider's waiting
+    time would be spent twice.
     """
     return settings.upstream.attempts or (1 if clients_retry else ATTEMPTS)
 
@@ -122,26 +122,26 @@ def _capabilities(settings: Settings) -> Sequence[Capabilities]:
 
 
 def experience_of(settings: Settings) -> Experience | None:
-    """Returns the memory that the settings ask for, empty; None: nothing is remembered."""
-    chosen = settings.learning
-    if not chosen.enabled:
+    """Returns an empty memory as the settings describe it; None: learning is off."""
+    learning = settings.learning
+    if not learning.enabled:
         return None
     return Experience(
         LearningSettings(
-            scope=chosen.scope,
-            most_entries=chosen.most_entries,
-            keep_days=None if chosen.keep_days == "off" else chosen.keep_days,
-            name_others=chosen.name_others,
+            scope=learning.scope,
+            most_entries=learning.most_entries,
+            keep_days=None if learning.keep_days == "off" else learning.keep_days,
+            name_others=learning.name_others,
         )
     )
 
 
 def offline(settings: Settings) -> Runtime:
-    """Returns a runtime that selects, explains and prices for the settings' model: no one asks it, so that it needs no key.
+    """Returns a runtime that selects, explains and prices for the settings' model; it sends no request and needs no key.
 
-    No database is opened, but where an embedder is set: then vectors are asked of it, and kept there for the next command.
-    Sources that connect to something are asked for their tools and closed again. Where learning is on, the runtime has learned
-    from the log and the recorded runs. Raises `ConfigError`, `StorageError`.
+    A database is opened only if an embedder is set: its vectors are stored there for the next command. Sources that connect
+    to something are opened for their tools and closed again. If learning is on, the runtime has learned from the log and the
+    recorded runs. Raises `ConfigError`, `StorageError`.
     """
     store: Store | None = None
     if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
@@ -168,7 +168,7 @@ def catalog_of(settings: Settings) -> Catalog:
 
 
 def _definitions(settings: Settings, registry: Registry, parts: Parts) -> Sequence[ToolSource]:
-    """The sources; those that connect to something are opened once, and their tools stand for them."""
+    """Returns the sources; one that connects to something is opened once and replaced by its tools."""
     sources = sources_of(settings, registry, parts, needed=True)
     combined = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=parts.emit)
     if combined.is_open:

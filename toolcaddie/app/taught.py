@@ -1,4 +1,4 @@
-"""What a memory begins with where learning is on: the operator's own log and the recorded runs."""
+"""The first entries of a memory, if learning is on: the operator's own log and the recorded runs."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from toolcaddie.storage.database import Database
 
 
 def logged_requests(settings: Settings) -> Sequence[LabelledRequest]:
-    """Returns the requests of the file `learning.log`; none where learning is off or no file is named.
+    """Returns the requests of the file `learning.log`; none if learning is off or no file is named.
 
     Raises `ConfigError` naming the key.
     """
-    chosen = settings.learning
-    if not chosen.enabled or chosen.log is None:
+    learning = settings.learning
+    if not learning.enabled or learning.log is None:
         return ()
     try:
-        return read_requests(Path(chosen.log))
+        return read_requests(Path(learning.log))
     except ConfigError as error:
         raise ConfigError(f"learning.log: {error}") from error
 
@@ -35,7 +35,7 @@ def logged_requests(settings: Settings) -> Sequence[LabelledRequest]:
 async def past_entries(
     runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest], trail: EventLog | None = None
 ) -> list[LogEntry]:
-    """Returns what these requests and the recorded runs of the trail teach. Raises `StorageError`."""
+    """Returns the log entries of these requests and of the recorded runs of the trail. Raises `StorageError`."""
     entries = list(entries_of(requests, runtime.source.snapshot()))
     if trail is not None and settings.learning.from_trail:
         entries += await entries_of_trail(trail, most_runs=settings.learning.from_trail)
@@ -43,7 +43,7 @@ async def past_entries(
 
 
 def teach(runtime: Runtime, settings: Settings) -> None:
-    """Let the runtime of a command that opens no database otherwise learn from the past, and wait for it.
+    """Teaches the runtime of a command that opens no database otherwise, and waits for it.
 
     Raises `ConfigError`, `StorageError`.
     """
@@ -59,7 +59,7 @@ async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[Labell
 
 
 def _exists(url: str) -> bool:
-    """Whether there is a database: a command that only looks makes no file."""
+    """Returns whether there is a database: a command that only reads makes no file."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return True

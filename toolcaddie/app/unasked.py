@@ -1,4 +1,4 @@
-"""A provider by its name alone, for commands that select and price and ask nobody: they need no key."""
+"""A provider by its name alone, for commands that select and price without a request to a model: they need no key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolcaddie.core.tool import JsonObject
 
 
 class Unasked:
-    """Implements `ports.Provider`: what is known of `name`'s models counts, and whoever asks it gets `ConfigError`."""
+    """Implements `ports.Provider`: prices and capabilities are those of `name`'s models; every request raises `ConfigError`."""
 
     def __init__(self, name: str) -> None:
         self.name = name

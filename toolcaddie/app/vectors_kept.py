@@ -1,5 +1,5 @@
-"""A store for commands that open no database otherwise: each call opens the settings' one and closes it again, because such
-a command asks for the vectors of its catalog once and is gone."""
+"""A store for commands that open no database otherwise: each call opens the database of the settings and closes it again,
+because such a command needs the vectors of its catalog once and exits."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What turns texts into vectors: a model in this process, or one behind an address. Each fills `ports.Embedder`."""
+"""Embedders turn texts into vectors, by a model in this process or behind an address. Each implements `ports.Embedder`."""

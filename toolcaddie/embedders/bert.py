@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How a model is built."""
+    """The dimensions of a model."""
 
     layers: int = 6
     heads: int = 12
@@ -165,7 +165,7 @@ def gelu(x: Floats) -> Floats:
 
 
 def parts_of(weights: Mapping[str, Floats], shape: Shape) -> Parts:
-    """The weights in the form they are used in. Raises `ConfigError` for one that is missing or of another shape."""
+    """Returns the weights in the form that the pass uses. Raises `ConfigError` for one that is missing or has another shape."""
     places = _weight(weights, "embeddings.position_embeddings.weight", (shape.positions, shape.width))
     kinds = _weight(weights, "embeddings.token_type_embeddings.weight", (None, shape.width))
     return Parts(
@@ -177,13 +177,13 @@ def parts_of(weights: Mapping[str, Floats], shape: Shape) -> Parts:
 
 
 def _weight(weights: Mapping[str, Floats], name: str, shape: tuple[int | None, ...]) -> Floats:
-    """The weight of that name as float32. None in `shape`: any size. Raises `ConfigError`."""
-    found = weights.get(name)
-    if found is None:
+    """Returns the weight of that name as float32. None in `shape`: any size. Raises `ConfigError`."""
+    weight = weights.get(name)
+    if weight is None:
         raise ConfigError(f"the model has no weight {name!r}: it is not the kind of BERT that this runs")
-    if len(found.shape) != len(shape) or any(w not in (None, f) for f, w in zip(found.shape, shape, strict=True)):
-        raise ConfigError(f"the model's weight {name!r} has shape {found.shape}; {shape} was expected")
-    return np.ascontiguousarray(found, dtype=np.float32)
+    if len(weight.shape) != len(shape) or any(w not in (None, f) for f, w in zip(weight.shape, shape, strict=True)):
+        raise ConfigError(f"the model's weight {name!r} has shape {weight.shape}; {shape} was expected")
+    return np.ascontiguousarray(weight, dtype=np.float32)
 
 
 def _linear(weights: Mapping[str, Floats], name: str, wide: int, out: int) -> Linear:

@@ -1,4 +1,4 @@
-"""Files worked out once and kept in the user's cache folder, where losing one costs time and nothing else."""
+"""Files that were computed once and are kept in the user's cache folder: to lose one costs time and nothing else."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ log = Logger(__name__)
 
 
 def cache_folder() -> Path:
-    """`XDG_CACHE_HOME`/toolcaddie where that is set, else where the system keeps such things."""
-    if given := os.environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "toolcaddie"
+    """Returns `XDG_CACHE_HOME`/toolcaddie if that is set, else the cache folder of the system."""
+    if folder := os.environ.get("XDG_CACHE_HOME"):
+        return Path(folder) / "toolcaddie"
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "toolcaddie" / "cache"
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "toolcaddie"
 
 
 def cached(name: str) -> bytes | None:
-    """The file of that name; None: there is none that can be read."""
+    """Returns the content of the file of that name; None: no such file can be read."""
     try:
         return (cache_folder() / name).read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: this user has no home
@@ -31,7 +31,7 @@ def cached(name: str) -> bytes | None:
 
 
 def keep(name: str, content: bytes) -> None:
-    """Write the file so that nobody ever reads half of it. A folder that cannot be written is said, not raised."""
+    """Writes the file so that no reader ever sees half of it. A folder that cannot be written is logged, not raised."""
     try:
         _replace(cache_folder(), name, content)
     except (OSError, RuntimeError) as error:

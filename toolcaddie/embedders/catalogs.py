@@ -1,5 +1,5 @@
-"""The vectors of whole catalogs, made off the event loop while requests go on; until a catalog's are there, words alone find
-its tools."""
+"""The vectors of whole catalogs, instance off the event loop while requests go on; until those of a catalog are ready, its tools
+are found by words alone."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 ToolTexts = Callable[[Tool, Catalog], Sequence[str]]
-"""What of a tool is embedded, a vector each."""
+"""Returns the texts of a tool to embed, each as a vector of its own."""
 
 _MOST_READY = 256
-"""Catalog versions remembered; that of one forgotten is found again among the vectors, in milliseconds."""
+"""Catalog versions that are remembered; for a forgotten one the vectors are looked up again, in milliseconds."""
 _MOST_WAITING = 8
 """Catalogs being worked on: a client that sends another thousand tools in each request may not keep the process busy."""
 
 
 class CatalogVectors:
-    """Gives the ranker of a catalog whose vectors are there, and sees to it that they come.
+    """Prepares the vectors of catalogs, and makes rankers that use them once they are ready.
 
-    `make` makes the ranker once they are; `texts` says what of a tool is embedded, and must be what `make` asks for.
-    `meanwhile` makes the ranker that stands in where there are none.
+    `make` makes the vector ranker; `texts` returns the texts of a tool, the same that `make` looks up. `meanwhile` makes the
+    fallback ranker.
     """
 
     def __init__(
@@ -53,10 +53,11 @@ class CatalogVectors:
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     def ranker(self, catalog: Catalog, previous: Ranker | None = None) -> Ranker:
-        """A `RankerFactory`: until the catalog is ready, and while the embedder is down, the fallback ranker answers."""
-        before = previous if isinstance(previous, _WhenReady) else None
-        main = _Lazy(catalog, self._make, before and before.main.made)
-        fallback = _Lazy(catalog, self._meanwhile, before and before.fallback.made)
+        """Makes the ranker of a catalog, as a `RankerFactory` does: until the catalog is ready, and while the embedder is
+        down, the fallback ranker answers."""
+        former = previous if isinstance(previous, _WhenReady) else None
+        main = _Lazy(catalog, self._make, former and former.main.instance)
+        fallback = _Lazy(catalog, self._meanwhile, former and former.fallback.instance)
         return _WhenReady(catalog, main, fallback, self._is_usable)
 
     def _is_usable(self, catalog: Catalog) -> bool:
@@ -66,10 +67,11 @@ class CatalogVectors:
         return catalog.version in self._ready
 
     async def ready(self, catalog: Catalog, *, wait: bool = False) -> None:
-        """See to it that a catalog's vectors come. The first who asks waits for them, `patience` seconds at most, so that a
-        changed tool counts at once; nobody else does, unless `wait` says to stay to the end.
+        """Starts to prepare a catalog's vectors, unless that is done or under way.
 
-        With `wait` a failure of the embedder is raised (`ProviderError`); without, it is logged.
+        The first caller waits for them, `patience` seconds at most, so that a changed tool counts at once; later callers do not
+        wait. With `wait` every caller waits to the end and a failure of the embedder is raised (`ProviderError`); without, it
+        is logged.
         """
         if self._ready.get(catalog.version):
             return
@@ -84,7 +86,7 @@ class CatalogVectors:
         await asyncio.wait({task}, timeout=self._patience)
 
     async def close(self) -> None:
-        """Stop what is under way; what was done is kept."""
+        """Stops the work under way; finished vectors are kept."""
         coming = list(self._coming.values())
         for task in coming:
             task.cancel()
@@ -96,22 +98,22 @@ class CatalogVectors:
         try:
             await self._prepare(catalog)
         except (ProviderError, ConfigError):
-            pass  # logged where it happened, once for however many catalogs
+            pass  # logged at its source, once for all catalogs
         except Exception:  # the outermost frame of a task; a stranger's embedder may raise anything
             log.exception("catalog_not_embedded", embedder=self.prepared.name, tools=len(catalog))
 
     async def _prepare(self, catalog: Catalog) -> None:
         started = time.monotonic()
-        ours, theirs = await asyncio.to_thread(self._said, catalog)
+        ours, theirs = await asyncio.to_thread(self._texts_by_owner, catalog)
         async with self._one_at_a_time():
             await self.prepared.prepare_lasting(ours)
-            # What a client sends is the client's: it is not written down here.
+            # Definitions of clients belong to them: nothing of these is written to disk here.
             await self.prepared.prepare_lasting(theirs, written=False)
         self._ready.put(catalog.version, True)
         if (seconds := time.monotonic() - started) > self._patience:
             log.info("catalog_embedded", embedder=self.prepared.name, tools=len(catalog), seconds=round(seconds, 1))
 
-    def _said(self, catalog: Catalog) -> tuple[list[str], list[str]]:
+    def _texts_by_owner(self, catalog: Catalog) -> tuple[list[str], list[str]]:
         ours: list[str] = []
         theirs: list[str] = []
         for tool in catalog.tools:
@@ -119,8 +121,8 @@ class CatalogVectors:
         return ours, theirs
 
     def _one_at_a_time(self) -> asyncio.Lock:
-        """Several catalogs share most of their tools: the second finds what the first made. A lock belongs to a loop, and a
-        process may run several, one after the other."""
+        """Returns the lock of the running loop. Catalogs share most of their tools, so the second finds the vectors of the
+        first. A lock belongs to a loop, and a process may run several, one after the other."""
         loop = asyncio.get_running_loop()
         if self._turn is None or self._turn[0] is not loop:
             self._turn = (loop, asyncio.Lock())
@@ -139,21 +141,21 @@ class _WhenReady:
         self._is_ready = is_ready
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
-        chosen = self.main if self._is_ready(self._catalog) else self.fallback
-        return chosen.ranker().rank(words, visible)
+        current = self.main if self._is_ready(self._catalog) else self.fallback
+        return current.ranker().rank(words, visible)
 
 
 class _Lazy:
-    """A ranker of one catalog, made when it is first needed."""
+    """A ranker of one catalog, instance when it is first needed."""
 
     def __init__(self, catalog: Catalog, factory: RankerFactory, previous: Ranker | None) -> None:
         self._catalog = catalog
         self._factory = factory
         self._previous = previous
-        self.made: Ranker | None = None
+        self.instance: Ranker | None = None
 
     def ranker(self) -> Ranker:
-        if self.made is None:  # two threads may both make it, and get the same one
-            self.made = self._factory(self._catalog, self._previous)
+        if self.instance is None:  # two threads may both make it, and get the same one
+            self.instance = self._factory(self._catalog, self._previous)
             self._previous = None  # else each ranker would keep all before it alive
-        return self.made
+        return self.instance

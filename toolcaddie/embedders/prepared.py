@@ -1,8 +1,8 @@
-"""Vectors made ahead of the selection that compares them, and kept: in memory for as long as they are used, and those of a
+"""Vectors that are made before the selection that compares them, and kept: in memory while they are used, and those of a
 catalog in a `Store`, so that a restart does not make them again.
 
-A selection does no I/O and waits for nobody. So whoever is about to select awaits `prepare` with the texts first; the ranker
-then finds their vectors here, by the same `ports.Embedder` as if the model were called on the spot.
+A selection does no I/O and never waits. Its caller therefore awaits `prepare` with the texts first; the ranker then finds the
+vectors here, by the same `ports.Embedder` as if the model were called on the spot.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ log = Logger(__name__)
 PATIENCE = 1.0
 """Seconds that a request waits for vectors, at most."""
 PAUSE = 30.0
-"""Seconds in which an embedder that failed is not asked again: one that is down costs one request its patience, not all."""
+"""Seconds during which a failed embedder gets no request: one that is down delays one request, not all."""
 
 _Rows = Bounded[bytes, bytes]
 """Vectors by the digest of their text."""
 
 _QUERY_BYTES = 16 * 1024 * 1024
 _CATALOG_BYTES = 256 * 1024 * 1024
-"""Kept in memory at most: 25,000 tools of 3,072 numbers are 154 MB, of 384 numbers 19 MB."""
+"""Bytes in memory at most: 25,000 tools of 3,072 numbers are 154 MB, of 384 numbers 19 MB."""
 _LASTING_SECONDS = 180 * 86_400.0
-"""Vectors of tools that are gone stay on disk no longer than this."""
+"""Seconds that vectors of removed tools stay on disk."""
 _TOO_LONG = 1.5
 _LOCAL_AT_ONCE = 32
 _REMOTE_AT_ONCE = 256
-"""Texts of one step; what is done is kept, so that an interrupted catalog goes on where it was."""
+"""Texts of one step; finished steps are kept, so that an interrupted catalog continues where it stopped."""
 
 
 class Prepared:
-    """`ports.Embedder` over the vectors there are. Safe for many threads.
+    """`ports.Embedder` over prepared vectors. Safe for many threads.
 
-    A text without a vector is embedded on the spot by a local `source`, and has zeros where the source is remote or fails:
-    nothing to say. Vectors are half floats wherever they are kept, so they are rounded to those from the beginning, and a restart
-    changes no score; against float32 the cosine of two texts moves by less than 1e-4.
+    A text without a vector is embedded on the spot by a local `source`; if the source is remote or fails, its vector is zeros.
+    Vectors are stored as half floats, so they are rounded to these from the beginning and a restart changes no score; against
+    float32 the cosine of two texts moves by less than 1e-4.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Prepared:
 
     @property
     def dimensions(self) -> int:
-        """0 where a remote source was not asked yet and nobody said."""
+        """Numbers in a vector; 0: a remote source has not answered yet, and none were set."""
         return self._dimensions or self._source.dimensions
 
     @property
@@ -85,58 +85,58 @@ class Prepared:
 
     @property
     def is_down(self) -> bool:
-        """Whether the source failed the last time it was asked."""
+        """True if the last request to the source failed."""
         return self._down
 
     @property
     def problem(self) -> str:
-        """What went wrong the last time the source was asked; empty: nothing."""
+        """The error of the last request to the source; empty: it succeeded."""
         return self._problem if self._down else ""
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """float32 [texts, dimensions] of what is there; see above for what is not."""
+        """Returns float32 [texts, dimensions]; a text without a vector is treated as the class says."""
         keys = [_key(text) for text in texts]
-        found = self._found(keys)
-        if not isinstance(self._source, RemoteEmbedder) and (missing := _missing(texts, keys, found)):
-            fresh = self._made_now(self._source, missing)
+        rows_by_key = self._rows_in_memory(keys)
+        if not isinstance(self._source, RemoteEmbedder) and (missing := _missing(texts, keys, rows_by_key)):
+            fresh = self._rows_now(self._source, missing)
             _put_all(self._passing, fresh)
-            found |= fresh
-        nothing = bytes(2 * self.dimensions)
-        rows = (row if len(row := found.get(key, nothing)) == len(nothing) else nothing for key in keys)
+            rows_by_key |= fresh
+        zeros = bytes(2 * self.dimensions)
+        rows = (row if len(row := rows_by_key.get(key, zeros)) == len(zeros) else zeros for key in keys)
         halves = np.frombuffer(b"".join(rows), dtype=np.float16)
         return unit(halves.astype(np.float32).reshape(len(texts), self.dimensions))
 
     async def prepare(self, texts: Sequence[str]) -> None:
-        """Get the vectors of what a request says, within `patience` seconds. A source that fails or is too slow is logged
-        once and left alone for a while; nothing is raised and nothing is written to disk."""
+        """Makes the vectors of a request's texts, within `patience` seconds. A source that fails or is too slow is logged once
+        and gets no request for a while; nothing is raised and nothing is written to disk."""
         missing = self._lacking(texts)
         if not missing or self._clock() < self._down_until:
             return
         try:
             async with asyncio.timeout(self._patience if isinstance(self._source, RemoteEmbedder) else None):
-                made = await self._made(list(missing.values()))
-        except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; nobody's request fails for it
+                vectors = await self._fresh_rows(list(missing.values()))
+        except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; no request fails because of it
             self._failed(error)
         else:
-            _put_all(self._passing, dict(zip(missing, made, strict=True)))
+            _put_all(self._passing, dict(zip(missing, vectors, strict=True)))
             self._worked()
 
     async def prepare_lasting(self, texts: Sequence[str], *, written: bool = True) -> None:
-        """Get the vectors of a catalog: from memory, from the documents, from the source, and there for as long as it
-        takes. `written`: keep them in the documents.
+        """Gets the vectors of a catalog from memory, from the documents, or from the source, without a limit of time. `written`:
+        store them in the documents.
 
-        Raises `ProviderError` where the source fails, at once where it just did, and `ConfigError` where what it gives are no
-        vectors; what was done until then is kept.
+        Raises `ProviderError` if the source fails, or has just failed, and `ConfigError` if it returns no vectors; vectors made
+        until then are kept.
         """
-        missing = await asyncio.to_thread(self._lacking, texts)  # whatever is done with 50,000 texts takes its time
+        missing = await asyncio.to_thread(self._lacking, texts)  # any pass over 50,000 texts takes time
         if written:
             stored = await self._stored(list(missing))
             missing = {key: text for key, text in missing.items() if key not in stored}
         if missing and self._clock() < self._down_until:
             raise ProviderProtocolError(f"{self.name} failed a moment ago and is left alone for a while")
-        for some in _steps(missing, _REMOTE_AT_ONCE if isinstance(self._source, RemoteEmbedder) else _LOCAL_AT_ONCE):
+        for step in _steps(missing, _REMOTE_AT_ONCE if isinstance(self._source, RemoteEmbedder) else _LOCAL_AT_ONCE):
             try:
-                made = await self._made(list(some.values()))
+                vectors = await self._fresh_rows(list(step.values()))
             except (ProviderError, ConfigError) as error:
                 self._failed(error)
                 raise
@@ -144,7 +144,7 @@ class Prepared:
                 self._failed(error)
                 raise ProviderProtocolError(f"{self.name} failed: {error!r}") from error
             self._worked()
-            fresh = dict(zip(some, made, strict=True))
+            fresh = dict(zip(step, vectors, strict=True))
             _put_all(self._lasting, fresh)
             if written:
                 await self._write(fresh)
@@ -155,41 +155,41 @@ class Prepared:
 
     # --- where vectors come from --------------------------------------------------------------------------------------
 
-    async def _made(self, texts: list[str]) -> list[bytes]:
+    async def _fresh_rows(self, texts: list[str]) -> list[bytes]:
         source = self._source
         if isinstance(source, RemoteEmbedder):
-            made = _rows(await source.fetch(texts), len(texts), source.name)
-            numbers = len(made[0]) // 2 if made else self._dimensions
+            rows = _rows(await source.fetch(texts), len(texts), source.name)
+            numbers = len(rows[0]) // 2 if rows else self._dimensions
             if self._dimensions not in (0, numbers):
                 raise ProviderProtocolError(
                     f"{source.name} gives vectors of {numbers} numbers now; those kept have {self._dimensions}; "
                     "set embedding.dimensions, which begins anew"
                 )
         else:
-            made = _rows(await asyncio.to_thread(source.embed, texts), len(texts), source.name)
-        self._dimensions = self._dimensions or (len(made[0]) // 2 if made else 0)
-        return made
+            rows = _rows(await asyncio.to_thread(source.embed, texts), len(texts), source.name)
+        self._dimensions = self._dimensions or (len(rows[0]) // 2 if rows else 0)
+        return rows
 
-    def _made_now(self, source: Embedder, missing: Mapping[bytes, str]) -> dict[bytes, bytes]:
-        """Of a local source, in the midst of a selection; nothing where it fails, or just did."""
+    def _rows_now(self, source: Embedder, missing: Mapping[bytes, str]) -> dict[bytes, bytes]:
+        """Returns vectors of a local source, in the midst of a selection; none if it fails, or has just failed."""
         if self._clock() < self._down_until:
             return {}
         try:
-            made = _rows(source.embed(list(missing.values())), len(missing), source.name)
-        except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; nobody's request fails for it
+            rows = _rows(source.embed(list(missing.values())), len(missing), source.name)
+        except Exception as error:  # noqa: BLE001  a stranger's embedder raises anything; no request fails because of it
             self._failed(error)
             return {}
-        return dict(zip(missing, made, strict=True))
+        return dict(zip(missing, rows, strict=True))
 
     def _lacking(self, texts: Sequence[str]) -> dict[bytes, str]:
         keys = [_key(text) for text in texts]
-        return _missing(texts, keys, self._found(keys))
+        return _missing(texts, keys, self._rows_in_memory(keys))
 
-    def _found(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+    def _rows_in_memory(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
         return _rows_of(self._lasting, keys) | _rows_of(self._passing, keys)
 
     async def _stored(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Those that the documents hold and that have the right size; a store that fails only costs the making."""
+        """Returns the vectors in the documents that have the right size; if the store fails, they are made again."""
         if self._documents is None or not keys:
             return {}
         try:
@@ -197,9 +197,9 @@ class Prepared:
         except StorageError as error:
             log.warning("vectors_not_read", embedder=self.name, error=str(error))
             return {}
-        return await asyncio.to_thread(self._taken_over, values)
+        return await asyncio.to_thread(self._loaded, values)
 
-    def _taken_over(self, values: Mapping[str, bytes]) -> dict[bytes, bytes]:
+    def _loaded(self, values: Mapping[str, bytes]) -> dict[bytes, bytes]:
         sizes = {len(value) for value in values.values()}
         if not self.dimensions and len(sizes) == 1:
             self._dimensions = sizes.pop() // 2
@@ -228,7 +228,7 @@ class Prepared:
 
     def _failed(self, error: Exception) -> None:
         self._down_until = self._clock() + PAUSE
-        self._problem = _told(error) or f"no answer within {self._patience:g} s"
+        self._problem = _error_sentence(error) or f"no answer within {self._patience:g} s"
         if not self._down:
             self._down = True
             log.warning(
@@ -241,7 +241,7 @@ class Prepared:
             log.info("embedder_works_again", embedder=self.name)
 
 
-def _told(error: Exception) -> str:
+def _error_sentence(error: Exception) -> str:
     return str(error) if isinstance(error, ToolcaddieError | TimeoutError) else repr(error)
 
 
@@ -258,8 +258,8 @@ def _key(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _missing(texts: Sequence[str], keys: Sequence[bytes], found: Mapping[bytes, bytes]) -> dict[bytes, str]:
-    return {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+def _missing(texts: Sequence[str], keys: Sequence[bytes], present: Mapping[bytes, bytes]) -> dict[bytes, str]:
+    return {key: text for key, text in zip(keys, texts, strict=True) if key not in present}
 
 
 def _steps(texts: Mapping[bytes, str], size: int) -> Iterator[dict[bytes, str]]:
@@ -268,15 +268,15 @@ def _steps(texts: Mapping[bytes, str], size: int) -> Iterator[dict[bytes, str]]:
 
 
 def _rows(vectors: Any, count: int, name: str) -> list[bytes]:
-    """Each row as half floats. Raises `ConfigError` for what is no array of so many rows of at most length 1."""
+    """Returns each row as half floats. Raises `ConfigError` unless `vectors` is an array of `count` rows of length 1 or less."""
     try:
-        given = np.asarray(vectors, dtype=np.float32)
+        array = np.asarray(vectors, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"the embedder {name!r} gave a {type(vectors).__name__} that is no array of numbers"
         ) from error
-    if given.ndim != 2 or len(given) != count:
-        raise ConfigError(f"the embedder {name!r} gave an array of shape {given.shape} for {count} texts")
-    if not (np.abs(given) < _TOO_LONG).all():  # what is no number is not below anything
+    if array.ndim != 2 or len(array) != count:
+        raise ConfigError(f"the embedder {name!r} gave an array of shape {array.shape} for {count} texts")
+    if not (np.abs(array) < _TOO_LONG).all():  # NaN is below nothing, so it is refused too
         raise ConfigError(f"the embedder {name!r} gave numbers that are not those of a vector of length 1")
-    return [row.tobytes() for row in given.astype(np.float16)]
+    return [row.tobytes() for row in array.astype(np.float16)]

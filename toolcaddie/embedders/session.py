@@ -10,11 +10,11 @@ import onnxruntime
 from toolcaddie.embedders.bert import Floats, Ints
 
 onnxruntime.set_default_logger_severity(3)
-"""Errors alone: its warnings speak of devices that were never asked for."""
+"""Errors only: its warnings are about devices that are not used."""
 
 
 class Session:
-    """A model of one input and one output. Raises whatever onnxruntime does for bytes that are no graph it can run."""
+    """A model of one input and one output. Raises errors of onnxruntime for bytes that it cannot run."""
 
     def __init__(self, model: bytes) -> None:
         options = onnxruntime.SessionOptions()

@@ -1,7 +1,7 @@
-"""The parts a runtime or a picker is made of, as a newcomer may write them, and what to write instead.
+"""Arguments of a runtime or a picker, read in every form that a newcomer may write.
 
-A name, a single thing in place of a list, a plain function: what can be meant is accepted. The rest is a `ConfigError` that
-names the argument, raised when the runtime is made and not in its first request.
+A name, a single item in place of a list, a plain function: whatever can be understood is accepted. Anything else is a
+`ConfigError` that names the argument and the right form, raised when the runtime is made and not in its first request.
 """
 
 from __future__ import annotations
@@ -44,14 +44,21 @@ _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 _MAPPINGS = ("rankers", "bots")
 
 
-def sources_from(given: Any, dependencies: Collection[type] = ()) -> list[ToolSource]:
-    """Returns the sources: those given, catalogs by name, and one for all the plain functions, which take `dependencies`.
-    Raises `ConfigError`, also for a source whose functions take something else."""
-    if isinstance(given, str | Mapping | Tool | type) or callable(given) or _is_source(given) or not _is_list(given):
-        given = [given]
+def sources_from(argument: Any, dependencies: Collection[type] = ()) -> list[ToolSource]:
+    """Returns the sources: ready ones, catalogs by name, and one source for all plain functions, which take `dependencies`.
+
+    Raises `ConfigError`, also for a source whose functions take something else.
+    """
+    if (
+        isinstance(argument, str | Mapping | Tool | type)
+        or callable(argument)
+        or _is_source(argument)
+        or not _is_list(argument)
+    ):
+        argument = [argument]
     functions: list[Callable[..., Any]] = []
     sources: list[ToolSource] = []
-    for place, item in enumerate(given):
+    for place, item in enumerate(argument):
         if isinstance(item, str):
             sources.append(load_catalog(item))
         elif _is_source(item):
@@ -80,51 +87,51 @@ def _check_needed(source: ToolSource, dependencies: Collection[type]) -> None:
             )
 
 
-def tools_from(given: Any) -> tuple[list[Tool], list[Category]]:
-    """Returns the tools to select from, and the categories that came with them. `given` is a source, or a list of `Tool`s,
+def tools_from(argument: Any) -> tuple[list[Tool], list[Category]]:
+    """Returns the tools to select from, and the categories that came with them. `argument` is a source, or a list of `Tool`s,
     definitions in OpenAI's format and functions. Raises `CatalogError` naming the place."""
-    if isinstance(given, str):
-        given = load_catalog(given)
-    if _is_source(given):
-        return list(given.tools()), list(given.categories())
-    if isinstance(given, Mapping | Tool) or callable(given):
-        given = [given]
-    if not isinstance(given, Iterable):
+    if isinstance(argument, str):
+        argument = load_catalog(argument)
+    if _is_source(argument):
+        return list(argument.tools()), list(argument.categories())
+    if isinstance(argument, Mapping | Tool) or callable(argument):
+        argument = [argument]
+    if not isinstance(argument, Iterable):
         raise CatalogError(
-            f"tools must be a list of functions, Tools or definitions, not {type(given).__name__}; or a ToolSource"
+            f"tools must be a list of functions, Tools or definitions, not {type(argument).__name__}; or a ToolSource"
         )
-    return [_tool(item, place) for place, item in enumerate(given)], []
+    return [_tool(item, place) for place, item in enumerate(argument)], []
 
 
-def embedder_from(given: Any) -> Embedder | RemoteEmbedder | None:
-    """Returns the embedder: the one given, or the one of that name. Raises `ConfigError`."""
-    if given is None:
+def embedder_from(argument: Any) -> Embedder | RemoteEmbedder | None:
+    """Returns the embedder: the argument itself, or the installed one of that name. Raises `ConfigError`."""
+    if argument is None:
         return None
-    part = Registry().make("embedder", given) if isinstance(given, str) else given
+    part = Registry().make("embedder", argument) if isinstance(argument, str) else argument
     if isinstance(part, type):
         raise ConfigError(f"embedder: {part.__name__} is a class; give an instance, {part.__name__}()")
     if not hasattr(part, "name") or not (hasattr(part, "embed") or hasattr(part, "fetch")):
         raise ConfigError(
-            f"embedder: {_called(given)} is no embedder: it has a name, dimensions and embed(texts); or give the name of one, "
+            f"embedder: {_called(argument)} is no embedder: it has a name, dimensions and embed(texts); or give the name of one, "
             "such as 'minilm'"
         )
     missing = [member for member in SOCKETS["embedder"].members if not hasattr(part, member)]
     if missing:
         raise ConfigError(
-            f"embedder: {_called(given)} lacks {', '.join(missing)}; `dimensions` is the length of its vectors, `languages` "
+            f"embedder: {_called(argument)} lacks {', '.join(missing)}; `dimensions` is the length of its vectors, `languages` "
             "those of its model, such as ('english',), or None for all; see ports.Embedder"
         )
     embedder: Embedder | RemoteEmbedder = part
     return embedder
 
 
-def preset_from(given: Any) -> Preset:
-    """Returns the preset, or the one of that name. Raises `ConfigError`."""
-    if isinstance(given, Preset):
-        return given
-    if not isinstance(given, str):
-        raise ConfigError(f"preset must be a name or a Preset, not {_called(given)}; write preset='keyword'")
-    return preset(given)
+def preset_from(argument: Any) -> Preset:
+    """Returns the preset: the argument itself, or the one of that name. Raises `ConfigError`."""
+    if isinstance(argument, Preset):
+        return argument
+    if not isinstance(argument, str):
+        raise ConfigError(f"preset must be a name or a Preset, not {_called(argument)}; write preset='keyword'")
+    return preset(argument)
 
 
 def check_parts(**parts: Any) -> None:
@@ -159,22 +166,22 @@ def _check(name: str, value: Any, needed: Collection[str], hint: str) -> None:
         raise ConfigError(f"{name} cannot be {_called(value)}: it {lacks}; give {hint}")
 
 
-def _tool(given: Any, place: int) -> Tool:
-    if isinstance(given, Tool):
-        return given
-    if isinstance(given, Mapping) or not callable(given):
-        return tool_of(given, at=place)
-    if isinstance(given, type):
-        raise CatalogError(f"tools[{place}]: {given.__name__} is a class; give its methods, or definitions")
-    return define(given, source=_FUNCTIONS).tool
+def _tool(definition: Any, place: int) -> Tool:
+    if isinstance(definition, Tool):
+        return definition
+    if isinstance(definition, Mapping) or not callable(definition):
+        return tool_of(definition, at=place)
+    if isinstance(definition, type):
+        raise CatalogError(f"tools[{place}]: {definition.__name__} is a class; give its methods, or definitions")
+    return define(definition, source=_FUNCTIONS).tool
 
 
-def _is_source(given: Any) -> bool:
-    return not isinstance(given, type) and isinstance(given, ToolSource)
+def _is_source(value: Any) -> bool:
+    return not isinstance(value, type) and isinstance(value, ToolSource)
 
 
-def _is_list(given: Any) -> bool:
-    return isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
 
 
 def _called(value: Any) -> str:

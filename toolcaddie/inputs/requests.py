@@ -1,7 +1,7 @@
 """Messages, definitions and options of a run, read from what callers hand over in Python.
 
-What can be meant is accepted. Everything else is a `RequestError` that names the argument and shows the right form, before
-anything is looked up or asked.
+Whatever can be understood is accepted. Anything else is a `RequestError` that names the argument and shows the right form, before
+any lookup or request.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
 from toolcaddie.wires.chat.messages import read_definition, read_message
 
-Asked = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
+RequestInput = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
 """A message, a conversation that ends with it (`Message`s or OpenAI's dicts), or a whole request."""
 
 _OPTIONS = tuple(item.name for item in fields(RunRequest))
@@ -86,45 +86,45 @@ _CHECKED = (*_KINDS, *_LISTS)
 _checked_values = attrgetter(*_CHECKED)
 
 
-def request_from(asked: Asked, options: Mapping[str, Any]) -> RunRequest:
+def request_from(argument: RequestInput, options: Mapping[str, Any]) -> RunRequest:
     """Returns the request that a text, a message, a conversation or a `RunRequest` is, with `options` over its fields.
 
     A text or a message with `messages` among the options is the last of that conversation.
     Raises `RequestError` naming the argument.
     """
     _refuse_unknown(options)
-    if isinstance(asked, RunRequest):
-        request = replace(asked, **options) if options else asked
-    elif asked is None:
+    if isinstance(argument, RunRequest):
+        request = replace(argument, **options) if options else argument
+    elif argument is None:
         if "messages" not in options:
             raise RequestError("there is nothing to answer; give a text or messages=[...]", param="messages")
         request = RunRequest(**options)
     else:
-        own = messages_from(asked, param="request")
-        before = messages_from(options["messages"]) if "messages" in options else ()
-        rest = {name: value for name, value in options.items() if name != "messages"}
-        request = RunRequest(messages=(*before, *own), **rest)
+        own = messages_from(argument, param="request")
+        history = messages_from(options["messages"]) if "messages" in options else ()
+        others = {name: value for name, value in options.items() if name != "messages"}
+        request = RunRequest(messages=(*history, *own), **others)
     return _in_our_words(request)
 
 
-def messages_from(given: Any, *, param: str = "messages") -> tuple[Message, ...]:
+def messages_from(argument: Any, *, param: str = "messages") -> tuple[Message, ...]:
     """Returns the messages that a text, a message or a sequence of messages is. Raises `RequestError` naming the place."""
-    if isinstance(given, str):
-        return (Message(role="user", content=given),)
-    if isinstance(given, Message):
-        return (given,)
-    if isinstance(given, Mapping):
-        if "role" not in given:
-            hint = f"; write {param}=body['messages']" if "messages" in given else ""
+    if isinstance(argument, str):
+        return (Message(role="user", content=argument),)
+    if isinstance(argument, Message):
+        return (argument,)
+    if isinstance(argument, Mapping):
+        if "role" not in argument:
+            hint = f"; write {param}=body['messages']" if "messages" in argument else ""
             raise RequestError(f"{param}: a dict without a role is no message{hint}", param=param)
-        return (_message(given, param),)
-    if not isinstance(given, Iterable) or isinstance(given, bytes):
+        return (_message(argument, param),)
+    if not isinstance(argument, Iterable) or isinstance(argument, bytes):
         raise RequestError(
-            f"{param} must be a text or a list of messages, not {_article(given)}; write "
+            f"{param} must be a text or a list of messages, not {_article(argument)}; write "
             "[{'role': 'user', 'content': '...'}]",
             param=param,
         )
-    return tuple(_message(item, f"{param}[{place}]") for place, item in enumerate(given))
+    return tuple(_message(item, f"{param}[{place}]") for place, item in enumerate(argument))
 
 
 def _message(value: Any, where: str) -> Message:
@@ -163,7 +163,8 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
 
 
 def _in_our_words(request: RunRequest) -> RunRequest:
-    """Returns the request with messages and tools as values of ours. Most are already, and stay the same object."""
+    """Returns the request with its messages and tools as `Message`s and `Tool`s. Most have these already, and stay the same
+    object."""
     kinds = tuple(map(type, _checked_values(request)))
     if wrong := _wrong_option(kinds):
         raise RequestError(wrong[1], param=wrong[0])
@@ -182,8 +183,11 @@ def _in_our_words(request: RunRequest) -> RunRequest:
 
 @lru_cache(maxsize=256)
 def _wrong_option(kinds: tuple[type, ...]) -> tuple[str, str] | None:
-    """The first option whose value is of the wrong type, and the sentence for it; None: all are right. Applications give the
-    same types again and again, so each combination is looked at once. Shape: a type for each of `_CHECKED`."""
+    """Returns the first option whose value has the wrong type, and the message for it; None: all are right.
+
+    `kinds` has a type for each of `_CHECKED`. Applications pass the same types again and again, so each combination is checked
+    once.
+    """
     for name, kind in zip(_CHECKED, kinds, strict=True):
         if name in _KINDS:
             allowed, form = _KINDS[name]
@@ -200,16 +204,16 @@ def _all_are(values: Any, kind: type) -> bool:
     return isinstance(values, list | tuple) and set(map(type, values)) <= {kind}
 
 
-def _client_tool(given: Any, at: int) -> Tool:
-    if isinstance(given, Tool):
-        return replace(given, source=CLIENT_SOURCE) if given.source == "local" else given
-    if callable(given):
+def _client_tool(definition: Any, at: int) -> Tool:
+    if isinstance(definition, Tool):
+        return replace(definition, source=CLIENT_SOURCE) if definition.source == "local" else definition
+    if callable(definition):
         raise RequestError(
             f"client_tools[{at}] is a function; functions are run here, give them to Runtime(sources=[...])",
             param="client_tools",
         )
     try:
-        return tool_of(given, at=at, param="client_tools")
+        return tool_of(definition, at=at, param="client_tools")
     except CatalogError as error:
         raise RequestError(str(error), param="client_tools") from error
 

@@ -131,9 +131,9 @@ class ModelSide:
     attempts: int = 1
     """Requests to one provider until it answers; 1: an error is final."""
     fallbacks: tuple[Entry, ...] = ()
-    """Asked in order where those before them fail, or cannot call tools."""
+    """The providers to try in order if those before them fail, or cannot call tools."""
     forced_fallback: Entry | None = None
-    """Asked where the provider answers and calls no tool although it must."""
+    """The provider to try if the first one answers without a tool call although it must call one."""
     capabilities: Sequence[Capabilities]
     step_statistics: StepStatistics
 

@@ -11,13 +11,13 @@ from toolcaddie.control.bots import Bots, unknown_tools
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.run import RunContext, RunRequest
-from toolcaddie.inputs.requests import Asked, request_from
+from toolcaddie.inputs.requests import RequestInput, request_from
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.util.replacing import replace
 
 
-def read_request(asked: Asked, options: Mapping[str, Any], *, bots: Bots, source: CombinedSource) -> RunRequest:
+def read_request(asked: RequestInput, options: Mapping[str, Any], *, bots: Bots, source: CombinedSource) -> RunRequest:
     """Returns the request, made by one of the bots if there are any. `source`: whose tools may be
     disabled.
 

@@ -33,7 +33,7 @@ from toolcaddie.desk import ToolDesk
 from toolcaddie.embedders.prepared import PATIENCE
 from toolcaddie.engine.live import Live
 from toolcaddie.inputs.parts import Sources
-from toolcaddie.inputs.requests import Asked
+from toolcaddie.inputs.requests import RequestInput
 from toolcaddie.meta.registry import AnyMetaTool
 from toolcaddie.ports import (
     ApprovalStore,
@@ -176,7 +176,7 @@ class Runtime:
 
     # --- asking ------------------------------------------------------------------------------------------------------
 
-    async def run(self, request: Asked = None, **options: Any) -> RunResult:
+    async def run(self, request: RequestInput = None, **options: Any) -> RunResult:
         """Answer a message, a conversation that ends with one (`Message`s or OpenAI's dicts), or a request. `options` are fields
         of `RunRequest`; `messages` beside a text are what was said before it.
 
@@ -185,24 +185,26 @@ class Runtime:
         """
         return await self._answer(request, options)
 
-    def run_sync(self, request: Asked = None, **options: Any) -> RunResult:
+    def run_sync(self, request: RequestInput = None, **options: Any) -> RunResult:
         """`run` for callers without an event loop. What it opened it closes: the next call opens its own."""
         return _sync(self._run_and_close(request, options))
 
-    async def _run_and_close(self, request: Asked, options: Mapping[str, Any]) -> RunResult:
+    async def _run_and_close(self, request: RequestInput, options: Mapping[str, Any]) -> RunResult:
         try:
             return await self.run(request, **options)
         finally:
             await self.close()
 
-    def stream(self, request: Asked = None, **options: Any) -> AsyncIterator[RunEvent]:
+    def stream(self, request: RequestInput = None, **options: Any) -> AsyncIterator[RunEvent]:
         """Answer, yielding every event as it happens; the last is `RunFinished`, `RunPaused`, or an exception.
 
         Closing the iterator cancels the run and with it the provider's request.
         """
         return _streamed(lambda live: self._answer(request, options, live))
 
-    async def _answer(self, request: Asked, options: Mapping[str, Any], live: Listener | None = None) -> RunResult:
+    async def _answer(
+        self, request: RequestInput, options: Mapping[str, Any], live: Listener | None = None
+    ) -> RunResult:
         await self.open()
         return await self._parts.answering.answer(self._read(request, options), live)
 
@@ -278,17 +280,17 @@ class Runtime:
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
-    def view(self, request: Asked) -> View:
+    def view(self, request: RequestInput) -> View:
         """Returns the tools that a request's principal may see: one mask over the current snapshot. Raises `RequestError` for an
         unknown bot."""
         return self._parts.views.of(self._read(request, {}))
 
-    def select(self, request: Asked = None, **options: Any) -> Selection:
+    def select(self, request: RequestInput = None, **options: Any) -> Selection:
         """Returns the tools that a request would be given, without asking a model."""
         read = self._read(request, options)
         return choose_now(read, self._parts.views.of(read), self._parts.setups.of(read)).selection
 
-    def preview(self, request: Asked = None, **options: Any) -> tuple[Selection, Delivery]:
+    def preview(self, request: RequestInput = None, **options: Any) -> tuple[Selection, Delivery]:
         """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
         read = self._read(request, options)
         view, setup = self._parts.views.of(read), self._parts.setups.of(read)
@@ -298,7 +300,7 @@ class Runtime:
             return choice.selection, delivery
         return replace(choice.selection, dropped=all_dropped(read, view, setup)), delivery
 
-    def explain(self, name: str, request: Asked = None, **options: Any) -> Any:
+    def explain(self, name: str, request: RequestInput = None, **options: Any) -> Any:
         """Returns why a tool is in or out for a request."""
         read = self._read(request, options)
         return explain(name, read, self._parts.views.of(read), self._parts.setups.of(read))
@@ -376,7 +378,7 @@ class Runtime:
         """Finish what is being written and close the provider. A runtime that is asked again opens again."""
         await self._parts.close()
 
-    def _read(self, request: Asked, options: Mapping[str, Any]) -> RunRequest:
+    def _read(self, request: RequestInput, options: Mapping[str, Any]) -> RunRequest:
         return read_request(request, options, bots=self._parts.bots, source=self.source)
 
 

@@ -41,7 +41,7 @@ class Views:
     def catalog_if_ready(self, request: RunRequest) -> Catalog | None:
         """The request's catalog where nothing has to be worked out for it; None: it has to be joined first."""
         ours = self._source.snapshot() if request.use_catalog else _EMPTY
-        return self._merged.known(request.client_tools, ours) if request.client_tools else ours
+        return self._merged.cached(request.client_tools, ours) if request.client_tools else ours
 
     def size(self, request: RunRequest) -> int:
         """Tools that have to be looked through for the request, at most."""

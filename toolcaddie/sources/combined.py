@@ -29,33 +29,34 @@ _META_NAMES = META_TOOLS | {READ_RESULT}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _State:
-    """What the parts came to at one moment. Replaced as a whole, so that reading it needs no lock."""
+    """The combined catalog at one moment. Replaced as a whole, so that reading it needs no lock."""
 
-    seen: tuple[int, ...]
+    revisions: tuple[int, ...]
     """The parts' revisions it was made of."""
     revision: int
     catalog: Catalog
     holders: Mapping[str, str]
-    """Tool -> label of the source that has the name."""
+    """Tool -> label of the source that holds the name."""
     routes: Mapping[str, ToolSource]
-    """Source label -> the part that runs its tools; labels stay when their tools go, so that a revoked tool says so."""
+    """Source label -> the part that runs its tools; labels stay after their tools are gone, so that a call of one says
+    that it was revoked."""
     problems: tuple[str, ...]
 
 
 class CombinedSource:
-    """Implements `ToolSource` over several, and gives the `Catalog` of a request with `snapshot()`.
+    """Implements `ToolSource` over several sources, and returns the `Catalog` of a request by `snapshot()`.
 
-    What is wrong at the start is raised: `ConfigError` for two sources of one name, `DuplicateToolError`, `CatalogError`
-    for a bad or reserved name or a bad schema; always with source and tool.
+    Errors at the start are raised: `ConfigError` for two sources of one name, `DuplicateToolError`, and `CatalogError` for a
+    bad or reserved name or a bad schema; each names the source and the tool.
 
-    Later the parts change while requests are served, and a part cannot know what the others hold. Then the newcomer that
-    does not fit is left out, alone: whoever had a name keeps it, everything else is served, `problems` says what is
-    missing and why, and it comes in by itself once the obstacle is gone.
+    Later the parts change while requests are served, and a part cannot know the tools of the others. A new tool that does not
+    fit is then omitted, and only that one: the holder of a name keeps it, everything else is served, `problems` says what is
+    missing and why, and the tool is added by itself once the obstacle is gone.
 
-    Sources that connect to something have their tools while it is open: `async with CombinedSource(...)`, or `open` and
-    `close`. `report` is told of every source that was connected or closed, that failed, or whose tools changed.
+    Sources that connect to something have their tools while this one is open: `async with CombinedSource(...)`, or `open` and
+    `close`. `report` is called for every source that was connected or closed, that failed, or whose tools changed.
 
-    `replace_reserved` names reserved tools (`reserved.RESERVED_NAMES`) that the sources may bring instead of the product's
+    `replace_reserved` names reserved tools (`reserved.RESERVED_NAMES`) that the sources may define in place of the product's
     own. Raises `ConfigError` for a name that is not reserved.
     """
 
@@ -77,17 +78,17 @@ class CombinedSource:
         self._report = report
         self._opening = asyncio.Lock()
         self.is_open = not any(isinstance(part, OpenableSource) for part in self._parts)
-        """Whether all tools that there can be are there; at once, where no part connects to anything."""
+        """True if all tools are available; from the start if no part connects to anything."""
         self._changing = threading.Lock()
         self._state, problems = _merge(self._parts, self._revisions(), _NOTHING, self._replaced)
         if problems:
             raise problems[0]
 
     async def open(self) -> None:
-        """Opens the parts. Opening what is open does nothing.
+        """Opens the parts; does nothing if they are open.
 
-        Raises `ConfigError` for a part that cannot be opened, `CatalogError` for tools that do not go together; everything is
-        closed then.
+        Raises `ConfigError` for a part that cannot be opened, and `CatalogError` for tools that conflict; then all parts are
+        closed.
         """
         async with self._opening:
             if not self.is_open:
@@ -125,16 +126,16 @@ class CombinedSource:
 
     @property
     def claims(self) -> frozenset[str]:
-        """The reserved names that the parts may have."""
+        """The reserved names that the parts may use."""
         return self._replaced.union(*map(_claims, self._parts))
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the parts offer and the catalog leaves out, a sentence each."""
+        """A sentence for each tool or category that the parts offer and the catalog omits."""
         return self._current().problems
 
     def snapshot(self) -> Catalog:
-        """The catalog of now; the same object until a part changes."""
+        """Returns the current catalog; the same object until a part changes."""
         return self._current().catalog
 
     def tools(self) -> Sequence[Tool]:
@@ -144,7 +145,7 @@ class CombinedSource:
         return self._current().catalog.categories
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        """Hand the call to the part whose tool it is."""
+        """Passes the call to the part that the tool belongs to."""
         part = self._current().routes.get(tool.source)
         if part is None:
             return failed(f"no source {tool.source!r} runs the tool {tool.name!r}; do without it", "revoked")
@@ -154,22 +155,22 @@ class CombinedSource:
         return tuple(part.revision for part in self._parts)
 
     def _current(self) -> _State:
-        if self._revisions() == self._state.seen:
+        if self._revisions() == self._state.revisions:
             return self._state
         with self._changing:
-            # Read before the tools are: a change in between shows as another revision at the next request.
-            seen = self._revisions()
+            # Read before the tools: a change in between shows as another revision at the next request.
+            revisions = self._revisions()
             before = self._state
-            if seen != before.seen:
-                self._state, _ = _merge(self._parts, seen, before, self._replaced)
-                self._report_changes(before, seen)
+            if revisions != before.revisions:
+                self._state, _ = _merge(self._parts, revisions, before, self._replaced)
+                self._report_changes(before, revisions)
                 for problem in self._state.problems:
                     if problem not in before.problems:
                         log.error("omitted_from_catalog", problem=problem)
             return self._state
 
-    def _report_changes(self, before: _State, seen: tuple[int, ...]) -> None:
-        for part, revision, now in zip(self._parts, before.seen, seen, strict=True):
+    def _report_changes(self, before: _State, revisions: tuple[int, ...]) -> None:
+        for part, revision, now in zip(self._parts, before.revisions, revisions, strict=True):
             if revision != now and self.is_open:
                 self._report(SourceStatus(source=part.name, status="changed", tools=len(part.tools())))
 
@@ -181,7 +182,7 @@ def combined(sources: Sequence[ToolSource], *, replace_reserved: Iterable[str] =
     return CombinedSource(sources, replace_reserved=replace_reserved)
 
 
-_NOTHING = _State(seen=(), revision=-1, catalog=Catalog.of(()), holders={}, routes={}, problems=())
+_NOTHING = _State(revisions=(), revision=-1, catalog=Catalog.of(()), holders={}, routes={}, problems=())
 
 
 def _reserved(names: Iterable[str]) -> frozenset[str]:
@@ -198,15 +199,15 @@ def _claims(source: ToolSource) -> frozenset[str]:
 
 
 def _merge(
-    parts: Sequence[ToolSource], seen: tuple[int, ...], before: _State, replaced: frozenset[str]
+    parts: Sequence[ToolSource], revisions: tuple[int, ...], before: _State, replaced: frozenset[str]
 ) -> tuple[_State, list[CatalogError]]:
-    """The next state, and what had to be left out of it."""
+    """Returns the next state, and an error for everything that it omits."""
     problems: list[CatalogError] = []
     routes = {**before.routes, **{part.name: part for part in parts}}
-    taken: dict[str, tuple[ToolSource, Tool]] = {}
+    holders: dict[str, tuple[ToolSource, Tool]] = {}
     accepted: list[int] = []
     offers = [(part, tool) for part in parts for tool in part.tools()]
-    # Whoever had a name is asked first and so keeps it; the order of the catalog is the parts' own all the same.
+    # The holder of a name comes first and so keeps it; the order of the catalog is still that of the parts.
     newcomers_last = sorted(
         range(len(offers)), key=lambda at: before.holders.get(offers[at][1].name) != offers[at][0].name
     )
@@ -214,21 +215,21 @@ def _merge(
         part, tool = offers[position]
         try:
             _check_name(part, tool.name, tool.source, replaced)
-            _check_offer(part, tool, taken, routes, before)
+            _check_offer(part, tool, holders, routes, before)
         except CatalogError as error:
             problems.append(error)
         else:
-            taken[tool.name] = (part, tool)
+            holders[tool.name] = (part, tool)
             accepted.append(position)
     categories, clashes = _merge_categories(parts, before)
     problems += clashes
     tools = (offers[at][1] for at in sorted(accepted))
-    catalog = Catalog.of(tools, categories, check_schemas=False, before=before.catalog if before.seen else None)
+    catalog = Catalog.of(tools, categories, check_schemas=False, before=before.catalog if before.revisions else None)
     state = _State(
-        seen=seen,
+        revisions=revisions,
         revision=before.revision + 1,
         catalog=catalog,
-        holders={name: part.name for name, (part, _) in taken.items()},
+        holders={name: part.name for name, (part, _) in holders.items()},
         routes=routes,
         problems=tuple(str(problem) for problem in problems),
     )
@@ -236,7 +237,7 @@ def _merge(
 
 
 def _check_name(part: ToolSource, name: str, source: str, replaced: frozenset[str]) -> None:
-    """Raise `CatalogError` for a name that belongs to a meta tool or to a tool of the product."""
+    """Raises `CatalogError` for a name that belongs to a meta tool or to a tool of the product."""
     if name in _META_NAMES:
         raise CatalogError(f"tool {name!r} of source {source!r}: a meta tool has this name; rename yours")
     if name not in RESERVED_NAMES or name in replaced or name in _claims(part):
@@ -252,31 +253,31 @@ def _check_name(part: ToolSource, name: str, source: str, replaced: frozenset[st
 def _check_offer(
     part: ToolSource,
     tool: Tool,
-    taken: Mapping[str, tuple[ToolSource, Tool]],
+    holders: Mapping[str, tuple[ToolSource, Tool]],
     routes: dict[str, ToolSource],
     before: _State,
 ) -> None:
-    """Raise `CatalogError` if the tool cannot join those that are taken; note which part its source label leads to."""
-    if tool.name in taken:
-        holder = taken[tool.name][1].source
+    """Raises `CatalogError` if the tool conflicts with those accepted before; records the part that its source label leads to."""
+    if tool.name in holders:
+        label = holders[tool.name][1].source
         raise DuplicateToolError(
-            f"tool {tool.name!r} comes from source {holder!r} and again from source {tool.source!r}; "
+            f"tool {tool.name!r} comes from source {label!r} and again from source {tool.source!r}; "
             "rename one or leave one source out"
         )
     if routes.setdefault(tool.source, part) is not part:
         raise CatalogError(
             f"tool {tool.name!r} comes from source {part.name!r} but names {tool.source!r}, another one, as its source"
         )
-    if before.catalog.get(tool.name) is not tool:  # the same object was checked when it came
+    if before.catalog.get(tool.name) is not tool:  # the same object was checked when it was added
         check_tool(tool)
 
 
 def _merge_categories(parts: Sequence[ToolSource], before: _State) -> tuple[list[Category], list[CatalogError]]:
     offers = [(part, category) for part in parts for category in part.categories()]
-    taken: dict[str, tuple[ToolSource, Category]] = {}
+    holders: dict[str, tuple[ToolSource, Category]] = {}
     problems: list[CatalogError] = []
     for part, category in sorted(offers, key=lambda offer: before.catalog.category(offer[1].name) != offer[1]):
-        holder, held = taken.setdefault(category.name, (part, category))
+        holder, held = holders.setdefault(category.name, (part, category))
         if held != category:
             problems.append(
                 CatalogError(
@@ -285,4 +286,4 @@ def _merge_categories(parts: Sequence[ToolSource], before: _State) -> tuple[list
                 )
             )
     order = dict.fromkeys(category.name for _, category in offers)
-    return [taken[name][1] for name in order], problems
+    return [holders[name][1] for name in order], problems

@@ -1,4 +1,4 @@
-"""Tools of which only the definition is known: what a `.jsonl` file holds."""
+"""Tools without code: the definitions of a `.jsonl` file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from toolcaddie.wires.chat.messages import read_definition
 
 _SHOWN_ERRORS = 20
 _TRUNCATED = "Input data was truncated"
-"""What msgspec says of half a document."""
+"""The message of msgspec for half a document."""
 
 
 class DefinitionSource:
-    """Tools of which only the definition is known. They can be selected and shown; a call says that it cannot run."""
+    """Tools without code. They can be selected and shown; a call fails with the reason."""
 
     revision = 0
 
@@ -54,7 +54,7 @@ class DefinitionSource:
 
 
 def frozen(source: ToolSource) -> ToolSource:
-    """Returns the definitions that a source holds now, if they go with its connection; any other source stays as it is."""
+    """Returns the current definitions of a source that connects to something; any other source is returned unchanged."""
     if not isinstance(source, OpenableSource):
         return source
     claims = source.claims if isinstance(source, ClaimingSource) else frozenset()
@@ -64,34 +64,34 @@ def frozen(source: ToolSource) -> ToolSource:
 
 
 def read_jsonl(path: Path) -> ToolSource:
-    """The tools of a file with one definition a line. Raises `CatalogError` naming file and lines.
+    """Returns the tools of a file with one definition a line. Raises `CatalogError` naming file and lines.
 
-    Every line is looked at before anything is refused, so that a person can mend them all at once.
+    All lines are read before any is refused, so that a person can mend them all at once.
     """
     tools: list[Tool] = []
     lines: dict[str, int] = {}
-    wrong: list[str] = []
+    errors: list[str] = []
     for number, line in _lines(path):
-        where = f"{path}:{number}"
+        place = f"{path}:{number}"
         try:
             tool = _tool(line, source=path.name)
             check_tool(tool)
         except (msgspec.DecodeError, UnicodeError, RecursionError, CatalogError, RequestError) as error:
-            wrong.append(f"{where}: {_said(error)}")
+            errors.append(f"{place}: {_error_sentence(error)}")
             continue
         if lines.setdefault(tool.name, number) != number:
-            wrong.append(f"{where}: tool {tool.name!r} is on line {lines[tool.name]} already; rename or remove one")
+            errors.append(f"{place}: tool {tool.name!r} is on line {lines[tool.name]} already; rename or remove one")
             continue
         tools.append(tool)
-    if wrong:
-        more = f"\n... and {len(wrong) - _SHOWN_ERRORS} more" if len(wrong) > _SHOWN_ERRORS else ""
-        raise CatalogError("\n".join(wrong[:_SHOWN_ERRORS]) + more)
+    if errors:
+        more = f"\n... and {len(errors) - _SHOWN_ERRORS} more" if len(errors) > _SHOWN_ERRORS else ""
+        raise CatalogError("\n".join(errors[:_SHOWN_ERRORS]) + more)
     if not tools:
         raise CatalogError(f"{path} holds no tools; write one JSON object a line with name, description and parameters")
     return DefinitionSource(path.name, tools, origin=str(path))
 
 
-def _said(error: Exception) -> str:
+def _error_sentence(error: Exception) -> str:
     if str(error) == _TRUNCATED:
         return "the JSON is incomplete; write the whole object on this one line"
     return str(error)
@@ -112,7 +112,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _WireLine(msgspec.Struct, forbid_unknown_fields=True, tag_field="type", tag="function"):
-    """A line in OpenAI's form; what that has no word for may stand beside `function`."""
+    """A line in OpenAI's form; our additional fields stand beside `function`."""
 
     function: dict[str, Any]
     category: str | None = None
@@ -136,17 +136,17 @@ def _tool(line: bytes, *, source: str) -> Tool:
     value = msgspec.json.decode(line)
     if isinstance(value, dict) and "function" in value:
         return _wire_tool(value, source)
-    read = msgspec.convert(value, _Line)
+    fields = msgspec.convert(value, _Line)
     return Tool(
-        name=read.name,
-        description=read.description,
-        input_schema=_schema(read.parameters),
-        category=read.category,
-        hints=read.hints,
-        tags=read.tags,
-        core=read.core,
+        name=fields.name,
+        description=fields.description,
+        input_schema=_schema(fields.parameters),
+        category=fields.category,
+        hints=fields.hints,
+        tags=fields.tags,
+        core=fields.core,
         source=source,
-        annotations=ToolAnnotations(read_only=read.read_only, destructive=read.destructive),
+        annotations=ToolAnnotations(read_only=fields.read_only, destructive=fields.destructive),
     )
 
 

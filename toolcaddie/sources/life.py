@@ -20,7 +20,7 @@ Report = Callable[[SourceStatus], None]
 
 
 def log_status(status: SourceStatus) -> None:
-    """Reports a source's state to the log alone; that tools changed is no line, because programs add functions all day."""
+    """Reports a source's state to the log alone; changed tools are not logged, because programs add functions all day."""
     if status.status == "failed":
         log.error("source_failed", source=status.source, error=status.detail)
     elif status.status != "changed":
@@ -28,7 +28,7 @@ def log_status(status: SourceStatus) -> None:
 
 
 async def open_sources(sources: Iterable[ToolSource], report: Report = log_status) -> None:
-    """Opens all that connect to something, together. Where one fails those that are open are closed again.
+    """Opens all sources that connect to something, concurrently. If one fails, those that are open are closed again.
 
     Raises `ConfigError` naming every source that failed.
     """
@@ -43,15 +43,17 @@ async def open_sources(sources: Iterable[ToolSource], report: Report = log_statu
         report(SourceStatus(source=source.name, status="failed", detail=_cause(error)))
     if failures:
         await close_sources(openable, report)
-        said = "; ".join(f"source {source.name!r} cannot be opened: {_cause(error)}" for source, error in failures)
-        raise ConfigError(f"{said}. Correct its settings, or set required = false to start without its tools")
+        failed_sources = "; ".join(
+            f"source {source.name!r} cannot be opened: {_cause(error)}" for source, error in failures
+        )
+        raise ConfigError(f"{failed_sources}. Correct its settings, or set required = false to start without its tools")
     for source in openable:
         if not isinstance(source, OptionalSource) or source.is_open:
             report(SourceStatus(source=source.name, status="connected", tools=len(source.tools())))
 
 
 async def close_sources(sources: Iterable[ToolSource], report: Report = log_status) -> None:
-    """Closes all that connect to something. An error while closing is logged, because the others must be closed too."""
+    """Closes all sources that connect to something. An error while closing is logged, because the others must be closed too."""
     openable = _openable(sources)
     outcomes = await asyncio.gather(*(source.close() for source in openable), return_exceptions=True)
     for source, error in zip(openable, outcomes, strict=True):
@@ -61,13 +63,13 @@ async def close_sources(sources: Iterable[ToolSource], report: Report = log_stat
 
 
 class OptionalSource:
-    """A source that need not be there: where it cannot be opened its tools are absent, and the rest works."""
+    """A source that may fail: if it cannot be opened its tools are absent, and everything else works."""
 
     def __init__(self, source: OpenableSource, report: Report = log_status) -> None:
         self._source = source
         self._report = report
         self._turns = 0
-        """Times that it was opened or closed: its tools came or went."""
+        """Times that it was opened or closed; each changes its tools."""
         self.is_open = False
 
     @property

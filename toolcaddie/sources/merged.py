@@ -1,4 +1,4 @@
-"""Our tools joined with a caller's own, made once for as long as a caller keeps sending the same ones."""
+"""Catalogs of our tools joined with a caller's own, reused as long as the caller sends the same tools."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Key = tuple[tuple[int, ...], str]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
     theirs: tuple[Tool, ...]
-    """Held, because the key is made of their identities."""
+    """Kept alive, because the cache key is made of their identities."""
     catalog: Catalog
     size: int
     """Bytes of the caller's tools."""
@@ -25,7 +25,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """What was asked for last: a request asks several times, and hundreds of identities need not be put together each time."""
+    """The latest result: a request asks for it several times, and a key of hundreds of identities costs time."""
 
     theirs: tuple[Tool, ...]
     version: str
@@ -33,33 +33,34 @@ class _Last:
 
 
 class MergedCatalogs:
-    """The catalogs used last: up to `most` of them, with `tools` tools and `size` bytes of callers' definitions together.
+    """The most recently used catalogs: up to `most` of them, with `tools` tools and `size` bytes of callers' definitions
+    together.
 
     The tools' identities are the key, not the list's: a list may change, a tool cannot. Safe for many threads.
     """
 
     def __init__(self, *, most: int = 256, tools: int = 100_000, size: int = 32 * 1024 * 1024) -> None:
         self._most, self._most_tools, self._most_bytes = most, tools, size
-        self._kept: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
         self._tools = self._bytes = 0
         self._last: _Last | None = None
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
-    def known(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog | None:
-        """Both together, if that is there already."""
+    def cached(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog | None:
+        """Returns the joined catalog if it was made before, else None."""
         last = self._last
         if last is not None and last.theirs is theirs and last.version == ours.version:
             return last.catalog
         with self._lock:
-            entry = self._kept.get((tuple(map(id, theirs)), ours.version))
+            entry = self._entries.get((tuple(map(id, theirs)), ours.version))
         return None if entry is None else entry.catalog
 
     def of(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog:
-        """Both together; of two tools with one name the caller's is taken."""
-        theirs = tuple(theirs)  # the same one, if it is one
+        """Returns the joined catalog; of two tools with one name the caller's wins."""
+        theirs = tuple(theirs)  # the same object, if it is a tuple
         last = self._last
         if last is not None and last.theirs is theirs and last.version == ours.version:
             return last.catalog
@@ -70,27 +71,27 @@ class MergedCatalogs:
     def _joined(self, theirs: tuple[Tool, ...], ours: Catalog) -> Catalog:
         key = (tuple(map(id, theirs)), ours.version)
         with self._lock:
-            if (entry := self._kept.get(key)) is not None:
-                self._kept.move_to_end(key)
+            if (entry := self._entries.get(key)) is not None:
+                self._entries.move_to_end(key)
                 return entry.catalog
-        taken = {tool.name for tool in theirs}
-        kept = (tool for tool in ours.tools if tool.name not in taken)
-        catalog = Catalog.of([*theirs, *kept], ours.categories, check_schemas=False, before=ours)
+        names = {tool.name for tool in theirs}
+        others = (tool for tool in ours.tools if tool.name not in names)
+        catalog = Catalog.of([*theirs, *others], ours.categories, check_schemas=False, before=ours)
         self._keep(key, _Entry(theirs=theirs, catalog=catalog, size=len(canonical_json(theirs))))
         return catalog
 
     def _keep(self, key: _Key, entry: _Entry) -> None:
         with self._lock:
-            if key in self._kept:  # another thread made it meanwhile
+            if key in self._entries:  # another thread made it meanwhile
                 return
-            self._kept[key] = entry
+            self._entries[key] = entry
             self._count(entry, 1)
-            while len(self._kept) > 1 and self._over():
-                self._count(self._kept.popitem(last=False)[1], -1)
+            while len(self._entries) > 1 and self._over():
+                self._count(self._entries.popitem(last=False)[1], -1)
 
     def _count(self, entry: _Entry, sign: int) -> None:
         self._tools += sign * len(entry.catalog)
         self._bytes += sign * entry.size
 
     def _over(self) -> bool:
-        return len(self._kept) > self._most or self._tools > self._most_tools or self._bytes > self._most_bytes
+        return len(self._entries) > self._most or self._tools > self._most_tools or self._bytes > self._most_bytes

@@ -1,4 +1,4 @@
-"""Sources by the words a person names them with: a plugin, a file of definitions, a Python module."""
+"""Sources by name: a plugin, a file of definitions, a Python module."""
 
 from __future__ import annotations
 
@@ -83,17 +83,17 @@ def _plugin(name: str, registry: Registry, parts: Parts | None) -> ToolSource:
 
 
 def _import(spec: str, name: str) -> ModuleType:
-    # A person names a file of the folder they stand in; a command's own path does not hold that folder.
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    # People name a file of the current folder, which is not on the path of an installed command.
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(f"{error.name}.")):
             raise CatalogError(f"catalog {spec!r}: {traced(error)}; install it, or mend the import") from error
         raise CatalogError(
-            f"catalog {spec!r}: there is no module {error.name!r} in {here} nor among the installed ones; "
+            f"catalog {spec!r}: there is no module {error.name!r} in {folder} nor among the installed ones; "
             "write the name as in an import statement"
         ) from error
     except Exception as error:  # a stranger's code at import: whatever it raises is reported with its place
@@ -112,7 +112,7 @@ def _attribute(spec: str, module: ModuleType, path: str) -> Any:
 
 def _as_source(target: Any, *, what: str, name: str) -> ToolSource:
     if callable(target) and not _is_source(target):
-        target = _made(target, what)
+        target = _called(target, what)
     if _is_source(target):
         source: ToolSource = target
     elif isinstance(target, ModuleType):
@@ -142,7 +142,7 @@ def _is_source(target: Any) -> bool:
     return not isinstance(target, type) and all(hasattr(target, name) for name in ("tools", "call_tool", "categories"))
 
 
-def _made(make: Callable[..., Any], what: str) -> Any:
+def _called(make: Callable[..., Any], what: str) -> Any:
     try:
         inspect.signature(make).bind()
     except TypeError as error:

@@ -103,7 +103,7 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     runtime: Literal["auto", "numpy", "onnx"] | None = None
     """Of minilm."""
     dimensions: Annotated[int, Meta(ge=1, le=16_384)] | None = None
-    """Asked of an endpoint; None: as many as its model gives."""
+    """Numbers of a vector, requested of an endpoint; None: as many as its model gives."""
     patience: Seconds = 1.0
     """What a request waits for vectors at most; then words alone find its tools."""
 
@@ -216,7 +216,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bounds: Bounds = Bounds()
     """How much of what comes from outside is accepted."""
     fallback: tuple[FallbackSettings, ...] = ()
-    """Asked in this order."""
+    """The fallbacks, in the order of their requests."""
     tool_config: dict[str, Any] | None = None
     """As `ToolConfig.of` reads it, in either spelling. None: tools are called when the model wants to."""
     capabilities: tuple[CapabilityRow, ...] = ()

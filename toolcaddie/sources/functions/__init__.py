@@ -1,4 +1,4 @@
-"""Python functions as tools: `@tool` says what a function is, `FunctionSource` holds and runs them."""
+"""Python functions as tools: `@tool` describes a function, `FunctionSource` holds and runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calling a function with what a model wrote: convert, hand in the rest, run, and turn whatever comes out into a result."""
+"""Calls a function with a model's arguments: converts them, adds injected values, runs it, and makes a result of the outcome."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Outcome = ToolResult | Awaitable[Any]
 async def call(
     definition: Definition, threads: Threads[Outcome], arguments: Mapping[str, Any], context: RunContext
 ) -> ToolResult:
-    """Run the function. Whatever goes wrong in it is a failed result; only an interrupt or a cancellation is raised."""
+    """Runs the function. Any error in it gives a failed result; only an interrupt or a cancellation is raised."""
     name = definition.tool.name
     try:
         args, kwargs = _placed(definition, _converted(definition, arguments, context), context)
@@ -55,7 +55,7 @@ async def call(
 
 
 class _RefusedError(Exception):
-    """The function is not called, and why."""
+    """Says why the function is not called."""
 
     def __init__(self, message: str, kind: ErrorKind) -> None:
         super().__init__(message)
@@ -63,36 +63,36 @@ class _RefusedError(Exception):
 
 
 def _converted(definition: Definition, arguments: Mapping[str, Any], context: RunContext) -> dict[str, Any]:
-    """The model's values as Python values, by parameter name; what is injected may be missing."""
+    """Returns the model's values as Python values, by parameter name; injected ones may be missing."""
     injected = context.injected
     missing = [p.name for p in definition.parameters if p.role == "injected" and p.required and p.name not in injected]
     if missing:
         raise _RefusedError(f"the application has to inject {', '.join(missing)} and did not", "failed")
-    given = {name: value for name, value in arguments.items() if name not in injected}
+    own = {name: value for name, value in arguments.items() if name not in injected}
     lacking = [
         p.wire
         for p in definition.parameters
-        if p.role == "argument" and p.required and p.wire not in {**given, **injected}
+        if p.role == "argument" and p.required and p.wire not in {**own, **injected}
     ]
     if lacking:
         raise _RefusedError("; ".join(f"{name}: this argument is required" for name in lacking), "invalid_arguments")
     try:
         # Through JSON, because only there pydantic's strict mode takes a date, an enum or a set for what it is.
-        return _validated(definition, given)
+        return _validated(definition, own)
     except ValidationError as error:
         raise _RefusedError(_complaints(error), "invalid_arguments") from error
     except (msgspec.EncodeError, UnicodeEncodeError, RecursionError) as error:
         raise _RefusedError(f"the arguments are not JSON: {error}", "invalid_arguments") from error
 
 
-def _validated(definition: Definition, given: dict[str, Any]) -> dict[str, Any]:
+def _validated(definition: Definition, values: dict[str, Any]) -> dict[str, Any]:
     try:
-        return definition.arguments.validate_json(msgspec.json.encode(given), strict=True)
+        return definition.arguments.validate_json(msgspec.json.encode(values), strict=True)
     except ValidationError as error:
         if not _is_about_whole_floats(error):
             raise
         # To JSON Schema 5.0 is an integer, so the call was right; to pydantic it is not.
-        return definition.arguments.validate_json(msgspec.json.encode(_whole(given)), strict=True)
+        return definition.arguments.validate_json(msgspec.json.encode(_whole(values)), strict=True)
 
 
 def _is_about_whole_floats(error: ValidationError) -> bool:
@@ -113,18 +113,20 @@ def _whole(value: Any) -> Any:
 
 
 def _complaints(error: ValidationError) -> str:
-    """A sentence for each of the first errors, naming the field; never the value, which may be megabytes."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    lines = [f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg'][:300]}" for item in found[:_SHOWN_ERRORS]]
-    if len(found) > _SHOWN_ERRORS:
-        lines.append(f"and {len(found) - _SHOWN_ERRORS} more")
+    """Returns a sentence for each of the first errors, naming the field; never the value, which may be megabytes."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    lines = [
+        f"{'.'.join(map(str, item['loc'])) or 'arguments'}: {item['msg'][:300]}" for item in errors[:_SHOWN_ERRORS]
+    ]
+    if len(errors) > _SHOWN_ERRORS:
+        lines.append(f"and {len(errors) - _SHOWN_ERRORS} more")
     return "; ".join(lines)
 
 
 def _placed(
     definition: Definition, converted: Mapping[str, Any], context: RunContext
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Every value in its parameter. What is injected wins over what the model sent."""
+    """Returns positional and keyword arguments. Injected values win over those of the model."""
     injected = context.injected
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -140,8 +142,8 @@ def _placed(
         elif value is not inspect.Parameter.empty:
             kwargs[parameter.name] = value
     if definition.takes_more:
-        taken = {name for parameter in definition.parameters for name in (parameter.name, parameter.wire)}
-        kwargs.update((name, value) for name, value in injected.items() if name not in taken)
+        names = {name for parameter in definition.parameters for name in (parameter.name, parameter.wire)}
+        kwargs.update((name, value) for name, value in injected.items() if name not in names)
     return args, kwargs
 
 
@@ -196,6 +198,6 @@ def _described(error: Exception) -> str:
 
 
 def _traceback_of(error: Exception) -> str:
-    """As text and bounded: a renderer that colours a message of a megabyte holds up the loop for minutes."""
+    """Returns the traceback as bounded text: a renderer that colours a message of a megabyte blocks the loop for minutes."""
     text = "".join(traceback.format_exception(error))
     return text if len(text) <= _LOGGED_TRACEBACK else text[:_LOGGED_TRACEBACK] + "… (cut)"

@@ -1,4 +1,4 @@
-"""What a docstring says: the text of the tool, and a sentence for each parameter (Google, NumPy and Sphinx style)."""
+"""Reads docstrings: the text of a tool, and a sentence for each parameter (Google, NumPy and Sphinx style)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import griffe
 
 
 def read_docstring(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The text before the first section, and parameter -> description; empty where there is no docstring."""
+    """Returns the text before the first section, and parameter -> description; empty without a docstring."""
     text = inspect.getdoc(function)
     if not text:
         return "", {}

@@ -1,4 +1,4 @@
-"""`@tool`: what the author of a function says of it as a tool. It marks and checks words; nothing is built here, so a
+"""`@tool`: the description of a function as a tool, by its author. It only checks options and marks the function, so that a
 module full of tools imports as fast as one without."""
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ class ToolOptions(TypedDict, total=False):
     """Everything `@tool` takes; the fields of `Tool`, and `output_schema`."""
 
     name: str
-    """The function's own name if not given."""
+    """The function's own name if omitted."""
     description: str
-    """The docstring up to its sections if not given."""
+    """The docstring up to its sections if omitted."""
     title: str
     category: str
     hints: Sequence[str]
     core: bool
     read_only: bool
     destructive: bool
-    """False if not given: our own code is taken for a write that destroys nothing until it says otherwise."""
+    """False if omitted: own code counts as a write that destroys nothing, unless it says otherwise."""
     idempotent: bool
     open_world: bool
     concurrent: bool
@@ -50,7 +50,7 @@ def tool(function: F, /, **options: Unpack[ToolOptions]) -> F: ...
 @overload
 def tool(**options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
-    """Mark a function, method or other callable as a tool.
+    """Marks a function, method or other callable as a tool.
 
     ```python
     @tool
@@ -59,9 +59,9 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOp
     @tool(category="members", hints=["pause"], read_only=False, timeout=5)
     async def freeze(member: str, days: int = 30) -> str: ...
 
-    tool(library.lookup, name="lookup", read_only=True)  # a callable somebody else wrote
+    tool(library.lookup, name="lookup", read_only=True)  # a callable of another package
     ```
-    Returns the function itself. What cannot be marked (a bound method), or is marked already, comes back wrapped.
+    Returns the function itself; one that cannot be marked (a bound method), or is marked already, is returned wrapped.
     Raises `ConfigError` for an option that does not exist or contradicts another one.
     """
     if function is None:
@@ -70,7 +70,7 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOp
 
 
 def options_of(function: Any) -> ToolOptions | None:
-    """What `@tool` was told about a callable, or about the function inside a partial; None: it is not marked."""
+    """Returns the options of a callable, or of the function inside a partial; None: it is not marked."""
     options = getattr(function, _MARK, None)
     if options is None and isinstance(function, functools.partial):
         return options_of(function.func)
@@ -80,7 +80,7 @@ def options_of(function: Any) -> ToolOptions | None:
 def _mark(function: Any, options: ToolOptions) -> Any:
     _check(function, options)
     bearer = function.__func__ if isinstance(function, classmethod | staticmethod) else function
-    if _MARK in getattr(bearer, "__dict__", {}):  # marked again: a second tool of it, different in what is said now
+    if _MARK in getattr(bearer, "__dict__", {}):  # marked again: a second tool with these options on top
         return _mark(functools.partial(function), cast("ToolOptions", {**getattr(bearer, _MARK), **options}))
     try:
         setattr(bearer, _MARK, options)
@@ -90,21 +90,21 @@ def _mark(function: Any, options: ToolOptions) -> Any:
 
 
 def _check(function: Any, options: ToolOptions) -> None:
-    where = place_of(function)
+    place = place_of(function)
     if isinstance(function, type):
-        raise ConfigError(f"{where} is a class; mark its methods with @tool and hand FunctionSource an instance of it")
+        raise ConfigError(f"{place} is a class; mark its methods with @tool and hand FunctionSource an instance of it")
     for name in options:
         if name not in ToolOptions.__annotations__:
             close = difflib.get_close_matches(name, ToolOptions.__annotations__, n=1)
             advice = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(ToolOptions.__annotations__)}"
-            raise ConfigError(f"{where}: @tool has no option {name!r}; {advice}")
+            raise ConfigError(f"{place}: @tool has no option {name!r}; {advice}")
     for name in ("hints", "roles", "tags"):
         words = options.get(name)
         if isinstance(words, str) or not all(isinstance(word, str) for word in cast("Sequence[Any]", words or ())):
-            raise ConfigError(f"{where}: {name} must be a list of strings, not {words!r}")
+            raise ConfigError(f"{place}: {name} must be a list of strings, not {words!r}")
     if options.get("read_only") and options.get("destructive"):
-        raise ConfigError(f"{where}: a tool cannot be read_only and destructive; drop one of the two")
+        raise ConfigError(f"{place}: a tool cannot be read_only and destructive; drop one of the two")
     if options.get("timeout", 1.0) <= 0:
-        raise ConfigError(f"{where}: timeout must be more than 0 seconds, not {options['timeout']!r}")
+        raise ConfigError(f"{place}: timeout must be more than 0 seconds, not {options['timeout']!r}")
     if options.get("cache_ttl", 0.0) < 0:
-        raise ConfigError(f"{where}: cache_ttl must be 0 seconds or more, not {options['cache_ttl']!r}")
+        raise ConfigError(f"{place}: cache_ttl must be 0 seconds or more, not {options['cache_ttl']!r}")

@@ -1,4 +1,4 @@
-"""Finding the Python function under wrappers, and saying where it stands, for messages to its author."""
+"""Finds the Python function under wrappers, and its place, for messages to its author."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def underlying(function: Callable[..., Any]) -> tuple[Callable[..., Any], frozenset[str]]:
-    """The function a chain of `functools.partial` ends in, and the keyword arguments fixed on the way."""
+    """Returns the function at the end of a chain of `functools.partial`, and the keyword arguments fixed on the way."""
     fixed: set[str] = set()
     while isinstance(function, functools.partial):
         fixed.update(function.keywords)
@@ -18,7 +18,7 @@ def underlying(function: Callable[..., Any]) -> tuple[Callable[..., Any], frozen
 
 
 def code_of(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What actually runs: the function itself, or `__call__` of an object that has one."""
+    """Returns the function that runs: the callable itself, or `__call__` of an object that has one."""
     inner, _ = underlying(function)
     if inspect.isroutine(inner) or isinstance(inner, type) or hasattr(inner, "__wrapped__"):
         return inner
@@ -26,7 +26,7 @@ def code_of(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def place_of(function: Any) -> str:
-    """`name (file:line)` of a callable, or what it is where it has no code."""
+    """Returns `name (file:line)` of a callable, or a description if it has no code."""
     if isinstance(function, classmethod | staticmethod):
         function = function.__func__
     if not callable(function):

@@ -1,4 +1,4 @@
-"""What a function returned, as the result a model reads."""
+"""The return value of a function, as the result a model reads."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ NO_OUTPUT = "Done. There is no output."
 
 
 def to_result(value: Any, *, wrap: bool = False) -> ToolResult:
-    """Text and blocks as they are, everything else as JSON text with the value beside it.
+    """Returns text and blocks unchanged, and any other value as JSON text with the value beside it.
 
-    In a list that holds a block, what is none becomes a block of text.
+    In a list that holds a block, each other item becomes a block of text.
 
     `wrap`: the tool promised an object and returns something else, so `structured` is `{"result": value}`. A value that
-    cannot be written as JSON gives a failed result that says what it is.
+    cannot be written as JSON gives a failed result that names its type.
     """
     if isinstance(value, ToolResult):
         return _checked(value, content=value.content)

@@ -1,6 +1,6 @@
-"""From a callable to a tool: what its signature and docstring say, as a schema and as a way to convert arguments.
+"""Makes a tool of a callable: its signature and docstring become a schema and a converter of arguments.
 
-Only what the model may fill in is in the schema. The rest is handed in when the function is called:
+The schema has only the parameters that the model fills in. The others get their values when the function is called:
 
 - names beginning with `_` come from the values the caller injects (`_chatId`), as does everything `**kwargs` takes;
 - a parameter annotated `RunContext` gets the context of the run;
@@ -41,7 +41,7 @@ Role = Literal["argument", "injected", "context", "dependency", "logging", "stru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One parameter of a function and where its value comes from."""
+    """One parameter of a function and the source of its value."""
 
     name: str
     wire: str
@@ -52,10 +52,10 @@ class Parameter:
     default: Any
     """Python's own default; `inspect.Parameter.empty`: there is none."""
     positional: bool
-    """It takes no keyword."""
+    """True: it takes no keyword."""
     description: str | None
     dependency: type | None = None
-    """The declared type of the dependency that it gets."""
+    """The declared type of its dependency."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,17 +66,17 @@ class Definition:
     function: Callable[..., Any]
     parameters: tuple[Parameter, ...]
     arguments: TypeAdapter[dict[str, Any]]
-    """From the model's JSON to Python values, by parameter name."""
+    """Converts the model's JSON to Python values, by parameter name."""
     takes_more: bool
-    """It has `**kwargs`."""
+    """True: it has `**kwargs`."""
     is_async: bool
     wrap: bool
-    """Its output schema wraps the value as `{"result": ...}`."""
+    """True: its output schema wraps the value as `{"result": ...}`."""
     place: str
 
 
 def define(function: Callable[..., Any], *, source: str, dependencies: Collection[type] = ()) -> Definition:
-    """Read a callable. `dependencies`: the types of what the application hands in.
+    """Returns the definition of a callable. `dependencies`: the types of the objects that the application provides.
 
     Raises `CatalogError` naming the function, its file and line, and what is wrong.
     """
@@ -127,7 +127,7 @@ def _tool(
         annotations=ToolAnnotations(
             title=options.get("title"),
             read_only=read_only,
-            # Our own code is a write that destroys nothing until it says otherwise; a stranger's tool is not so trusted.
+            # Own code counts as a write that destroys nothing, unless it says otherwise; foreign tools are not so trusted.
             destructive=False if destructive is None else destructive,
             idempotent=options.get("idempotent"),
             open_world=options.get("open_world"),
@@ -211,7 +211,8 @@ def _extras(annotation: Any) -> tuple[Any, ...]:
 
 
 def _annotated_description(annotation: Any) -> str | None:
-    """`Annotated[str, "what it is"]` and `Annotated[str, Doc("what it is")]`; `Field` speaks for itself."""
+    """Returns the text of `Annotated[str, "what it is"]` or `Annotated[str, Doc("what it is")]`; pydantic reads `Field`
+    itself."""
     for item in _extras(annotation):
         text = item if isinstance(item, str) else getattr(item, "documentation", None)
         if isinstance(text, str):
@@ -233,13 +234,13 @@ def _role(name: str, annotation: Any) -> Role:
 
 
 def _dependency(annotation: Any, declared: Collection[type], where: str) -> type | None:
-    """Returns the declared type that an annotation asks for, by its own name or that of a class above it."""
+    """Returns the declared type that an annotation names, itself or by a base class."""
     for kind in _alternatives(annotation) if declared else ():
         if kind in declared:
             return cast("type", kind)
-        below = [one for one in declared if _is_below(one, kind)]
+        below = [each for each in declared if _is_below(each, kind)]
         if len(below) > 1:
-            names = " and ".join(one.__name__ for one in below)
+            names = " and ".join(each.__name__ for each in below)
             raise CatalogError(f"{where}: {names} are both a {kind.__name__}; annotate it with one of them")
         if below:
             return below[0]
@@ -247,7 +248,7 @@ def _dependency(annotation: Any, declared: Collection[type], where: str) -> type
 
 
 def _is_below(declared: type, kind: Any) -> bool:
-    """Whether a dependency is of this kind too; everything is an object, so that built-in types ask for nothing."""
+    """Returns whether a dependency is also of this kind. Built-in types never are, because every class is an `object`."""
     if not isinstance(kind, type) or kind.__module__ in ("builtins", "typing", "collections.abc"):
         return False
     try:
@@ -265,38 +266,38 @@ def _alternatives(annotation: Any) -> tuple[Any, ...]:
 
 
 _UNUSABLE = (PydanticUserError, SchemaError, TypeError, NameError)
-"""What pydantic raises for a type that it knows no schema for."""
+"""Errors of pydantic for a type without a schema."""
 
 
 def _arguments(
     name: str, parameters: tuple[Parameter, ...], place: str
 ) -> tuple[TypeAdapter[dict[str, Any]], dict[str, Any]]:
-    shown = [parameter for parameter in parameters if parameter.role == "argument"]
+    visible = [parameter for parameter in parameters if parameter.role == "argument"]
     try:
-        adapter = _adapter(name, shown)
-        return adapter, _input_schema(adapter, shown)
+        adapter = _adapter(name, visible)
+        return adapter, _input_schema(adapter, visible)
     except _UNUSABLE as error:
-        raise CatalogError(f"{place}: {_culprit(shown)}{_reason(error)}{_advice(name, shown)}") from error
+        raise CatalogError(f"{place}: {_culprit(visible)}{_reason(error)}{_advice(name, visible)}") from error
 
 
 def _adapter(name: str, parameters: Sequence[Parameter]) -> TypeAdapter[dict[str, Any]]:
-    # A TypedDict, not a model: any name is allowed in it ("schema", "copy"), and what was not given stays away, so that
+    # A TypedDict, not a model: any name is allowed in it ("schema", "copy"), and omitted arguments stay absent, so that
     # Python's own default counts, whatever object it is. Nothing is required in it: the application may inject an argument.
-    made = cast("Any", TypedDict)(name, {p.name: NotRequired[p.annotation] for p in parameters})
-    made.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
-    return TypeAdapter(made)
+    fields = cast("Any", TypedDict)(name, {p.name: NotRequired[p.annotation] for p in parameters})
+    fields.__pydantic_config__ = ConfigDict(extra="forbid", strict=True)
+    return TypeAdapter(fields)
 
 
 def _input_schema(adapter: TypeAdapter[dict[str, Any]], parameters: Sequence[Parameter]) -> dict[str, Any]:
-    made = _json_schema(adapter)
-    properties = made.get("properties", {})
+    generated = _json_schema(adapter)
+    properties = generated.get("properties", {})
     for parameter in parameters:
         _describe(properties[parameter.wire], parameter)
     schema: dict[str, Any] = {"type": "object", "properties": properties}
     if required := [parameter.wire for parameter in parameters if parameter.required]:
         schema["required"] = required
     schema["additionalProperties"] = False
-    return schema | ({"$defs": made["$defs"]} if made.get("$defs") else {})
+    return schema | ({"$defs": generated["$defs"]} if generated.get("$defs") else {})
 
 
 def _culprit(parameters: Sequence[Parameter]) -> str:
@@ -305,7 +306,7 @@ def _culprit(parameters: Sequence[Parameter]) -> str:
 
 
 def _advice(tool: str, parameters: Sequence[Parameter]) -> str:
-    """Returns what else a parameter of a class may be meant as."""
+    """Returns the advice for a parameter that may be meant as a dependency."""
     parameter = _without_schema(parameters)
     kinds = () if parameter is None else _alternatives(parameter.annotation)
     kind = next((kind for kind in kinds if isinstance(kind, type) and kind.__module__ != "builtins"), None)
@@ -336,12 +337,12 @@ class _Schema(GenerateJsonSchema):
 def _json_schema(
     adapter: TypeAdapter[Any], mode: Literal["validation", "serialization"] = "validation"
 ) -> dict[str, Any]:
-    made = adapter.json_schema(schema_generator=_Schema, mode=mode)
-    made.pop("title", None)
-    for name, body in made.get("$defs", {}).items():
+    schema = adapter.json_schema(schema_generator=_Schema, mode=mode)
+    schema.pop("title", None)
+    for name, body in schema.get("$defs", {}).items():
         if body.get("title") == name:
             del body["title"]
-    return made
+    return schema
 
 
 def _describe(schema: dict[str, Any], parameter: Parameter) -> None:
@@ -352,22 +353,22 @@ def _describe(schema: dict[str, Any], parameter: Parameter) -> None:
     try:
         schema.setdefault("default", to_jsonable_python(parameter.default))
     except (PydanticSerializationError, ValueError):
-        return  # a default JSON cannot show (a sentinel): the model leaves the argument out, and Python fills it in
+        return  # a default that JSON cannot show (a sentinel): the model omits the argument, and Python fills it in
 
 
 def _output_schema(options: ToolOptions, annotation: Any, place: str) -> tuple[JsonObject | None, bool]:
-    wanted = options.get("output_schema", False)
-    if wanted is False:
+    option = options.get("output_schema", False)
+    if option is False:
         return None, False
-    if wanted is not True:
-        return wanted, False
+    if option is not True:
+        return option, False
     try:
-        made = _json_schema(TypeAdapter(annotation), mode="serialization")
+        schema = _json_schema(TypeAdapter(annotation), mode="serialization")
     except _UNUSABLE as error:
         raise CatalogError(f"{place}: the return annotation: {_reason(error)}") from error
-    definitions = made.get("$defs", {})
-    root = definitions.get(str(made.get("$ref", "")).removeprefix("#/$defs/"), made)
+    definitions = schema.get("$defs", {})
+    root = definitions.get(str(schema.get("$ref", "")).removeprefix("#/$defs/"), schema)
     if root.get("type") == "object":
-        return made, False
-    definitions = {"$defs": made.pop("$defs")} if definitions else {}
-    return {"type": "object", "properties": {"result": made}, "required": ["result"]} | definitions, True
+        return schema, False
+    definitions = {"$defs": schema.pop("$defs")} if definitions else {}
+    return {"type": "object", "properties": {"result": schema}, "required": ["result"]} | definitions, True

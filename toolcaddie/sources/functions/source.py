@@ -80,28 +80,28 @@ class FunctionSource:
         return self._categories
 
     def add(self, function: Any) -> tuple[Tool, ...]:
-        """Take a function, an object with methods or a module. Returns the tools that came of it, in order.
+        """Adds a function, an object with methods or a module. Returns its tools, in order.
 
         Raises `DuplicateToolError` if a name is taken; then nothing is added.
         """
-        made = [
-            _Entry(definition=define(one, source=self._name, dependencies=self._dependencies))
-            for one in _callables(function)
+        added = [
+            _Entry(definition=define(each, source=self._name, dependencies=self._dependencies))
+            for each in _callables(function)
         ]
         with self._changing:
             entries = dict(self._entries)
-            for entry in made:
-                taken = entries.setdefault(entry.definition.tool.name, entry)
-                if taken is not entry:
+            for entry in added:
+                holder = entries.setdefault(entry.definition.tool.name, entry)
+                if holder is not entry:
                     raise DuplicateToolError(
                         f"source {self._name!r} has a tool {entry.definition.tool.name!r} already: "
-                        f"{taken.definition.place} and {entry.definition.place}; give one of them another name"
+                        f"{holder.definition.place} and {entry.definition.place}; give one of them another name"
                     )
             self._become(entries)
-        return tuple(entry.definition.tool for entry in made)
+        return tuple(entry.definition.tool for entry in added)
 
     def replace(self, function: Callable[..., Any]) -> Tool:
-        """Put this function in the place of the one with its name. Raises `CatalogError` if there is none."""
+        """Replaces the function of the same name. Raises `CatalogError` if there is none."""
         entry = _Entry(definition=define(function, source=self._name, dependencies=self._dependencies))
         tool = entry.definition.tool
         with self._changing:
@@ -111,7 +111,7 @@ class FunctionSource:
         return tool
 
     def remove(self, name: str) -> None:
-        """Withdraw a tool; calls of it are answered with 'revoked' from now on. Raises `CatalogError` if there is none."""
+        """Removes a tool; later calls of it fail as 'revoked'. Raises `CatalogError` if there is none."""
         with self._changing:
             if name not in self._entries:
                 raise CatalogError(f"source {self._name!r} has no tool {name!r} to remove")
@@ -125,7 +125,7 @@ class FunctionSource:
                     yield name, parameter.name, parameter.dependency
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        """Run the function that has this name now."""
+        """Runs the function that has this name now."""
         entry = self._entries.get(tool.name)
         if entry is None:
             return failed(f"the tool {tool.name!r} has been withdrawn; do without it", "revoked")
@@ -134,46 +134,46 @@ class FunctionSource:
     def _become(self, entries: dict[str, _Entry]) -> None:
         self._entries = entries
         self._tools = tuple(entry.definition.tool for entry in entries.values())
-        self._revision += 1  # last: who sees the new number finds the new tools
+        self._revision += 1  # last: a reader of the new number finds the new tools
 
 
-def _callables(given: Any) -> Iterator[Callable[..., Any]]:
-    """The functions in what a caller handed over."""
-    if isinstance(given, ModuleType):
-        marked = [value for value in vars(given).values() if options_of(value) is not None and callable(value)]
+def _callables(target: Any) -> Iterator[Callable[..., Any]]:
+    """Yields the functions of a function, an object or a module."""
+    if isinstance(target, ModuleType):
+        marked = [value for value in vars(target).values() if options_of(value) is not None and callable(value)]
         if not marked:
-            raise CatalogError(f"module {given.__name__!r} has no function marked @tool")
+            raise CatalogError(f"module {target.__name__!r} has no function marked @tool")
         yield from {id(value): value for value in marked}.values()  # one function may have two names in its module
-    elif isinstance(given, type):
-        raise CatalogError(f"{place_of(given)} is a class; hand over an instance of it, {given.__name__}(...)")
-    elif inspect.isroutine(given) or options_of(given) is not None:
-        yield given
+    elif isinstance(target, type):
+        raise CatalogError(f"{place_of(target)} is a class; hand over an instance of it, {target.__name__}(...)")
+    elif inspect.isroutine(target) or options_of(target) is not None:
+        yield target
     else:
-        yield from _methods(given)
+        yield from _methods(target)
 
 
-def _methods(given: Any) -> Iterator[Callable[..., Any]]:
+def _methods(target: Any) -> Iterator[Callable[..., Any]]:
     methods = [
-        (name, getattr(given, name))
-        for name in dict.fromkeys(name for kind in reversed(type(given).__mro__) for name in vars(kind))
-        if _is_method(inspect.getattr_static(given, name))
+        (name, getattr(target, name))
+        for name in dict.fromkeys(name for kind in reversed(type(target).__mro__) for name in vars(kind))
+        if _is_method(inspect.getattr_static(target, name))
     ]
     marked = [method for _, method in methods if options_of(method) is not None]
     if marked:
         yield from marked
-    elif callable(given):
-        yield given
+    elif callable(target):
+        yield target
     else:
         public = [method for name, method in methods if not name.startswith("_")]
         if not public:
             raise CatalogError(
-                f"{given!r:.80} is a {type(given).__name__}: neither callable nor an object with methods"
+                f"{target!r:.80} is a {type(target).__name__}: neither callable nor an object with methods"
             )
         yield from public
 
 
 def _is_method(attribute: Any) -> bool:
-    """Written in Python as a method, or marked @tool; looked at without touching any property."""
+    """Returns whether an attribute is a method written in Python, or marked @tool; no property is evaluated for it."""
     if isinstance(attribute, staticmethod | classmethod):
         attribute = attribute.__func__
     return isinstance(attribute, FunctionType) or (callable(attribute) and options_of(attribute) is not None)

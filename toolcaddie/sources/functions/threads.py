@@ -1,9 +1,9 @@
-"""Running a sync function beside the event loop.
+"""Runs sync functions beside the event loop.
 
-On daemon threads of our own, as many as there are calls under way; a few wait for the next call. The shared pools are out
-whatever they cost: in `asyncio.to_thread`'s and anyio's a function that hangs keeps its worker, so six of them (or forty) stop
-every other tool, and their threads are joined at exit, so one of them keeps the process from ending. A fresh thread for each
-call has neither fault and is simplest, but takes 76 us where a waiting one takes 25 (CPython 3.11, two cores).
+On daemon threads of our own, as many as there are calls under way; a few wait for the next call. The shared pools are no
+alternative, whatever they cost: in `asyncio.to_thread`'s and anyio's a function that hangs keeps its worker, so six of them
+(or forty) stop every other tool, and their threads are joined at exit, so one of them keeps the process from ending. A fresh
+thread for each call has neither fault and is simplest, but takes 76 us where a waiting one takes 25 (CPython 3.11, two cores).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from toolcaddie.core.errors import ToolcaddieError
 T = TypeVar("T")
 
 MAX_ABANDONED = 32
-"""Calls of one tool that were given up and still run; a tool that hangs every time must not fill the process."""
+"""Abandoned calls of one tool that may still run; a tool that hangs every time must not fill the process."""
 
 Settle = Callable[[], None]
 Job = Callable[[], Settle]
 
 
 class Workers:
-    """Starts jobs, each on a thread that does nothing else meanwhile. A job returns how to announce that it is done."""
+    """Starts jobs, each on a thread of its own meanwhile. A job returns a function that announces its end."""
 
-    def __init__(self, *, kept: int = 8) -> None:
-        self._kept = kept
+    def __init__(self, *, idle_threads: int = 8) -> None:
+        self._idle_threads = idle_threads
         self._idle: list[SimpleQueue[Job]] = []
         self._process = os.getpid()
 
@@ -48,7 +48,7 @@ class Workers:
     def _serve(self, inbox: SimpleQueue[Job]) -> None:
         while True:
             settle = inbox.get()()
-            stays = len(self._idle) < self._kept
+            stays = len(self._idle) < self._idle_threads
             if stays:
                 self._idle.append(inbox)  # before it is announced, so that the next call of a run finds this thread
             settle()
@@ -62,18 +62,18 @@ _WORKERS = Workers()
 
 
 class TooManyHangingError(ToolcaddieError):
-    """So many earlier calls of this function never came back that no further one is started."""
+    """So many earlier calls of this function never returned that no further one is started."""
 
 
 class Threads(Generic[T]):
-    """Starts the calls of one function and counts those that were given up."""
+    """Starts the calls of one function and counts the abandoned ones."""
 
     def __init__(self, workers: Workers = _WORKERS) -> None:
         self._workers = workers
         self._abandoned = 0
 
     async def run(self, function: Callable[[], T]) -> T:
-        """The function's result. Cancelling gives the call up: the thread runs on, and nobody waits for it."""
+        """Returns the function's result. A cancellation abandons the call: its thread runs on, and no one waits for it."""
         if self._abandoned >= MAX_ABANDONED:
             raise TooManyHangingError(f"{self._abandoned} earlier calls of it timed out and are still running")
         loop = asyncio.get_running_loop()
@@ -105,7 +105,7 @@ class Threads(Generic[T]):
     ) -> None:
         try:
             loop.call_soon_threadsafe(self._settle, done, outcome)
-        except RuntimeError:  # the loop has closed meanwhile, so nobody waits
+        except RuntimeError:  # the loop has closed meanwhile, so no one waits
             self._abandoned -= done.cancelled()
 
     def _settle(
