@@ -31,7 +31,7 @@ WEATHER = (
 def order(tools: list[Tool], text: str, scores: list[float] | None = None) -> list[str]:
     """The names in the order they are served; they score as they stand, one hardly less than the other, unless said."""
     postings = postings_of(Catalog.of(tools))
-    asked = postings.asked(QueryWords(messages=((text, 1.0),)))
+    asked = postings.query_terms(QueryWords(messages=((text, 1.0),)))
     falling = np.array(scores or np.linspace(0.9, 0.8, len(tools)), dtype=np.float32)
     found = spread(falling, postings.terms_of(range(len(tools))), asked.ids, worth_of(asked, postings.scope(None)))
     assert sorted(found.tolist()) == list(range(len(tools)))

@@ -132,7 +132,7 @@ def test_hundreds_of_changes_in_a_row_leave_no_more_behind_than_the_catalog_is_l
         catalog = catalog.with_tools([Tool(name=f"{unique}_{number}", description=unique)], removed=[gone])
         following.select(View(catalog=catalog), _asked(f"{unique} room"), BUDGET)
     postings = following._indexes.of(catalog).ranker("bm25").postings
-    assert len(postings.wording.terms) < 200
+    assert len(postings.term_index.terms) < 200
     assert len(postings.vocabulary) < 400
     query, anew = _asked(catalog.tools[7].description), Catalog.of(catalog.tools, OTHERWISE[1:])
     _assert_same(

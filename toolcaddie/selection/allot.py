@@ -1,4 +1,4 @@
-"""Who gets a place: from scored candidates to the tools that a budget can carry. Knows numbers, not tools or messages."""
+"""Places for scored candidates, as many as a budget can carry. Knows numbers, not tools or messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Candidates:
     guaranteed: Bools
     """Groups that `fair` does not leave without a tool while there is room."""
     already_sent: Bools
-    """Sent already: they keep their place in a quota (source 000 appends what is new) and are not chosen again."""
+    """Sent already: they keep their place in a quota (the category presets append new tools) and are not chosen again."""
     full: Ints
     """Tokens of the definition."""
     slim: Ints
@@ -45,7 +45,7 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """What is left for candidates; None: no limit."""
+    """Limits left for the candidates; None: no limit."""
 
     count: int | None
     """Selected tools."""
@@ -64,7 +64,7 @@ class Allotment:
     ranked: Ints
     """Indices of all candidates, the best first."""
     outcome: npt.NDArray[np.int8]
-    """What became of each candidate, an index into `OUTCOMES`."""
+    """Outcome of each candidate, an index into `OUTCOMES`."""
     slimmed: bool
     """The definitions had to be slimmed."""
     quota: int | None = None
@@ -77,10 +77,10 @@ def allot(
     policy: Literal["proportional", "fair", "ranked"],
     redistribute: bool = False,
 ) -> Allotment:
-    """Serve candidates by the policy until count, places or tokens run out.
+    """Serves candidates by the policy until count, places or tokens run out.
 
-    `proportional` is source 000: max(2, count // groups) from each group, then cut at count; nobody inherits a place that
-    a small group leaves, unless `redistribute`. `fair` serves the best of every guaranteed group, then the best of all.
+    `proportional` is the policy of the category presets: max(2, count // groups) from each group, then cut at count; places
+    that a small group leaves stay free, unless `redistribute`. `fair` serves the best of every guaranteed group, then the rest.
     `ranked` serves the best. Slimming comes before dropping: if the definitions do not fit in full, all are slimmed, and
     only then whatever still does not fit is passed over, so that nothing left out would fit into what is left.
     """
@@ -133,8 +133,8 @@ def _proportional(
     outcome[leftover] = _QUOTA
     outcome[served[cut:]] = _MAX_TOOLS
     outcome[candidates.already_sent] = _SENT
-    kept = np.array(served[:cut], dtype=np.int64)
-    return kept[~candidates.already_sent[kept]]
+    chosen = np.array(served[:cut], dtype=np.int64)
+    return chosen[~candidates.already_sent[chosen]]
 
 
 def _heads_first(candidates: Candidates, ranked: Ints) -> Ints:
@@ -157,7 +157,7 @@ def _queues(candidates: Candidates, ranked: Ints) -> list[list[int]]:
 
 
 def _limit(capacity: Capacity, available: int) -> tuple[int, int]:
-    """How many may be served at most, and the stage that drops the rest."""
+    """Returns the most that may be served, and the stage that drops the others."""
     count = available if capacity.count is None else max(0, capacity.count)
     places = available if capacity.places is None else max(0, capacity.places)
     return min(count, places, available), _CAP if places < count else _MAX_TOOLS
@@ -172,28 +172,28 @@ def _fill(
     stage: int,
     outcome: npt.NDArray[np.int8],
 ) -> Ints:
-    """Take what still fits, in order. Capacity only shrinks, so what was passed over once fits nowhere later."""
+    """Chooses the candidates that still fit, in order. Room only shrinks, so a candidate passed over once fits nowhere later."""
     sizes: list[int] = candidates.slim.tolist()
-    taken: dict[int, None] = {}
-    left = tokens
+    chosen_indices: dict[int, None] = {}
+    tokens_left = tokens
 
-    def took(index: int) -> bool:
-        nonlocal left
-        if len(taken) >= limit or sizes[index] > left:
+    def take(index: int) -> bool:
+        nonlocal tokens_left
+        if len(chosen_indices) >= limit or sizes[index] > tokens_left:
             return False
-        taken[index] = None
-        left -= sizes[index]
+        chosen_indices[index] = None
+        tokens_left -= sizes[index]
         return True
 
     for queue in queues:  # a group whose best is too long is served with its next best
-        any(took(index) for index in queue)
-    waiting = [index for index in serving.tolist() if index not in taken]
+        any(take(index) for index in queue)
+    waiting = [index for index in serving.tolist() if index not in chosen_indices]
     smallest = min((sizes[index] for index in waiting), default=0)
     for index in waiting:
-        if len(taken) >= limit or left < smallest:
+        if len(chosen_indices) >= limit or tokens_left < smallest:
             break
-        if not took(index):
+        if not take(index):
             outcome[index] = _TOKENS
-    undecided = [index for index in waiting if index not in taken and outcome[index] == _CHOSEN]
-    outcome[undecided] = stage if len(taken) >= limit else _TOKENS
-    return np.array(list(taken), dtype=np.int64)
+    undecided = [index for index in waiting if index not in chosen_indices and outcome[index] == _CHOSEN]
+    outcome[undecided] = stage if len(chosen_indices) >= limit else _TOKENS
+    return np.array(list(chosen_indices), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a budget leaves for selected tools once everything that must be sent is in."""
+"""The part of a budget left for selected tools after everything that must be sent."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Ints = npt.NDArray[np.int64]
 def capacity_of(
     view: View, index: CatalogIndex, query: SelectionQuery, budget: Budget, always: Ints, pinned: Ints, *, whole: bool
 ) -> Capacity:
-    """What the budget leaves for candidates. `always` is outside `max_tools`, `pinned` inside it. Raises `BudgetError` if what
-    must be sent is over a limit."""
+    """Returns the budget's capacity for candidates. `always` is outside `max_tools`, `pinned` inside it. Raises `BudgetError`
+    if the tools that must be sent are over a limit."""
     must = np.concatenate([always, pinned])
     _check_places(view, query, budget, must)
     count = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
-    keep = query.expandable and not whole
+    reserved = query.expandable and not whole
     places = None
     if budget.provider_cap is not None:
-        places = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if keep else 0)
+        places = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if reserved else 0)
     if budget.max_tokens is None:
         return Capacity(count=count, places=places, tokens=None, tokens_slim=None)
     full, slim = int(index.full[must].sum()), int(index.slim(must).sum())
     _check_tokens(view, query, budget, must, slim)
-    left = int(budget.max_tokens * (1 - budget.reserve_tokens)) if keep else budget.max_tokens
-    left -= query.fixed_tokens
-    return Capacity(count=count, places=places, tokens=left - full, tokens_slim=left - slim)
+    tokens_left = int(budget.max_tokens * (1 - budget.reserve_tokens)) if reserved else budget.max_tokens
+    tokens_left -= query.fixed_tokens
+    return Capacity(count=count, places=places, tokens=tokens_left - full, tokens_slim=tokens_left - slim)
 
 
 def pins_that_fit(
@@ -43,14 +43,14 @@ def pins_that_fit(
     pinned: Ints,
     scores: npt.NDArray[np.float32],
 ) -> Ints:
-    """The pinned tools, or of a list too long the best, at least one: a caller may allow hundreds where few can be sent."""
+    """Returns the pinned tools, or the best of too long a list, at least one: a caller may allow hundreds, and few fit."""
     order = np.argsort(-scores[pinned], kind="stable")
     most = len(pinned)
     if budget.provider_cap is not None:
         most = min(most, budget.provider_cap - query.fixed_count - len(always))
     if budget.max_tokens is not None:
-        left = budget.max_tokens - query.fixed_tokens - int(index.slim(always).sum())
-        most = min(most, int((np.cumsum(index.slim(pinned[order])) <= left).sum()))
+        tokens_left = budget.max_tokens - query.fixed_tokens - int(index.slim(always).sum())
+        most = min(most, int((np.cumsum(index.slim(pinned[order])) <= tokens_left).sum()))
     return pinned if most == len(pinned) else np.sort(pinned[order[: max(1, most)]])
 
 
@@ -74,5 +74,5 @@ def _check_tokens(view: View, query: SelectionQuery, budget: Budget, must: Ints,
 
 
 def _names(view: View, positions: Ints) -> str:
-    shown = [view.catalog.tools[position].name for position in positions[:20].tolist()]
-    return ", ".join(shown) + (", ..." if len(positions) > len(shown) else "")
+    names = [view.catalog.tools[position].name for position in positions[:20].tolist()]
+    return ", ".join(names) + (", ..." if len(positions) > len(names) else "")

@@ -183,7 +183,7 @@ class ModelClassifier:
 
 
 def keeps(categories: Sequence[str], messages: Sequence[Message], view: View, selector: Selector) -> bool:
-    """Whether the last message goes on with what the categories of the turn before were for, so that nobody need be asked.
+    """Returns True if the last message continues the topic of the turn before, so that no model has to be called.
 
     It must be short: at most `SHORT` content words, or `SHORT_ANSWER` where the assistant has just asked something. And it
     must not point elsewhere: the tool that its words alone find first is of one of these categories, or they find none.
@@ -219,7 +219,7 @@ def named_in(answer: str, names: Sequence[str]) -> list[str] | None:
 
 
 def matched(said: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Of what was said the categories of these names, each once in the order said, and what is none of them.
+    """Returns the categories of these names that an answer holds, each once in its order, and the parts that are no category.
 
     Case, and blanks for the joints of a name, do not count where that leaves no doubt."""
     loosely: dict[str, list[str]] = {}
@@ -289,7 +289,7 @@ def _listed(view: View, names: Sequence[str]) -> Iterator[str]:
 
 
 def _about(view: View, name: str) -> str:
-    """What a category says of itself, in one line: it may come from a remote server, and must not look like a line of ours."""
+    """Returns a category's description in one line: it may come from a remote server, and must not look like a line of ours."""
     category = view.catalog.category(name)
     if category is None:
         return ""

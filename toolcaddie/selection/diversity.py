@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from toolcaddie.selection.index.grid import Table
-from toolcaddie.selection.index.postings import Asked, Scope
+from toolcaddie.selection.index.inverted import Table
+from toolcaddie.selection.index.postings import QueryTerms, Scope
 
 Floats = npt.NDArray[np.float32]
 Longs = npt.NDArray[np.int64]
@@ -27,10 +27,10 @@ DEPTH = 20
 """Tools looked at."""
 
 PLACES = 10
-"""Places that are given anew; who stands behind them stays in order."""
+"""Places that are dealt again; the tools behind them stay in order."""
 
 NEW = 1.0
-"""What the whole request, if nothing had words for it yet, would add to the score of the best tool."""
+"""Added to the score of the best tool if it alone covered the whole request."""
 
 WEAK = 0.2
 """A tool below this part of the best one's score is not raised for its words: it has them by chance."""
@@ -47,17 +47,17 @@ _BUCKETS = 1_024
 def spread(
     scores: Floats,
     terms: Table,
-    asked: Longs,
+    query_terms: Longs,
     worth: Floats,
     *,
     places: int = PLACES,
     depth: int = DEPTH,
     twins: int = TWINS,
 ) -> Longs:
-    """The order in which to serve tools that stand best first.
+    """Returns the order in which to serve tools that are sorted best first.
 
     `scores`: theirs, falling. `terms`: the words of each, a row a tool. `asked`: the words of the request among them, and `worth`
-    what each of these says (rarity times weight; 0: nothing). `places`: how many are given anew, of the first `depth` tools; a
+    what each of these says (rarity times weight; 0: nothing). `places`: how many are dealt again, of the first `depth` tools; a
     budget of 24 wants 24 of 48. `twins`: how many that are alike go before others.
     """
     order = np.arange(len(scores))
@@ -66,14 +66,14 @@ def spread(
         return order
     rows = np.arange(depth).repeat(np.diff(terms.starts[: depth + 1]))
     words = terms.columns[: terms.starts[depth]]
-    held, alike = _held(rows, words, depth, asked), _alike(rows, words, depth)
+    holds, alike = _holding(rows, words, depth, query_terms), _alike(rows, words, depth)
     total = float(worth.sum())
-    left = worth / total if total > 0 else np.zeros(len(worth), dtype=np.float32)
+    uncovered = worth / total if total > 0 else np.zeros(len(worth), dtype=np.float32)
     served: list[int] = []
     if not (alike.sum(axis=1) >= twins).any():
         served.extend(range(min(KEPT, depth)))
-        left = np.where(held[:KEPT].any(axis=0), 0.0, left)
-        if not (held[KEPT:] @ left).any():
+        uncovered = np.where(holds[:KEPT].any(axis=0), 0.0, uncovered)
+        if not (holds[KEPT:] @ uncovered).any():
             return order
     relative = scores[:depth] / scores[0]
     strong = relative >= WEAK
@@ -81,7 +81,7 @@ def spread(
     waiting[served] = False
     brothers = alike[:, served].sum(axis=1)
     while len(served) < min(places, depth):
-        new = held @ left
+        new = holds @ uncovered
         if len(served) >= KEPT and not (new * waiting).any() and not (waiting & (brothers >= twins)).any():
             break  # nobody left has a word for anything more, and nobody stands back
         value = relative + NEW * new * strong if len(served) >= KEPT else relative
@@ -91,33 +91,32 @@ def spread(
         served.append(place)
         waiting[place] = False
         brothers += alike[place]
-        left = np.where(held[place], 0.0, left)
+        uncovered = np.where(holds[place], 0.0, uncovered)
     order[:depth] = [*served, *np.flatnonzero(waiting).tolist()]
     return order
 
 
-def worth_of(asked: Asked, scope: Scope) -> Floats:
-    """What each word of a request says: how much it was said times how rare it is among the visible tools; nothing for a stop
-    word."""
-    terms = asked.reading.terms
-    said = np.array([terms[place].weight for place in asked.term.tolist()], dtype=np.float32)
-    worth: Floats = said * asked.part * scope.rarity[asked.ids] * asked.content
+def worth_of(query_terms: QueryTerms, scope: Scope) -> Floats:
+    """Returns the worth of each word of a request: its weight times its rarity among the visible tools; 0 for a stop word."""
+    terms = query_terms.reading.terms
+    term_weights = np.array([terms[place].weight for place in query_terms.term.tolist()], dtype=np.float32)
+    worth: Floats = term_weights * query_terms.part * scope.rarity[query_terms.ids] * query_terms.content
     return worth
 
 
-def _held(rows: Longs, words: npt.NDArray[np.int32], depth: int, asked: Longs) -> Floats:
+def _holding(rows: Longs, words: npt.NDArray[np.int32], depth: int, query_terms: Longs) -> Floats:
     """1 where a tool (row) has a word of the request (column)."""
-    known, column_of = np.unique(asked, return_inverse=True)
-    held = np.zeros((depth, len(known)), dtype=np.float32)
-    if len(known):
-        column = np.minimum(np.searchsorted(known, words), len(known) - 1)
-        hits = known[column] == words
-        held[rows[hits], column[hits]] = 1.0
-    return held[:, column_of]
+    distinct, column_of = np.unique(query_terms, return_inverse=True)
+    holds = np.zeros((depth, len(distinct)), dtype=np.float32)
+    if len(distinct):
+        column = np.minimum(np.searchsorted(distinct, words), len(distinct) - 1)
+        hits = distinct[column] == words
+        holds[rows[hits], column[hits]] = 1.0
+    return holds[:, column_of]
 
 
 def _alike(rows: Longs, words: npt.NDArray[np.int32], depth: int) -> npt.NDArray[np.bool_]:
-    """Which of the first tools are twins of which; none of itself. Words fall into buckets, which are as good for this."""
+    """Returns a matrix of the first tools that are twins; no tool is its own. Words are hashed into buckets."""
     has = np.zeros((depth, _BUCKETS), dtype=np.float32)
     has[rows, words % _BUCKETS] = 1.0
     both = has @ has.T

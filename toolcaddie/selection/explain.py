@@ -25,7 +25,7 @@ _STAGES = cast(Sequence[DropStage], OUTCOMES)  # of a tool that was dropped, and
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """Why a tool is in or out."""
+    """Reasons for a tool being in or out."""
 
     tool: str
     chosen: bool

@@ -29,7 +29,7 @@ class RankedPool:
     signals: Mapping[str, Floats] = field(default_factory=dict)
     floor: float = 0.0
     link_reasons: Mapping[int, str] = field(default_factory=dict)
-    """Why tools were raised that other candidates need, by position."""
+    """Reasons for tools raised because other candidates need them, by position."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,4 +1,4 @@
-"""Which tools are candidates, in which order, in which groups."""
+"""The candidates of a selection, their order and their groups."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Pool:
 
 
 def flat(index: CatalogIndex, kind: Kind, eligible: Visible) -> Pool:
-    """All eligible tools, in catalog order, grouped by category."""
+    """Returns all eligible tools, in catalog order, grouped by category."""
     return _grouped(index, kind, CategoryMatches(), np.flatnonzero(eligible), None, ())
 
 
@@ -51,7 +51,7 @@ def by_category(
     priority: Floats | None,
     eligible: Visible,
 ) -> Pool:
-    """The tools of some categories, category by category in the order given. `priority` has a value a catalog position."""
+    """Returns the tools of some categories, category by category in the order of `active`. `priority` is by catalog position."""
     active = tuple(active)
     members = [index.groups.members(category) for category in active]
     listed = np.concatenate([np.empty(0, dtype=np.int64), *members])
@@ -61,7 +61,7 @@ def by_category(
 
 
 def by_score(index: CatalogIndex, matches: CategoryMatches, scores: Floats, floor: float, eligible: Visible) -> Pool:
-    """The tools that score above the floor, whatever their category."""
+    """Returns the tools that score above the floor, whatever their category."""
     positions = np.flatnonzero(eligible & (scores > floor))
     return _grouped(index, "scored", matches, positions, scores[positions], (*matches.matched, *matches.related))
 
@@ -78,7 +78,7 @@ def _grouped(
 ) -> Pool:
     """Groups in the order of `active`, then the other categories in catalog order, then tools without one.
 
-    Guaranteed are those that were asked for: matched, named, or the defaults. Groups without a candidate do not count.
+    Guaranteed are the groups that the request needs: matched, named, or the defaults. Groups without a candidate do not count.
     """
     total = len(index.catalog.categories)
     order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category
@@ -89,7 +89,7 @@ def _grouped(
     of_rank = np.empty(2 * total + 1, dtype=np.int64)
     of_rank[order] = (*range(total), -1)
     group_categories = tuple(of_rank[present].tolist())
-    asked = matches.matched if kind != "defaults" else set(active)
+    needed = matches.matched if kind != "defaults" else set(active)
     if priority is None:
         priority = np.zeros(len(positions), dtype=np.float32)
     return Pool(
@@ -98,7 +98,7 @@ def _grouped(
         priority=priority,
         group=group,
         group_categories=group_categories,
-        guaranteed=np.array([category in asked for category in group_categories], dtype=np.bool_),
+        guaranteed=np.array([category in needed for category in group_categories], dtype=np.bool_),
         matches=matches,
         no_match=no_match,
     )

@@ -24,12 +24,12 @@ DECAY = 0.8
 SELF_SUFFICIENT = 10.0
 """A current message of this many content words halves what the earlier ones weigh: it says by itself what it wants."""
 UNANSWERED = 0.3
-"""What earlier messages weigh when the assistant has said nothing since the last of them: then the current message answers
-no question, and is more likely to begin something new."""
+"""Weight of earlier messages without a reply of the assistant since the last of them: then the current message answers no
+question, and is more likely to begin a new topic."""
 SMALL_TALK = 0.3
-"""What a stop word counts beside a content word. Not nothing: "where are you from" is made of them alone."""
+"""Weight of a stop word; a content word has 1. Not 0: "where are you from" is made of them alone."""
 CALLED_WEIGHT = 0.15
-"""What a word in the name of a tool called lately adds, beside a word of the current message."""
+"""Weight of a word in the name of a recently called tool; a word of the current message has 1."""
 
 _CJK = "぀-ヿ㐀-䶿一-鿿豈-﫿"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
@@ -162,7 +162,7 @@ def latin_share(text: str) -> float:
 
 
 def is_pair(word: str) -> bool:
-    """Whether a word is a pair cut from a run of Han or kana."""
+    """Returns True if a word is a pair cut from a run of Han or kana."""
     return _IS_CJK.match(word) is not None
 
 
@@ -182,7 +182,7 @@ def language_of(words: Iterable[str]) -> Language | None:
 
 
 def is_foreign(words: Iterable[str], languages: Container[str]) -> bool:
-    """Whether some other language has more stop words among folded words than any of these."""
+    """Returns True if some other language has more stop words among folded words than any of these."""
     counts = dict(zip(LANGUAGES, _stop_words_by_language(words), strict=True))
     own = [count for language, count in counts.items() if language in languages]
     return max(counts.values()) > max(own, default=0)

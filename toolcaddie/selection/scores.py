@@ -1,8 +1,8 @@
 """One score a tool, from what the rankers say.
 
-Most rankers count by a fixed weight: their weighted mean is what the words say. A ranker with a `weight` of its own (meaning,
-experience) counts beside that mean as much as it asks for in this request; both sides are stretched first, so that neither is
-lost where the other speaks loudly. How well the best tool fits is a mean of what all said of it, unstretched.
+Most rankers count by a fixed weight: their weighted mean is the score by words. A ranker with a `weight` of its own (meaning,
+experience) counts beside that mean by the weight it has in this request; both sides are stretched first, so that neither is
+lost beside the other's high scores. The fit of the best tool is the weighted mean of its unstretched scores.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ Floats = npt.NDArray[np.float32]
 WEIGHTS_FILE = Path(__file__).with_name("weights.toml")
 
 WEIGHTS: Mapping[str, float] = tomllib.loads(WEIGHTS_FILE.read_text(encoding="utf-8"))
-"""What a ranker counts beside a ranker that counts 1; of one that weighs itself, the factor."""
+"""Weight of a ranker, relative to a ranker of weight 1; for a ranker that weighs itself, a factor on that."""
 
 FLOOR = 0.05
 """A tool that scores less than this part of the best one is left out: it shares a common word with the request, no more."""
 
 NEAR = 1 / 3
-"""A tool that shares no word with the request is left out where a ranker beside the words gives it less than this part of
-what it gives its best: half of any catalog is nearer than the median."""
+"""A tool that shares no word with the request is left out if a ranker of its own weight gives it less than this part of
+its best score: half of any catalog is nearer than the median."""
 
 NOTHING_FITS = 0.03
-"""What the words must give the best tool, unless a keyword hit. Below it the request shares hardly a word with any tool."""
+"""Least score by words of the best tool, unless a keyword hit. Below it the request shares hardly a word with any tool."""
 
 WORDS_FIT = 0.25
-"""From here on the words alone say that something fits, whatever the others say."""
+"""From here on the words alone suffice for something to fit, whatever the other rankers score."""
 
 UNRELATED = 0.15
-"""What a ranker beside the words must give the best tool, so far as it counts: unrelated texts are this near by chance."""
+"""Least score of the best tool by a ranker of its own weight, as far as it counts: unrelated texts are this near by chance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scored:
-    """What each ranker said of every tool, 0 to 1, and what follows."""
+    """Signals of each ranker for every tool, 0 to 1, and the scores made of them."""
 
     signals: Mapping[str, Floats]
     rankings: Mapping[str, Ranking]
@@ -58,18 +58,18 @@ class Scored:
 
     @property
     def fit(self) -> float:
-        """How well the best tool serves the request."""
+        """Score of the best tool: how well it serves the request."""
         return float(self.scores.max(initial=0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Signals:
-    """What the rankers said of a request, before anybody weighs it."""
+    """Signals of the rankers for a request, unweighted."""
 
     by_ranker: Mapping[str, Floats]
     """One score a tool, 0 to 1."""
     own_weights: Mapping[str, float]
-    """Of rankers that weigh themselves: what they ask to count."""
+    """Weights of the rankers that weigh themselves."""
     matched: bool
     """A keyword hit."""
     last_words: Mapping[str, LastWord] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Signals:
 def signals_of(
     index: CatalogIndex, names: Sequence[str], words: QueryWords, matches: CategoryMatches, mask: Visible | None
 ) -> Signals:
-    """What each ranker says, none of it weighed."""
+    """Returns the signals of each ranker, unweighted."""
     rankings = {
         name: index.categories.ranking_of(matches, mask)
         if name == "categories"
@@ -109,7 +109,7 @@ def signals_of(
 
 
 def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | None = None) -> Scored:
-    """One score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
+    """Returns one score a tool. Pure: the same signals and weights give the same scores, for some of the tools as for all."""
     by_ranker = signals.by_ranker
     beside = {name: own * weights.get(name, WEIGHTS.get(name, 1.0)) for name, own in signals.own_weights.items()}
     factors = {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in by_ranker if name not in beside}
@@ -129,7 +129,7 @@ def fused(signals: Signals, weights: Mapping[str, float], nothing_fits: float | 
 
 
 def weights_of(signals: Signals, weights: Mapping[str, float]) -> dict[str, float]:
-    """What each of these rankers counts with these weights in place of those that ship."""
+    """Returns the weight of each of these rankers, with these weights in place of the shipped ones."""
     return {name: weights.get(name, WEIGHTS.get(name, 1.0)) for name in signals.by_ranker}
 
 
@@ -156,7 +156,7 @@ def _stretched(signal: Floats) -> Floats:
 
 
 def _floor(scores: Floats, least: float) -> float:
-    """Where even the best is too weak, all tools are under it."""
+    """Returns the floor; if even the best tool is too weak, all are under it."""
     best = float(scores.max(initial=0.0))
     return FLOOR * best if best >= least else least
 

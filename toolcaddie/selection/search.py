@@ -32,7 +32,7 @@ class Ranked:
     tools: tuple[SelectedTool, ...]
     """The best first."""
     fit: float
-    """How well the best one serves the request, 0 to 1."""
+    """Fit of the best one for the request, 0 to 1."""
 
 
 def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: SelectionQuery, limit: int) -> Ranked:
@@ -70,8 +70,10 @@ def diverse_order(
 ) -> Ints:
     """Returns the best tools, which fall by score, in the order that serves all that the request names."""
     postings = postings_of(index.catalog)
-    asked = postings.asked(words)
-    worth = worth_of(asked, postings.scope(mask))
+    query_terms = postings.query_terms(words)
+    worth = worth_of(query_terms, postings.scope(mask))
     depth = min(len(best), 2 * places)
-    order = spread(scores[best], postings.terms_of(best[:depth].tolist()), asked.ids, worth, places=places, depth=depth)
+    order = spread(
+        scores[best], postings.terms_of(best[:depth].tolist()), query_terms.ids, worth, places=places, depth=depth
+    )
     return best[order]

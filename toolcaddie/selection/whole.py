@@ -18,13 +18,13 @@ def everything(view: View, cap: int | None, essential: Mapping[str, str]) -> Sel
     """Every visible tool in catalog order, cut at `cap` (None: not cut) with a warning. What is cut is never `essential`: names
     with their reasons."""
     tools = list(view)
-    kept, cut = (tools, []) if cap is None else _cut(tools, cap, essential)
-    if cut:
+    tools_sent, tools_cut = (tools, []) if cap is None else _cut(tools, cap, essential)
+    if tools_cut:
         log.warning("tools_cut_to_cap", catalog=len(tools), cap=cap)
     return Selection(
-        tools=tuple(SelectedTool(tool=tool, reasons=(_reason(tool, essential),)) for tool in kept),
+        tools=tuple(SelectedTool(tool=tool, reasons=(_reason(tool, essential),)) for tool in tools_sent),
         dropped=tuple(
-            DroppedTool(name=tool.name, stage="provider_cap", detail=f"the provider takes {cap}") for tool in cut
+            DroppedTool(name=tool.name, stage="provider_cap", detail=f"the provider takes {cap}") for tool in tools_cut
         ),
         categories=view.category_names(),
         catalog_size=len(tools),

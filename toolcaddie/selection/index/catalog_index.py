@@ -1,4 +1,4 @@
-"""What is worked out once for a catalog and used by every request on it: rankers, core flags, sizes."""
+"""Facts computed once for a catalog and used by every request on it: rankers, core flags, sizes."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Carried:
-    """What an index takes over: a value for each of its tools, and rankers that followed the change."""
+    """State that an index takes over: a value for each of its tools, and rankers that followed the change."""
 
     unknown: Longs
-    """Positions of the tools that nothing is known of."""
+    """Positions of the tools that have no values yet."""
     core: Visible
     full: Longs
     slim: Longs
-    """-1: not worked out yet."""
+    """-1: not computed yet."""
     rankers: Mapping[str, Ranker]
     links: Links | None = None
 
@@ -94,7 +94,7 @@ class CatalogIndex:
         self._lock = threading.Lock()
 
     def changed(self, change: CatalogChange) -> CatalogIndex:
-        """That of the catalog after the change, the same as one made of it anew; only what is new is worked out."""
+        """Returns the index of the catalog after the change, equal to a fresh one; only facts of new tools are computed."""
         with self._lock:
             rankers, links = dict(self._rankers), self._links
         following = {name: self._factories[name](change.after, ranker) for name, ranker in rankers.items()}
@@ -110,21 +110,21 @@ class CatalogIndex:
         return CatalogIndex(change.after, categories, self._factories, core=self._core_flags, carried=carried)
 
     def ranker(self, name: str) -> Ranker:
-        """The catalog's ranker of that name, made when first asked for."""
+        """Returns the catalog's ranker of that name, made at first use."""
         with self._lock:
             if name not in self._rankers:
                 self._rankers[name] = self._factories[name](self.catalog)
             return self._rankers[name]
 
     def links(self) -> Links:
-        """What the catalog's tools need of each other, worked out when first asked for."""
+        """Returns the relations between the catalog's tools, computed at first use."""
         with self._lock:
             if self._links is None:
                 self._links = Links(self.catalog)
             return self._links
 
     def slim(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Tokens of the slimmed definitions, worked out when first asked for: most requests never slim anything.
+        """Returns the tokens of the slimmed definitions, computed at first use: most requests never slim anything.
 
         A definition that slimming would not shorten keeps its full size. Two threads may both do the work, and get the
         same numbers.
@@ -157,7 +157,7 @@ class IndexCache:
             return index or self._built(catalog)
 
     def is_ready(self, catalog: Catalog) -> bool:
-        """Whether a selection from it begins at once, without anything to work out first."""
+        """Returns True if a selection from it begins at once, with nothing to compute first."""
         with self._lock:
             index = self._kept.get(catalog.version)
         return index is not None and index.used
@@ -187,16 +187,16 @@ class IndexCache:
         return None
 
     def _over(self) -> bool:
-        kept = self._kept.values()
+        indexes = self._kept.values()
         return (
-            len(kept) > _MOST_CATALOGS
-            or sum(index.size for index in kept) > _MOST_TOOLS
-            or sum(index.tokens for index in kept) > _MOST_TOKENS
+            len(indexes) > _MOST_CATALOGS
+            or sum(index.size for index in indexes) > _MOST_TOOLS
+            or sum(index.tokens for index in indexes) > _MOST_TOKENS
         )
 
 
 def _carried(values: npt.NDArray[T], change: CatalogChange, unknown: int) -> npt.NDArray[T]:
-    """What is known of each tool, by its position after the change."""
+    """Returns the values of the tools by their positions after the change; `unknown` for new tools."""
     if not len(values):
         return np.full(len(change.after), unknown, dtype=values.dtype)
     after = values[change.origin]

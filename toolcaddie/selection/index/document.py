@@ -1,4 +1,4 @@
-"""What of a tool is searched: its texts by field, and how much a word of each field counts."""
+"""The searched texts of a tool by field, and the weight of a word in each field."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """How a field counts (BM25F). `pivot` is its usual length in words: longer fields weigh each word less, by `slope`.
+    """Weight of a field (BM25F). `pivot` is its usual length in words: longer fields weigh each word less, by `slope`.
 
     The pivot is a constant and not the catalog's mean, because a mean would tell something about tools that a caller may
     not see, and would change every score whenever a tool is added.

@@ -1,6 +1,6 @@
-"""What one tool needs and another gives: relations between the tools of one catalog.
+"""Relations between the tools of one catalog: one needs a value that another gives.
 
-To freeze a membership one needs a `client_id`, and somebody has to find it. A request says "freeze John's membership" and shares
+To freeze a membership one needs a `client_id`, and some tool has to find it. A request says "freeze John's membership" and shares
 no word with the tool that finds John; this module knows that the one needs the other. Evidence, the strongest first: an output
 schema that holds what the input asks for; a description that names the other tool; what was used together before (a mapping from
 outside); a name that says so (`get_clients_list` for a `client_id`). Names are all there is in most catalogs.
@@ -30,7 +30,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 CoUsed = Mapping[tuple[str, str], float]
-"""How often, 0 to 1, the second tool was used where the first was."""
+"""Share of the first tool's uses, 0 to 1, in which the second was used too."""
 
 LOOKED_AT = 4
 """The best tools whose needs are looked at: what is needed for a tool that hardly fits is needed still less."""
@@ -48,16 +48,16 @@ EACH = 2
 """Tools given for one need."""
 
 _RETURNS, _NAMED, _SAYS_SO = 1.0, 0.9, 0.7
-"""What evidence is worth: a schema, a mention, a name."""
+"""Weights of the evidence: a schema, a mention, a name."""
 _ONE = 0.5
 """A name that speaks of one thing and not of several is often of a tool that wants to be told which."""
 _BESIDE = 0.6
-"""Of one need's givers those worth less than this part of the best are left out."""
+"""Givers of one need that are worth less than this part of the best are omitted."""
 _ELSEWHERE = 0.5
 """A tool of another source gives such a thing to its own kind first."""
 _LEAST = 0.2
 
-_KNOWN = 4_096
+_MOST_LINKS = 4_096
 """Tools whose links are remembered; when there are more, all are forgotten."""
 _MOST_NODES = 200
 
@@ -90,7 +90,7 @@ class Link:
 
     giver: int
     parameter: str
-    """What it gives; empty: the two are merely used together."""
+    """Parameter it gives; empty: the two are merely used together."""
     weight: float
     """0 to 1."""
     reason: str
@@ -99,11 +99,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """What a required parameter stands for."""
+    """Thing that a required parameter stands for."""
 
     parameter: str
     stems: tuple[str, ...]
-    """Of the thing: `client_id` is a client."""
+    """Stems of the thing: `client_id` is a client."""
 
 
 _Named = dict[str, dict[str, tuple[frozenset[str], float]]]
@@ -119,7 +119,7 @@ class Links:
             self._enter(tool, None)
 
     def changed(self, change: CatalogChange) -> Links:
-        """Those of the catalog after the change; only what is new is read."""
+        """Returns the relations of the catalog after the change; only new tools are read."""
         after = object.__new__(Links)
         after._begin(change.after, dict(self._named), dict(self._returned))
         own: set[Any] = set()
@@ -145,7 +145,7 @@ class Links:
         return tuple(need.parameter for need in self._needs(position))
 
     def of(self, position: int, mask: Visible | None = None, co_used: CoUsed | None = None) -> list[Link]:
-        """The visible tools that give what this one needs, at most `EACH` for each need, the best first."""
+        """Returns the visible tools that give what this one needs, at most `EACH` for each need, the best first."""
         found: dict[int, Link] = {}
         served: dict[str, list[float]] = {}
         for link in self._all(position):
@@ -166,16 +166,16 @@ class Links:
 
     def _all(self, position: int) -> tuple[Link, ...]:
         """Every link of a tool whoever may see it, the best first: what is cut for a caller is cut among what he sees."""
-        if (known := self._known.get(position)) is not None:
-            return known
+        if (remembered := self._known.get(position)) is not None:
+            return remembered
         tool = self._catalog.tools[position]
         links = [link for need in self._needs(position) for link in self._givers(position, tool, need)]
         links.extend(self._mentioned(position, tool))
-        made = tuple(sorted(links, key=lambda link: (-link.weight, link.giver)))
-        if len(self._known) >= _KNOWN:
+        ordered = tuple(sorted(links, key=lambda link: (-link.weight, link.giver)))
+        if len(self._known) >= _MOST_LINKS:
             self._known.clear()
-        self._known[position] = made
-        return made
+        self._known[position] = ordered
+        return ordered
 
     def _givers(self, position: int, tool: Tool, need: _Need) -> Iterator[Link]:
         returning = self._returned.get(need.stems, {})
@@ -185,12 +185,12 @@ class Links:
             weight = _LEAST if self._makes(giver) else _RETURNS
             yield Link(giver=giver, parameter=need.parameter, weight=self._near(tool, giver, weight), reason=reason)
         named = self._named.get(need.stems[-1], {})
-        told = [
+        finder_names = [
             name
             for name, (stems, worth) in named.items()
             if worth * len(need.stems) >= _LEAST and name not in returning and stems.issuperset(need.stems)
         ]
-        for giver in self._serving(told, position, need):
+        for giver in self._serving(finder_names, position, need):
             worth = named[self._catalog.tools[giver].name][1]
             weight = self._near(tool, giver, worth * len(need.stems))
             if weight >= _LEAST:
@@ -210,7 +210,7 @@ class Links:
                 yield Link(giver=giver, parameter=gives or name, weight=_NAMED, reason=reason)
 
     def _serving(self, names: Iterable[str], position: int, need: _Need) -> Iterator[int]:
-        """Of these not the tool itself, nor one that needs the very same thing."""
+        """Yields the tools of these names, but not the tool itself nor one that needs the very same thing."""
         for name in names:
             giver = self._catalog.position(name)
             if giver is None or giver == position:
@@ -233,8 +233,8 @@ class Links:
         return tool.annotations.read_only is not True and not _MAKES.isdisjoint(split_words(tool.name))
 
     def _used_with(self, position: int, co_used: CoUsed) -> Sequence[tuple[int, float]]:
-        kept, neighbours = self._neighbours
-        if kept is not co_used:
+        last_co_used, neighbours = self._neighbours
+        if last_co_used is not co_used:
             neighbours = self._read(co_used)
             self._neighbours = co_used, neighbours
         return neighbours.get(self._catalog.tools[position].name, ())
@@ -251,8 +251,8 @@ class Links:
 
     def _enter(self, tool: Tool, own: set[Any] | None) -> None:
         words = split_words(tool.name)
-        for thing, known in self._finding(words).items():
-            _owned(self._named, thing, own)[tool.name] = known
+        for thing, remembered in self._finding(words).items():
+            _owned(self._named, thing, own)[tool.name] = remembered
         for stems in self._outputs(tool, words):
             _owned(self._returned, stems, own)[tool.name] = None
 
@@ -278,9 +278,9 @@ class Links:
         return found
 
     def _needs(self, position: int) -> tuple[_Need, ...]:
-        if (known := self._needed.get(position)) is None:
-            known = self._needed[position] = tuple(self._read_needs(self._catalog.tools[position]))
-        return known
+        if (remembered := self._needed.get(position)) is None:
+            remembered = self._needed[position] = tuple(self._read_needs(self._catalog.tools[position]))
+        return remembered
 
     def _read_needs(self, tool: Tool) -> Iterator[_Need]:
         for name in _required(tool.input_schema):
@@ -338,7 +338,7 @@ def lifted(
     mask: Visible | None = None,
     co_used: CoUsed | None = None,
 ) -> tuple[Floats, dict[int, str]]:
-    """The scores with those raised that the `best` tools need, and why, by position.
+    """Returns the scores, those of tools that the `best` ones need raised, and the reasons by position.
 
     `best`: positions, the best first; also what is sent already may need something. What scores no more than `floor` is no
     candidate and stands in nobody's way. `places`: how many tools the budget has room for; None: no limit. A raised tool scores
@@ -346,7 +346,7 @@ def lifted(
     their places. A chain is followed for a second step.
     """
     share = UNLIMITED if places is None else places // SHARE
-    wanted: dict[int, tuple[float, str]] = {}
+    needed: dict[int, tuple[float, str]] = {}
     frontier = [(position, float(scores[position])) for position in best[:LOOKED_AT]]
     for _ in range(2):
         reached = []
@@ -354,23 +354,23 @@ def lifted(
             for link in links.of(position, mask, co_used):
                 raised = LENT * link.weight * score
                 if eligible[link.giver] and raised > max(
-                    float(scores[link.giver]), wanted.get(link.giver, (0.0, ""))[0]
+                    float(scores[link.giver]), needed.get(link.giver, (0.0, ""))[0]
                 ):
-                    wanted[link.giver] = raised, link.reason
+                    needed[link.giver] = raised, link.reason
                     reached.append((link.giver, raised))
         frontier = reached
-    if not wanted or not share:
+    if not needed or not share:
         return scores, {}
-    chosen = sorted(wanted.items(), key=lambda each: -each[1][0])[:share]
+    best_needed = sorted(needed.items(), key=lambda each: -each[1][0])[:share]
     ceiling = np.inf
     if places is not None:
-        kept = places - share
+        last_co_used = places - share
         ahead = scores[eligible & (scores > floor)]
-        if kept and len(ahead) > kept:
-            ceiling = float(np.partition(ahead, len(ahead) - kept)[len(ahead) - kept])
+        if last_co_used and len(ahead) > last_co_used:
+            ceiling = float(np.partition(ahead, len(ahead) - last_co_used)[len(ahead) - last_co_used])
     raised_scores = scores.copy()
     reasons = {}
-    for position, (score, reason) in chosen:
+    for position, (score, reason) in best_needed:
         new = min(score, ceiling * 0.999)
         if new > scores[position]:
             raised_scores[position] = new
@@ -435,7 +435,7 @@ def _properties(schema: Any) -> Iterator[tuple[str, str]]:
 
 
 def _descriptions(schema: Any) -> Iterator[str]:
-    """What is said of required parameters: what merely may be given need not be looked up."""
+    """Yields the descriptions of required parameters: optional ones need no look-up."""
     held = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(held, Mapping):
         return

@@ -21,5 +21,5 @@ class UsearchNearest:
         self._index.add(np.arange(len(matrix), dtype=np.uint64), matrix, threads=_THREADS)
 
     def __call__(self, query: Floats, count: int) -> Ints:
-        found: Ints = np.asarray(self._index.search(query, count, threads=_THREADS).keys, dtype=np.int64)
-        return found
+        rows: Ints = np.asarray(self._index.search(query, count, threads=_THREADS).keys, dtype=np.int64)
+        return rows

@@ -1,4 +1,4 @@
-"""Where each word of a catalog stands: what the rankers by words share.
+"""The index of a catalog's words, shared by the rankers that read them.
 
 Arrays in the manner of a sparse matrix, by term and by tool, so that a query costs a few numpy calls whatever the catalog's
 size. All that depends on how many tools have a word is counted among the tools that the request's caller may see (`Scope`):
@@ -23,7 +23,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Visible
 from toolcaddie.selection.index.change import CatalogChange, change_between
 from toolcaddie.selection.index.document import FIELDS, catalog_languages, document
-from toolcaddie.selection.index.grid import Grid, Table
+from toolcaddie.selection.index.inverted import InvertedTable, Table
 from toolcaddie.selection.query import SMALL_TALK, Reading, read, stems_of
 from toolcaddie.selection.stopwords import Language
 from toolcaddie.util.bounded import Bounded
@@ -35,47 +35,47 @@ Bools = npt.NDArray[np.bool_]
 
 K1 = 1.5
 NAME_COUNTS = 2.0
-"""How often a word of the name counts in the even view of a tool; every other word counts once, wherever it stands."""
+"""Count of a word of the name in the even view of a tool; every other word counts once, wherever it stands."""
 
 _MOST_SCOPES = 64
 _MOST_LOOSE, _LOOSE_SHARE = 64, 1 / 16
-"""Rows that came later or whose tool is gone: so many, and so large a part of all, are borne before the arrays are made anew."""
+"""Most late rows and rows of removed tools, as a number and a share of all, before the arrays are built again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scope:
-    """What is counted among the visible tools."""
+    """Counts among the visible tools."""
 
     having: Ints
     """Tools that have each term."""
     rarity: Floats
     """Inverse document frequency of each term (Robertson and Sparck Jones, smoothed to stay above 0)."""
     rarest: float
-    """That of a term in no tool."""
+    """Rarity of a term in no tool."""
     lengths: Floats
     """Euclidean length of each tool in the even view, words weighed by rarity."""
     names: Floats
     """Rarity of all words of each tool's name together."""
     in_names: Bools
-    """Which terms stand in a name."""
+    """Flags of the terms that stand in a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
-    """A query in terms of one catalog: one entry for each stem that the catalog knows."""
+class QueryTerms:
+    """A query in terms of one catalog: one entry for each stem in its vocabulary."""
 
     reading: Reading
     ids: npt.NDArray[np.int64]
     term: npt.NDArray[np.int64]
-    """Which term of the reading an entry is of."""
+    """Place in the reading of each entry's term."""
     content: Bools
-    """Not of a stop word."""
+    """True for a content word, False for a stop word."""
     part: Floats
     """1 / stems of that term: the languages of a catalog share a word's weight."""
-    said: Floats
+    term_weights: Floats
     """Weight of each term of the reading, in its order."""
     nearest: Floats
-    """That of the nearest message which says it."""
+    """Weight of the newest message that says each term."""
 
     def words(self) -> dict[int, str]:
         """For each entry's term of the vocabulary the word of the request that it was looked up for."""
@@ -84,54 +84,54 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Wording:
-    """The words of a catalog's tools. A tool has one row in both grids and keeps it when others come and go."""
+class TermIndex:
+    """The words of a catalog's tools. A tool has one row in both tables and keeps it when others come and go."""
 
     languages: tuple[Language, ...]
     vocabulary: dict[str, int]
-    """Column of each term; of one that no tool has any more too, until the grids are made anew."""
-    terms: Grid
+    """Column of each term; of one that no tool has any more too, until the tables are built again."""
+    terms: InvertedTable
     """The terms of each tool, with the strength of the term (BM25F) and its even count."""
-    names: Grid
+    names: InvertedTable
     """The terms of each tool's name, with the term's part in its word."""
     rows: Longs
     """Row of each tool, by its position in the catalog."""
     having: Longs
     """Tools that have each term."""
-    named: Longs
+    in_names: Longs
     """Tools that have each term in their name."""
 
     @classmethod
-    def of(cls, catalog: Catalog) -> Wording:
+    def of(cls, catalog: Catalog) -> TermIndex:
         vocabulary: dict[str, int] = {}
         languages = catalog_languages(catalog)
         terms, names = _entered(catalog.tools, catalog, languages, vocabulary)
         return cls(
             languages=languages,
             vocabulary=vocabulary,
-            terms=Grid.of(terms, len(vocabulary)),
-            names=Grid.of(names, len(vocabulary)),
+            terms=InvertedTable.of(terms, len(vocabulary)),
+            names=InvertedTable.of(names, len(vocabulary)),
             rows=np.arange(len(catalog)),
             having=terms.counted(None, len(vocabulary)),
-            named=names.counted(None, len(vocabulary)),
+            in_names=names.counted(None, len(vocabulary)),
         )
 
-    def changed(self, change: CatalogChange) -> Wording:
-        """That of the catalog after the change, equal in all but the numbers of its terms to one made anew."""
+    def changed(self, change: CatalogChange) -> TermIndex:
+        """Returns the index after the change, equal to a fresh one in all but the numbers of its terms."""
         catalog, added = change.after, change.added
         languages = catalog_languages(catalog)
         if languages != self.languages:
-            return Wording.of(catalog)  # every stem may be another
+            return TermIndex.of(catalog)  # every stem may be another
         vocabulary = dict(self.vocabulary)
-        newcomers = [catalog.tools[position] for position in added.tolist()]
-        terms, names = _entered(newcomers, catalog, languages, vocabulary)
+        new_tools = [catalog.tools[position] for position in added.tolist()]
+        terms, names = _entered(new_tools, catalog, languages, vocabulary)
         width = len(vocabulary)
         vocabulary = vocabulary if width > len(self.vocabulary) else self.vocabulary
-        gone = self.rows[change.removed]
+        removed_rows = self.rows[change.removed]
         rows = self.rows[change.origin]
         rows[added] = np.arange(len(self.terms), len(self.terms) + len(added))
         padding = np.zeros(width - len(self.vocabulary), dtype=np.int64)
-        made = Wording(
+        index = TermIndex(
             languages=languages,
             vocabulary=vocabulary,
             terms=self.terms.joined(terms, width),
@@ -139,13 +139,13 @@ class Wording:
             rows=rows,
             having=np.concatenate([self.having, padding])
             + terms.counted(None, width)
-            - self.terms.entries(gone).counted(None, width),
-            named=np.concatenate([self.named, padding])
+            - self.terms.entries(removed_rows).counted(None, width),
+            in_names=np.concatenate([self.in_names, padding])
             + names.counted(None, width)
-            - self.names.entries(gone).counted(None, width),
+            - self.names.entries(removed_rows).counted(None, width),
         )
-        loose = len(made.terms) - len(rows) + len(made.terms.late)
-        return made._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else made
+        loose = len(index.terms) - len(rows) + len(index.terms.late)
+        return index._compact() if loose > _MOST_LOOSE + _LOOSE_SHARE * len(rows) else index
 
     @property
     def by_position(self) -> Longs | None:
@@ -154,85 +154,85 @@ class Wording:
             None if len(self.terms) == len(self.rows) and (self.rows == np.arange(len(self.rows))).all() else self.rows
         )
 
-    def _compact(self) -> Wording:
+    def _compact(self) -> TermIndex:
         """Without the rows of tools and the terms that are gone."""
         used = self.having > 0
         places = np.cumsum(used) - 1
         width = int(used.sum())
-        return Wording(
+        return TermIndex(
             languages=self.languages,
             vocabulary={term: int(places[at]) for term, at in self.vocabulary.items() if used[at]},
             terms=self.terms.only(self.rows, places, width),
             names=self.names.only(self.rows, places, width),
             rows=np.arange(len(self.rows)),
             having=self.having[used],
-            named=self.named[used],
+            in_names=self.in_names[used],
         )
 
 
 class Postings:
-    """The words of one catalog, as rankers ask for them: everything by a tool's position in the catalog."""
+    """The words of one catalog, as rankers read them: everything by a tool's position in the catalog."""
 
-    def __init__(self, catalog: Catalog, wording: Wording) -> None:
+    def __init__(self, catalog: Catalog, term_index: TermIndex) -> None:
         self.catalog = catalog
-        self.wording = wording
-        self.size = len(wording.rows)
-        self.vocabulary: Mapping[str, int] = wording.vocabulary
-        self.forgotten = bool((wording.having == 0).any())
-        """Whether the vocabulary has terms that no tool has any more."""
-        self._rows = wording.by_position
+        self.term_index = term_index
+        self.size = len(term_index.rows)
+        self.vocabulary: Mapping[str, int] = term_index.vocabulary
+        self.has_unused_terms = bool((term_index.having == 0).any())
+        """True if the vocabulary has terms that no tool has any more."""
+        self._rows = term_index.by_position
         self._scopes: Bounded[bytes, Scope] = Bounded(_MOST_SCOPES)
         self._whole = self._counted(None)
-        self._latest: tuple[QueryWords, Asked] | None = None
+        self._latest: tuple[QueryWords, QueryTerms] | None = None
 
-    def wording_of(self, catalog: Catalog) -> Wording:
+    def term_index_of(self, catalog: Catalog) -> TermIndex:
         """Returns the wording of a catalog that differs in few tools."""
-        return self.wording.changed(change_between(self.catalog, catalog))
+        return self.term_index.changed(change_between(self.catalog, catalog))
 
     def summed(self, ids: Longs, weights: Floats, value: int = 0) -> Floats:
         """For each tool the sum over these terms of what the term is worth in it, times its weight. `value`: 0, strength
         (BM25F); 1, even count."""
-        return self._placed(self.wording.terms.summed(self._worth(ids, weights), value))
+        return self._placed(self.term_index.terms.summed(self._worth(ids, weights), value))
 
-    def named(self, ids: Longs, weights: Floats) -> Floats:
+    def name_sums(self, ids: Longs, weights: Floats) -> Floats:
         """The same over the names alone, by the term's part in its word."""
-        return self._placed(self.wording.names.summed(self._worth(ids, weights)))
+        return self._placed(self.term_index.names.summed(self._worth(ids, weights)))
 
     def terms_of(self, positions: Sequence[int]) -> Table:
         """The terms of some tools, one row each, with strengths and even counts."""
         places = np.array(positions, dtype=np.int64)
-        return self.wording.terms.entries(places if self._rows is None else self._rows[places])
+        return self.term_index.terms.entries(places if self._rows is None else self._rows[places])
 
     def sizes(self) -> Longs:
-        """How many terms each tool has beside those of its name."""
-        whole, names = self.wording.terms, self.wording.names
+        """Returns the number of terms of each tool, without those of its name."""
+        whole, names = self.term_index.terms, self.term_index.names
         return self._placed(whole.sizes() - names.sizes())
 
-    def asked(self, words: QueryWords) -> Asked:
-        """Looks a query up. Rankers that are asked about the same query one after the other share the work; a race between
+    def query_terms(self, words: QueryWords) -> QueryTerms:
+        """Looks up the terms of a query. Rankers that rank the same query one after the other share the work; a race between
         threads costs a second look-up and nothing else."""
         latest = self._latest
         if latest is not None and latest[0] is words:
             return latest[1]
-        reading = read(words, self.wording.languages)
-        found = [
+        reading = read(words, self.term_index.languages)
+        entries = [
             (identity, place, 1 / len(term.stems))
             for place, term in enumerate(reading.terms)
             for stem in term.stems
             if (identity := self.vocabulary.get(stem)) is not None
         ]
-        ids, places, parts = zip(*found, strict=True) if found else ((), (), ())
-        asked = Asked(
+        ids, places, parts = zip(*entries, strict=True) if entries else ((), (), ())
+        query_terms = QueryTerms(
             reading=reading,
             ids=np.array(ids, dtype=np.int64),
             term=np.array(places, dtype=np.int64),
             content=np.array([reading.terms[place].content for place in places], dtype=np.bool_),
             part=np.array(parts, dtype=np.float32),
-            said=np.array([term.weight for term in reading.terms], dtype=np.float32),
+            term_weights=np.array([term.weight for term in reading.terms], dtype=np.float32),
             nearest=np.array([term.nearest for term in reading.terms], dtype=np.float32),
         )
-        self._latest = words, asked
-        return asked
+        self._latest = words, query_terms
+        return query_terms
 
     def scope(self, mask: Visible | None) -> Scope:
         """The counts behind a mask, kept for the masks used last."""
@@ -244,48 +244,57 @@ class Postings:
             self._scopes.put(key, scope)
         return scope
 
-    def speaks(self, asked: Asked, scope: Scope) -> bool:
-        """Whether visible tools have a word of the query that says something: a content word, or a stop word of a name.
-        Without one, what else the query shares with texts ("yes, do it") is chance."""
-        return bool(((scope.having[asked.ids] > 0) & (asked.content | scope.in_names[asked.ids])).any())
+    def has_content(self, query_terms: QueryTerms, scope: Scope) -> bool:
+        """Returns True if visible tools have a content word of the query, or a stop word of it in a name. Without one, what
+        else the query shares with texts ("yes, do it") is chance."""
+        return bool(
+            ((scope.having[query_terms.ids] > 0) & (query_terms.content | scope.in_names[query_terms.ids])).any()
+        )
 
-    def known_share(self, asked: Asked, scope: Scope) -> float:
+    def known_share(self, query_terms: QueryTerms, scope: Scope) -> float:
         """The part of a query that visible tools have words for, each message by its weight, stop words counting less."""
-        known = set(asked.term[scope.having[asked.ids] > 0].tolist())
-        got = total = 0.0
-        for weight, members in asked.reading.messages:
-            counts = [(1.0 if asked.reading.terms[each].content else SMALL_TALK, each in known) for each in members]
+        matched_terms = set(query_terms.term[scope.having[query_terms.ids] > 0].tolist())
+        matched = total = 0.0
+        for weight, members in query_terms.reading.messages:
+            counts = [
+                (1.0 if query_terms.reading.terms[each].content else SMALL_TALK, each in matched_terms)
+                for each in members
+            ]
             whole = sum(count for count, _ in counts)
             if whole:
-                got += weight * sum(count for count, hit in counts if hit) / whole
+                matched += weight * sum(count for count, hit in counts if hit) / whole
             total += weight
-        return got / total if total else 0.0
+        return matched / total if total else 0.0
 
     def _worth(self, ids: Longs, weights: Floats) -> Floats:
-        """By term; one that is asked for twice is worth both."""
-        return np.bincount(ids, weights, self.wording.terms.width).astype(np.float32)
+        """Returns the worth of each term; the weights of a repeated term add up."""
+        return np.bincount(ids, weights, self.term_index.terms.width).astype(np.float32)
 
     def _placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """What is known by row, by position."""
+        """Returns values by position, from values by row."""
         return values if self._rows is None else values[self._rows]
 
     def _counted(self, mask: Visible | None) -> Scope:
-        wording, visible = self.wording, self.size
-        having, named = wording.having, wording.named
+        term_index, visible = self.term_index, self.size
+        having, in_names = term_index.having, term_index.in_names
         if mask is not None:
-            shown = np.zeros(len(wording.terms), dtype=np.bool_)
-            shown[wording.rows] = mask
-            having, named, visible = wording.terms.counted(shown), wording.names.counted(shown), int(mask.sum())
+            visible_rows = np.zeros(len(term_index.terms), dtype=np.bool_)
+            visible_rows[term_index.rows] = mask
+            having, in_names, visible = (
+                term_index.terms.counted(visible_rows),
+                term_index.names.counted(visible_rows),
+                int(mask.sum()),
+            )
         rarity = np.log1p((visible - having + 0.5) / (having + 0.5)).astype(np.float32)
-        squares = self._placed(wording.terms.totals(rarity, 1, squared=True))
-        names = self._placed(wording.names.totals(rarity, 0))
+        squares = self._placed(term_index.terms.totals(rarity, 1, squared=True))
+        names = self._placed(term_index.names.totals(rarity, 0))
         return Scope(
             having=having.astype(np.int32),
             rarity=rarity,
             rarest=float(np.log1p((visible + 0.5) / 0.5)),
             lengths=np.sqrt(np.maximum(squares, np.float32(1e-12))),
             names=np.maximum(names, np.float32(1e-6)),
-            in_names=named > 0,
+            in_names=in_names > 0,
         )
 
 
@@ -306,11 +315,11 @@ def _entered(
         in_name: dict[int, float] = {}
         words = document(tool, catalog)
         for field in FIELDS:
-            if not (found := words[field.name]):
+            if not (field_words := words[field.name]):
                 continue
-            scale = field.weight / (1 - field.slope + field.slope * len(found) / field.pivot)
+            scale = field.weight / (1 - field.slope + field.slope * len(field_words) / field.pivot)
             times = NAME_COUNTS if field.name == "name" else 1.0
-            for stems, count in Counter(stems_of(found, languages)).items():
+            for stems, count in Counter(stems_of(field_words, languages)).items():
                 for stem in stems:
                     term = vocabulary.setdefault(stem, len(vocabulary))
                     strength[term] = strength.get(term, 0.0) + scale * count
@@ -358,9 +367,9 @@ def postings_of(catalog: Catalog, previous: Postings | None = None) -> Postings:
     with _lock:
         if (shared := _shared.get(catalog.version)) is not None:
             return shared
-    wording = Wording.of(catalog) if previous is None else previous.wording_of(catalog)
+    term_index = TermIndex.of(catalog) if previous is None else previous.term_index_of(catalog)
     with _lock:
-        return _shared.setdefault(catalog.version, Postings(catalog, wording))
+        return _shared.setdefault(catalog.version, Postings(catalog, term_index))
 
 
 _shared: WeakValueDictionary[str, Postings] = WeakValueDictionary()

@@ -21,8 +21,7 @@ NEAREST = 256
 """Rows that a graph gives for one query."""
 _ENOUGH = 128
 _WIDENED = 1.5
-"""Where a mask hides some rows, so many times as many are looked at as would be needed if the near ones were hidden as often
-as all are."""
+"""With a mask, the factor on the number of rows that would suffice if near rows were hidden as often as others."""
 _LEAST_VISIBLE = 0.25
 """Part of the rows below which looking through a graph for visible ones takes longer than comparing all."""
 
@@ -41,7 +40,7 @@ class Vectors:
     """The rows of `matrix`, float32 [n, d], each of length 1 or all zeros. Safe for many threads.
 
     Above `most` rows the package usearch finds the nearest (HNSW, Malkov and Yashunin 2016) where it is installed. The graph
-    takes a minute or two for 100,000 rows, so it is made behind: until it is there all rows are compared, as they are
+    takes a minute or two for 100,000 rows, so it is built in a thread: until it is ready all rows are compared, as they are
     without the package.
     """
 
@@ -57,7 +56,7 @@ class Vectors:
         return len(self._matrix)
 
     def wait(self) -> None:
-        """Return when the graph is there, if there is to be one."""
+        """Returns when the graph is built, if there is to be one."""
         if self._making is not None:
             self._making.join()
 
@@ -68,9 +67,9 @@ class Vectors:
         0; the others have their exact cosines.
         """
         queries = np.atleast_2d(np.asarray(query, dtype=np.float32))
-        found = self._of(queries, self._nearest, mask)
-        one: Floats = found if np.ndim(query) == 2 else found[0]
-        return one
+        cosines = self._of(queries, self._nearest, mask)
+        row: Floats = cosines if np.ndim(query) == 2 else cosines[0]
+        return row
 
     def _make(self) -> None:
         try:
@@ -86,19 +85,19 @@ class Vectors:
 
     def _all(self, queries: Floats, mask: Visible | None) -> Floats:
         # One query at a time: together they cost four times as much, because the product then walks the matrix by columns.
-        found: Floats = np.stack([self._matrix @ query for query in queries])
+        cosines: Floats = np.stack([self._matrix @ query for query in queries])
         if mask is not None:
-            found[:, ~mask] = 0.0
-        return found
+            cosines[:, ~mask] = 0.0
+        return cosines
 
     def _one(self, nearest: Nearest, query: Floats, mask: Visible | None) -> Floats:
         rows = _rows(nearest, query, mask)
-        found: Floats = np.zeros(len(self._matrix), dtype=np.float32)
+        cosines: Floats = np.zeros(len(self._matrix), dtype=np.float32)
         if rows is None:
-            found[:] = self._all(query[None], mask)[0]
+            cosines[:] = self._all(query[None], mask)[0]
         else:
-            found[rows] = self._matrix[rows] @ query
-        return found
+            cosines[rows] = self._matrix[rows] @ query
+        return cosines
 
 
 def _rows(nearest: Nearest, query: Floats, mask: Visible | None) -> Ints | None:
@@ -109,5 +108,5 @@ def _rows(nearest: Nearest, query: Floats, mask: Visible | None) -> Ints | None:
     if visible < _LEAST_VISIBLE:
         return None
     near = nearest(query, int(NEAREST * _WIDENED / visible))
-    seen: Ints = near[mask[near]]
-    return seen if len(seen) >= _ENOUGH else None
+    visible_rows: Ints = near[mask[near]]
+    return visible_rows if len(visible_rows) >= _ENOUGH else None

@@ -11,7 +11,7 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import Ranker, Ranking, Scores, Visible
 from toolcaddie.ports.ranking import Reasons
-from toolcaddie.selection.index.postings import Asked, Postings, Scope, best_terms, postings_of
+from toolcaddie.selection.index.postings import Postings, QueryTerms, Scope, best_terms, postings_of
 
 _SHOWN = 4
 
@@ -31,25 +31,25 @@ class Bm25:
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
         """BM25F of every tool, scaled as above; 0 where no word of the query occurs or the tool is hidden."""
         postings = self.postings
-        asked, scope = postings.asked(words), postings.scope(visible)
-        if not postings.speaks(asked, scope):
+        query_terms, scope = postings.query_terms(words), postings.scope(visible)
+        if not postings.has_content(query_terms, scope):
             return Ranking(scores=np.zeros(postings.size, dtype=np.float32), calibrated=True)
-        weights = _weights(asked, scope)
-        scores = postings.summed(asked.ids, weights)
+        weights = _weights(query_terms, scope)
+        scores = postings.summed(query_terms.ids, weights)
         if visible is not None:
             scores[~visible] = 0.0
         best = scores.max(initial=0.0)
         if best > 0:
-            scores = scores * np.float32(postings.known_share(asked, scope) / best)
-        return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, asked, weights))
+            scores = scores * np.float32(postings.known_share(query_terms, scope) / best)
+        return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, query_terms, weights))
 
-    def _reasons(self, asked: Asked, weights: Scores, positions: Sequence[int]) -> Reasons:
+    def _reasons(self, query_terms: QueryTerms, weights: Scores, positions: Sequence[int]) -> Reasons:
         """The words of the query that occur in each tool, the weightiest first."""
         worth = np.zeros(len(self.postings.vocabulary), dtype=np.float32)
-        worth[asked.ids] = weights * asked.content
+        worth[query_terms.ids] = weights * query_terms.content
         terms = best_terms(self.postings.terms_of(positions), worth, _SHOWN, value=0)
-        word_of = asked.words()
-        return [_words_in_common(dict.fromkeys(word_of[term] for term in shown)) for shown in terms]
+        word_of = query_terms.words()
+        return [_words_in_common(dict.fromkeys(word_of[term] for term in terms_shown)) for terms_shown in terms]
 
 
 def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:
@@ -61,7 +61,7 @@ def _words_in_common(words: Iterable[str]) -> tuple[str, ...]:
     return (f"words: {text}",) if text else ()
 
 
-def _weights(asked: Asked, scope: Scope) -> Scores:
-    """What each entry is worth: how much it was said, times how rare it is."""
-    weights: Scores = asked.said[asked.term] * asked.part * scope.rarity[asked.ids]
+def _weights(query_terms: QueryTerms, scope: Scope) -> Scores:
+    """Returns the worth of each entry: the weight of its term times its rarity."""
+    weights: Scores = query_terms.term_weights[query_terms.term] * query_terms.part * scope.rarity[query_terms.ids]
     return weights

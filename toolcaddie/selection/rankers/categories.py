@@ -32,7 +32,7 @@ _NO_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\u
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """Why a category is in: a keyword of its own, or the category it is related to."""
+    """Reason for a category being in: a keyword of its own, or the category it is related to."""
 
     weight: float
     keyword: str = ""
@@ -56,7 +56,7 @@ class Categories:
 
     `word`: a keyword hits as a whole word or phrase, also with s, es, 's or y -> ies at its end; case and accents do not
     count, and everything that is no letter or digit, a hyphen too, is a boundary. `substring`: anywhere in the lower-cased
-    text, as source 001 printed it. `related_depth`: steps along relations; None: until nothing is added.
+    text, as the `keyword` preset's original did. `related_depth`: steps along relations; None: until nothing is added.
     """
 
     name = "categories"
@@ -105,11 +105,11 @@ class Categories:
         return self._index.get(name)
 
     def visible(self, mask: Visible | None) -> npt.NDArray[np.bool_]:
-        """Which categories have a visible tool. The others do not exist for this caller: no hit, no name, no relation."""
+        """Returns flags of the categories with a visible tool. The others do not exist for this caller."""
         return self._all_visible if mask is None else self._visible_categories(mask)
 
     def matches(self, words: QueryWords, mask: Visible | None, suggested: Iterable[str] = ()) -> CategoryMatches:
-        """The categories these words ask for and those suggested, in catalog order, and their relations."""
+        """Returns the categories whose keywords these words hold and those suggested, in catalog order, and their relations."""
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
         if self._automaton is not None:
@@ -216,7 +216,7 @@ def _spaced(text: str) -> str:
 
 
 def _forms(keyword: str) -> Iterable[str]:
-    """How a keyword may stand in a spaced text. The possessive needs no form: its apostrophe is a boundary."""
+    """Yields the forms of a keyword in a spaced text. The possessive needs no form: its apostrophe is a boundary."""
     word = _spaced(keyword).strip()
     if not word:
         return

@@ -20,8 +20,8 @@ from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.ports import Ranker, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons
-from toolcaddie.selection.index.grid import Grid, Table
-from toolcaddie.selection.index.postings import Asked, Postings, Scope, best_terms, postings_of
+from toolcaddie.selection.index.inverted import InvertedTable, Table
+from toolcaddie.selection.index.postings import Postings, QueryTerms, Scope, best_terms, postings_of
 from toolcaddie.selection.query import is_pair
 
 Floats = npt.NDArray[np.float32]
@@ -54,12 +54,12 @@ class _Alike:
         """The first few of those that a visible tool has; None: all are visible."""
         if having is None and len(self.ids) <= MOST_ALIKE:
             return self
-        seen = slice(MOST_ALIKE) if having is None else np.flatnonzero(having[self.ids])[:MOST_ALIKE]
-        return _Alike(ids=self.ids[seen], likeness=self.likeness[seen])
+        selected = slice(MOST_ALIKE) if having is None else np.flatnonzero(having[self.ids])[:MOST_ALIKE]
+        return _Alike(ids=self.ids[selected], likeness=self.likeness[selected])
 
 
 _NOTHING = _Alike(ids=np.empty(0, dtype=np.int32), likeness=np.empty(0, dtype=np.float32))
-"""What a stop word stands for where no other word is known."""
+"""Terms of a stop word in a request without known words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,13 +76,18 @@ class Spelling:
     """The terms of a vocabulary by their n-grams. It never changes but for what it remembers."""
 
     def __init__(
-        self, vocabulary: Mapping[str, int], grams: dict[str, int], grid: Grid, alphabet: list[str], ranks: Longs
+        self,
+        vocabulary: Mapping[str, int],
+        grams: dict[str, int],
+        inverted: InvertedTable,
+        alphabet: list[str],
+        ranks: Longs,
     ) -> None:
         self.words = tuple(vocabulary)
         self._vocabulary = vocabulary
         self._grams = grams
-        self._grid = grid
-        self._sizes = grid.sizes()
+        self._inverted = inverted
+        self._sizes = inverted.sizes()
         self._least = np.maximum(ALIKE**2 * self._sizes - _ROUNDING, _ROUNDING)
         self._alphabet = alphabet
         self._ranks = ranks
@@ -96,10 +101,10 @@ class Spelling:
         alphabet = sorted(vocabulary)
         ranks = np.empty(len(alphabet), dtype=np.int64)
         ranks[[vocabulary[word] for word in alphabet]] = np.arange(len(alphabet))
-        return cls(vocabulary, grams, Grid.of(table, len(grams)), alphabet, ranks)
+        return cls(vocabulary, grams, InvertedTable.of(table, len(grams)), alphabet, ranks)
 
     def grown(self, vocabulary: Mapping[str, int]) -> Spelling:
-        """That of a vocabulary which has the same words in their order, and more after them."""
+        """Returns the spelling of a vocabulary that has the same words in their order, and more after them."""
         words = tuple(islice(vocabulary, len(self.words), None))
         grams = dict(self._grams)
         table = _table_of(words, grams)
@@ -109,7 +114,7 @@ class Spelling:
         new = np.array([bisect_left(alphabet, word) for word in words], dtype=np.int64)
         free = np.delete(np.arange(len(alphabet)), new)  # the old words in their order
         ranks = np.concatenate([free[self._ranks], new])
-        return Spelling(vocabulary, grams, self._grid.joined(table, len(grams)), alphabet, ranks)
+        return Spelling(vocabulary, grams, self._inverted.joined(table, len(grams)), alphabet, ranks)
 
     def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
         """The terms like a word and its own stems first; these alone of a stop word, which is no slip of the finger,
@@ -119,8 +124,8 @@ class Spelling:
         if not content or len(word) > _LONGEST_WORD or is_pair(word):
             return _Alike(ids=own, likeness=same)
         grams = _grams(word)
-        known = [number for gram in grams if (number := self._grams.get(gram)) is not None]
-        shared = self._grid.shared(np.array(known, dtype=np.int64))
+        gram_numbers = [number for gram in grams if (number := self._grams.get(gram)) is not None]
+        shared = self._inverted.shared(np.array(gram_numbers, dtype=np.int64))
         shared[own] = 0
         others = (shared * shared >= len(grams) * self._least).nonzero()[0]
         cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
@@ -155,28 +160,28 @@ class Characters:
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
         postings = self.postings
         scope = postings.scope(visible)
-        asked = postings.asked(words)
-        alike = self._alike(asked, scope, visible)
+        query_terms = postings.query_terms(words)
+        alike = self._alike(query_terms, scope, visible)
         if alike is None:
             return Ranking(scores=np.zeros(postings.size, dtype=np.float32), calibrated=True)
-        weights = asked.said.repeat(alike.counts) * alike.likeness * np.square(scope.rarity[alike.ids])
+        weights = query_terms.term_weights.repeat(alike.counts) * alike.likeness * np.square(scope.rarity[alike.ids])
         scores = postings.summed(alike.ids.astype(np.int64), weights, value=1) / scope.lengths
         if visible is not None:
             scores[~visible] = 0.0
         best = scores.max(initial=0.0)
         if best > 0:
-            scores = scores * np.float32(_known(alike.likeness, alike.counts, asked.said) / best)
-        return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, asked, alike))
+            scores = scores * np.float32(_matched_share(alike.likeness, alike.counts, query_terms.term_weights) / best)
+        return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, query_terms, alike))
 
-    def _alike(self, asked: Asked, scope: Scope, visible: Visible | None) -> _Likeness | None:
+    def _alike(self, query_terms: QueryTerms, scope: Scope, visible: Visible | None) -> _Likeness | None:
         """Returns the terms that resemble words of the request; None if there are none."""
-        speaks = self.postings.speaks(asked, scope)
-        having = None if visible is None and not self.postings.forgotten else scope.having
+        has_content = self.postings.has_content(query_terms, scope)
+        having = None if visible is None and not self.postings.has_unused_terms else scope.having
         likenesses = [
             self._spelling.alike(term.word, term.stems, term.content).among(having)
-            if term.content or speaks
+            if term.content or has_content
             else _NOTHING
-            for term in asked.reading.terms
+            for term in query_terms.reading.terms
         ]
         counts = np.array([len(each.ids) for each in likenesses], dtype=np.int64)
         if not counts.sum():
@@ -184,18 +189,18 @@ class Characters:
         ids = np.concatenate([each.ids for each in likenesses])
         return _Likeness(ids=ids, likeness=np.concatenate([each.likeness for each in likenesses]), counts=counts)
 
-    def _reasons(self, asked: Asked, alike: _Likeness, positions: Sequence[int]) -> Reasons:
+    def _reasons(self, query_terms: QueryTerms, alike: _Likeness, positions: Sequence[int]) -> Reasons:
         """Words of each tool that are spelled like words of the request; identical words are the other ranker's to report."""
         likeness = np.zeros(len(self._spelling.words), dtype=np.float32)
         word = np.zeros(len(self._spelling.words), dtype=np.int32)
         likeness[alike.ids] = alike.likeness
         word[alike.ids] = np.arange(len(alike.counts), dtype=np.int32).repeat(alike.counts)
-        likeness[asked.ids] = 0.0
-        requested = tuple(term.word for term in asked.reading.terms)
-        shown = best_terms(self.postings.terms_of(positions), likeness, _SHOWN, least=_WORTH_SAYING)
+        likeness[query_terms.ids] = 0.0
+        requested = tuple(term.word for term in query_terms.reading.terms)
+        best = best_terms(self.postings.terms_of(positions), likeness, _SHOWN, least=_WORTH_SAYING)
         return [
             _spelled_alike(f"{self._spelling.words[term]} for {requested[word[term]]}" for term in terms)
-            for terms in shown
+            for terms in best
         ]
 
 
@@ -208,12 +213,12 @@ def _spelled_alike(pairs: Iterable[str]) -> tuple[str, ...]:
     return (f"spelled alike: {text}",) if text else ()
 
 
-def _known(likeness: Floats, counts: npt.NDArray[np.int64], said: Floats) -> float:
-    """The part of the request that has like words, each word by its best."""
+def _matched_share(likeness: Floats, counts: npt.NDArray[np.int64], term_weights: Floats) -> float:
+    """Returns the share of the request's words that have similar ones, each word by its best."""
     some = counts > 0
     starts = (np.cumsum(counts) - counts)[some]
     best = np.maximum.reduceat(likeness, starts)
-    return float((best * said[some]).sum() / said.sum())
+    return float((best * term_weights[some]).sum() / term_weights.sum())
 
 
 def _grams(word: str) -> set[str]:
@@ -227,7 +232,7 @@ def _grams(word: str) -> set[str]:
 
 
 def _table_of(words: Collection[str], grams: dict[str, int]) -> Table:
-    """Which words have which n-gram. Fills `grams` with the number of each."""
+    """Returns the n-grams of each word. Fills `grams` with the number of each."""
     sizes: list[int] = []
     numbers: list[int] = []
     for word in words:

@@ -20,7 +20,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Embedder, OwnWeight, Ranker, RankerFactory, Ranking, Visible
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.change import change_between
-from toolcaddie.selection.index.postings import Asked, Postings, Scope, postings_of
+from toolcaddie.selection.index.postings import Postings, QueryTerms, Scope, postings_of
 from toolcaddie.selection.index.vectors import Vectors
 from toolcaddie.selection.query import content_words, is_foreign, latin_share, spaced, split_words
 
@@ -31,7 +31,7 @@ _MOST_TEXT = 2_000
 _TERMS_DESCRIBED = 12
 """Terms beside the name that make a tool described. Where tools are names alone, a word in common proves little."""
 _TALK = 0.4
-"""How near a request of nothing but small talk must be to something: "how old are you" is a request to a bot that tells its
+"""Least nearness of a request of nothing but small talk: "how old are you" is a request to a bot that tells its
 age, "yes, do it" is none by itself."""
 _SAMPLE = 1_000
 _WORTH_SAYING = 0.75
@@ -39,12 +39,12 @@ _WORTH_SAYING = 0.75
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """How far a kind of vectors is believed beside the words."""
+    """Trust in a kind of vectors, compared with the words."""
 
     weight: float
-    """What it counts beside the mean of the rankers by words, where these find nothing."""
+    """Weight beside the mean of the rankers by words, if these find nothing."""
     sure: float
-    """How fast that falls with the words' certainty: it is 0 from a certainty of 1 / sure."""
+    """Rate at which the weight falls with the words' certainty: it is 0 from a certainty of 1 / sure."""
     name: float
     """The part of a tool's vector that its name alone gives; the rest is that of name and description together."""
 
@@ -145,10 +145,10 @@ class Embedding:
 
     def _weight(self, words: QueryWords, visible: Visible | None) -> float:
         """Returns the weight beside the mean of the rankers by words, in this request."""
-        asked, scope = self._postings.asked(words), self._postings.scope(visible)
+        query_terms, scope = self._postings.query_terms(words), self._postings.scope(visible)
         terms = self._terms if visible is None else self._terms[visible]
         described = float(np.minimum(terms / _TERMS_DESCRIBED, 1.0).mean()) if len(terms) else 0.0
-        doubt = 1 - self._belief.sure * described * certainty(self._postings, asked, scope, visible)
+        doubt = 1 - self._belief.sure * described * certainty(self._postings, query_terms, scope, visible)
         return self._belief.weight * max(0.0, doubt)
 
     def _language_share(self, text: str) -> float:
@@ -182,7 +182,7 @@ def _reasons(nearness: Floats, positions: Sequence[int]) -> Reasons:
 
 
 def tool_text(tool: Tool, catalog: Catalog) -> str:
-    """What of a tool is embedded beside its name alone."""
+    """Returns the text of a tool that is embedded beside its name alone."""
     name, description = spaced(tool.name), tool.description[:_MOST_TEXT].strip()
     return f"{name}: {description}" if description else name
 
@@ -193,30 +193,30 @@ def tool_texts(tool: Tool, catalog: Catalog) -> tuple[str, str]:
 
 
 def vectors_of(tools: Sequence[Tool], catalog: Catalog, embedder: Embedder, belief: Belief) -> Floats:
-    """The vectors of some tools of a catalog, one row each."""
+    """Returns the vectors of some tools of a catalog, one row each."""
     described = _floats(embedder.embed([tool_text(tool, catalog) for tool in tools]))
-    named = _floats(embedder.embed([spaced(tool.name) for tool in tools]))
-    mixed: Floats = (1 - belief.name) * described + belief.name * named
+    name_vectors = _floats(embedder.embed([spaced(tool.name) for tool in tools]))
+    mixed: Floats = (1 - belief.name) * described + belief.name * name_vectors
     return _unit(mixed)
 
 
-def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Visible | None) -> float:
-    """How much of the request's words and of one tool's words are the same: the best cosine, weighed by rarity, words
+def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: Visible | None) -> float:
+    """Returns how much of the request's words and of one tool's words are the same: the best cosine, weighed by rarity, words
     unknown to the catalog included, where a short document counts as longer than it is; and nothing of that where many
     tools share nearly as much. 0 to 1."""
-    terms = asked.reading.terms
-    if not len(asked.ids) or not postings.size:
+    terms = query_terms.reading.terms
+    if not len(query_terms.ids) or not postings.size:
         return 0.0
-    said = np.array([term.weight for term in terms], dtype=np.float32)
+    term_weights = np.array([term.weight for term in terms], dtype=np.float32)
     rarity = np.full(len(terms), scope.rarest, dtype=np.float32)
-    known = scope.having[asked.ids] > 0
-    rarity[asked.term[known]] = scope.rarity[asked.ids[known]]
-    weights = said[asked.term] * asked.part * scope.rarity[asked.ids] ** 2
-    shared = postings.summed(asked.ids, np.where(known, weights, 0.0).astype(np.float32), value=1)
+    in_catalog = scope.having[query_terms.ids] > 0
+    rarity[query_terms.term[in_catalog]] = scope.rarity[query_terms.ids[in_catalog]]
+    weights = term_weights[query_terms.term] * query_terms.part * scope.rarity[query_terms.ids] ** 2
+    shared = postings.summed(query_terms.ids, np.where(in_catalog, weights, 0.0).astype(np.float32), value=1)
     if mask is not None:
         shared[~mask] = 0.0
     lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)
-    asked_length = float(np.sqrt(((said * rarity) ** 2).sum()))
+    asked_length = float(np.sqrt(((term_weights * rarity) ** 2).sum()))
     if not asked_length:
         return 0.0
     cosines = shared / lengths / asked_length
@@ -225,7 +225,7 @@ def certainty(postings: Postings, asked: Asked, scope: Scope, mask: Visible | No
 
 
 def _ahead(cosines: Floats, best: float) -> float:
-    """0 to 1: how far the best is ahead of the crowd."""
+    """Returns the lead of the best over the crowd, 0 to 1."""
     if len(cosines) <= _CROWD:
         return 1.0
     crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])

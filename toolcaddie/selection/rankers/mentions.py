@@ -17,9 +17,9 @@ _WORTH_SAYING = 0.5
 
 
 class Mentions:
-    """Each tool by the part of its name that was said, rare words counting more, squared: half a name is said by chance, a
-    whole one hardly ever. The words may stand anywhere in the request; stop words count like others, because a name that
-    holds them means them."""
+    """Ranks tools by the part of their name that the request mentions, rare words counting more, squared: half a name is
+    mentioned by chance, a whole one hardly ever. The words may stand anywhere in the request; stop words
+    count like others, because a name that holds them means them."""
 
     name = "mentions"
 
@@ -28,8 +28,9 @@ class Mentions:
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
         postings = self.postings
-        asked, scope = postings.asked(words), postings.scope(visible)
-        share = postings.named(asked.ids, asked.nearest[asked.term] * scope.rarity[asked.ids]) / scope.names
+        query_terms, scope = postings.query_terms(words), postings.scope(visible)
+        ids = query_terms.ids
+        share = postings.name_sums(ids, query_terms.nearest[query_terms.term] * scope.rarity[ids]) / scope.names
         if visible is not None:
             share[~visible] = 0.0
         scores: Scores = np.square(share)

@@ -63,7 +63,7 @@ class WordTable:
         return unit
 
     def is_worded(self, text: str) -> bool:
-        """Whether a request holds more than crumbs of words, which are near to others by chance."""
+        """Returns True if a request holds more than fragments of words, which are near to others by chance."""
         return any(self._worded[place] for place in self._places_of(text))
 
     def _places_of(self, text: str) -> list[int]:
@@ -71,7 +71,7 @@ class WordTable:
 
     def _cut(self, word: str) -> tuple[int, ...]:
         """The pieces of a word; none where a part of it is no piece."""
-        found: list[int] = []
+        numbers: list[int] = []
         start = 0
         while start < len(word) <= _LONGEST_WORD:
             ends = range(len(word), start, -1)
@@ -82,8 +82,8 @@ class WordTable:
             if hit is None:
                 return ()
             start, place = hit
-            found.append(place)
-        return tuple(found)
+            numbers.append(place)
+        return tuple(numbers)
 
 
 @lru_cache(maxsize=1)

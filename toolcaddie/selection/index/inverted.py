@@ -38,19 +38,19 @@ class Table:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def turned(self, width: int) -> Table:
-        """The same entries with rows and columns exchanged; `width` is how many columns there are, used or not."""
+    def by_column(self, width: int) -> Table:
+        """Returns the same entries with rows and columns exchanged; `width` is how many columns there are, used or not."""
         order = np.argsort(self.columns, kind="stable")
         starts = np.zeros(width + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.columns, minlength=width), out=starts[1:])
         return Table(starts=starts, columns=self.rows()[order], values=tuple(each[order] for each in self.values))
 
     def rows(self) -> Ints:
-        """The row of every entry."""
+        """Returns the row of every entry."""
         return np.arange(len(self), dtype=np.int32).repeat(np.diff(self.starts))
 
     def gathered(self, rows: Longs) -> tuple[Longs, Longs]:
-        """Where the entries of some rows are, one row after the other, and how many each has."""
+        """Returns the places of the entries of some rows, one row after the other, and the count of each row."""
         starts = self.starts[rows]
         counts = self.starts[rows + 1] - starts
         ends = counts.cumsum()
@@ -59,14 +59,14 @@ class Table:
         return where, counts
 
     def of_rows(self, rows: Longs) -> Table:
-        """Only these rows, in this order."""
+        """Returns only these rows, in this order."""
         where, counts = self.gathered(rows)
         starts = np.zeros(len(rows) + 1, dtype=np.int64)
         counts.cumsum(out=starts[1:])
         return Table(starts=starts, columns=self.columns[where], values=tuple(each[where] for each in self.values))
 
     def above(self, below: Table) -> Table:
-        """These rows and then those."""
+        """Returns these rows followed by those."""
         values = tuple(np.concatenate(pair) for pair in zip(self.values, below.values, strict=True))
         return Table(
             starts=np.concatenate([self.starts, below.starts[1:] + self.starts[-1]]),
@@ -75,7 +75,7 @@ class Table:
         )
 
     def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
-        """For each row the sum of its values, each times the worth of its column, or of the squares of that."""
+        """Returns for each row the sum of its values, each times the worth of its column, or of the squares of that."""
         sums = np.zeros(len(self), dtype=np.float32)
         some = np.flatnonzero(np.diff(self.starts))
         for first in range(0, len(some), _BLOCK):  # a piece at a time stays in the processor's cache
@@ -89,88 +89,88 @@ class Table:
         return sums
 
     def counted(self, rows: Bools | None, width: int) -> Longs:
-        """How many of these rows have each column; None: of all."""
-        seen = self.columns if rows is None else self.columns[rows.repeat(np.diff(self.starts))]
-        return np.bincount(seen, minlength=width)
+        """Returns, for each column, the number of these rows that have it; None: of all rows."""
+        columns = self.columns if rows is None else self.columns[rows.repeat(np.diff(self.starts))]
+        return np.bincount(columns, minlength=width)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Grid:
-    """Rows that are asked for by their columns.
+class InvertedTable:
+    """Rows that are looked up by their columns: an inverted index.
 
-    Most rows are `early`: they are kept both ways, so that a question touches only the columns it is about. Those that came
-    later are kept by row alone: they are few, each question reads them all, and adding one copies none of the others. Nothing
+    Most rows are `early`: they are kept both ways, so that a query touches only its own columns. Later ones
+    are kept by row alone: they are few, each query reads them all, and adding one copies none of the others. Nothing
     is ever changed, so that grids share what they have in common.
     """
 
     width: int
     """Columns there are, used or not."""
     early: Table
-    turned: Table
+    by_column: Table
     late: Table
 
     @classmethod
-    def of(cls, rows: Table, width: int) -> Grid:
+    def of(cls, rows: Table, width: int) -> InvertedTable:
         empty = Table(
             starts=np.zeros(1, dtype=np.int64), columns=rows.columns[:0], values=tuple(v[:0] for v in rows.values)
         )
-        return cls(width=width, early=rows, turned=rows.turned(width), late=empty)
+        return cls(width=width, early=rows, by_column=rows.by_column(width), late=empty)
 
     def __len__(self) -> int:
         return len(self.early) + len(self.late)
 
-    def joined(self, rows: Table, width: int) -> Grid:
-        """With more rows, and with columns up to `width`."""
-        starts = self.turned.starts
+    def joined(self, rows: Table, width: int) -> InvertedTable:
+        """Returns a table with more rows, and with columns up to `width`."""
+        starts = self.by_column.starts
         padded = np.concatenate([starts, starts[-1:].repeat(width + 1 - len(starts))])
-        return replace(self, width=width, turned=replace(self.turned, starts=padded), late=self.late.above(rows))
+        return replace(self, width=width, by_column=replace(self.by_column, starts=padded), late=self.late.above(rows))
 
-    def only(self, rows: Longs, places: Longs, width: int) -> Grid:
-        """These rows alone, all early again; column c becomes `places[c]`."""
-        kept = self.early.above(self.late).of_rows(rows)
-        return Grid.of(replace(kept, columns=places[kept.columns].astype(np.int32)), width)
+    def only(self, rows: Longs, places: Longs, width: int) -> InvertedTable:
+        """Returns these rows alone, all early again; column c becomes `places[c]`."""
+        table = self.early.above(self.late).of_rows(rows)
+        return InvertedTable.of(replace(table, columns=places[table.columns].astype(np.int32)), width)
 
     def summed(self, worth: Floats, value: int = 0) -> Floats:
-        """For each row the sum of its values, each times the worth of its column; most columns are worth nothing."""
+        """Returns for each row the sum of its values, each times the worth of its column; most columns are worth nothing."""
         columns = worth.nonzero()[0]
-        where, counts = self.turned.gathered(columns)
-        weighed = self.turned.values[value].take(where, mode="clip")
+        where, counts = self.by_column.gathered(columns)
+        weighed = self.by_column.values[value].take(where, mode="clip")
         weighed *= worth[columns].repeat(counts)
-        sums = np.bincount(self.turned.columns.take(where, mode="clip"), weighed, len(self.early))
+        sums = np.bincount(self.by_column.columns.take(where, mode="clip"), weighed, len(self.early))
         if len(self.late):
             weighed = self.late.values[value] * worth.take(self.late.columns, mode="clip")
             sums = np.concatenate([sums, np.bincount(self.late.rows(), weighed, len(self.late))])
         return sums.astype(np.float32)
 
     def shared(self, columns: Longs) -> Longs:
-        """How many of these columns each row has."""
-        where, _ = self.turned.gathered(columns)
-        found = np.bincount(self.turned.columns.take(where, mode="clip"), minlength=len(self.early))
+        """Returns, for each row, the number of these columns it has."""
+        where, _ = self.by_column.gathered(columns)
+        counts = np.bincount(self.by_column.columns.take(where, mode="clip"), minlength=len(self.early))
         if len(self.late):
-            asked = np.zeros(self.width, dtype=np.bool_)
-            asked[columns] = True
-            hits = self.late.rows()[asked[self.late.columns]]
-            found = np.concatenate([found, np.bincount(hits, minlength=len(self.late))])
-        return found
+            is_wanted = np.zeros(self.width, dtype=np.bool_)
+            is_wanted[columns] = True
+            hits = self.late.rows()[is_wanted[self.late.columns]]
+            counts = np.concatenate([counts, np.bincount(hits, minlength=len(self.late))])
+        return counts
 
     def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
-        """As `summed`, where every column is worth something; `squared`: the sum of squares."""
+        """Returns the same as `summed`, faster if most columns are worth something; `squared`: the sum of squares."""
         early = self.early.totals(worth, value, squared=squared)
         late = self.late.totals(worth, value, squared=squared)
         return np.concatenate([early, late]) if len(late) else early
 
     def counted(self, rows: Bools) -> Longs:
-        """How many of these rows have each column."""
+        """Returns, for each column, the number of these rows that have it."""
         split = len(self.early)
         early, late = self.early.counted(rows[:split], self.width), self.late.counted(rows[split:], self.width)
         return early + late
 
     def sizes(self) -> Longs:
-        """How many columns each row has."""
+        """Returns the number of columns of each row."""
         return np.concatenate([np.diff(self.early.starts), np.diff(self.late.starts)])
 
     def entries(self, rows: Longs) -> Table:
-        """What stands in some rows, in the order asked."""
+        """Returns the entries of some rows, in the order of `rows`."""
         split = len(self.early)
         if not len(self.late) or rows.max(initial=0) < split:
             return self.early.of_rows(rows)
