@@ -1,4 +1,4 @@
-"""The first stage of source 000: a model is asked which categories a conversation is about.
+"""The first stage of the category presets: a model names the categories that a conversation is about.
 
 One short question to a small model. What comes back is read with suspicion: whatever it says, it can at most choose among the
 categories that the caller may see. It is not asked again for a short answer to what it was just asked about.
@@ -125,8 +125,8 @@ class ModelClassifier:
 
     def _shown_examples(self, view: View, names: Sequence[str]) -> Iterator[Message]:
         """Those whose categories this caller may all see: an example is no way to learn of another."""
-        known = set(names)
-        given = {text: found for text, found in self._examples.items() if known.issuperset(found)}
+        category_names = set(names)
+        given = {text: found for text, found in self._examples.items() if category_names.issuperset(found)}
         for text, found in given.items() or _synthetic(view, names):
             yield Message(role="user", content=_transcript((Message(role="user", content=text),), 1))
             yield Message(role="assistant", content=_json({"categories": list(found)[: self._most]}))
@@ -149,20 +149,20 @@ class ModelClassifier:
     def _read(
         self, reply: ModelReply, messages: Sequence[Message], names: Sequence[str], started: float
     ) -> Classification:
-        said = named_in(reply.message.text[:ANSWER_READ], names)
-        if said is None:
+        answer_parts = named_in(reply.message.text[:ANSWER_READ], names)
+        if answer_parts is None:
             return self._failed("the answer names no categories", started, reply)
-        known, unknown = matched(said, names)
+        category_names, unknown = matched(answer_parts, names)
         if unknown:
             log.warning(
                 "unknown_categories_dropped", names=[name[:64] for name in unknown[:_SHOWN]], count=len(unknown)
             )
-        if unknown and not known:
+        if unknown and not category_names:
             return self._failed(f"the answer names only unknown categories, {len(unknown)} of them", started, reply)
-        if self._url_category in names and self._url_category not in known and _URL.search(_last(messages)):
-            known = [*known[: self._most - 1], self._url_category]
+        if self._url_category in names and self._url_category not in category_names and _URL.search(_last(messages)):
+            category_names = [*category_names[: self._most - 1], self._url_category]
         return Classification(
-            categories=tuple(known[: self._most]),
+            categories=tuple(category_names[: self._most]),
             how="asked",
             detail=f"{len(unknown)} unknown names dropped" if unknown else "",
             model=reply.model or self._model,
@@ -214,27 +214,27 @@ def named_in(answer: str, names: Sequence[str]) -> list[str] | None:
     if answer.strip(_EDGES).casefold() in _NOTHING:
         return []
     parts = [part.strip(_EDGES) for part in _PARTS.split(answer)]
-    known, unknown = matched([part for part in parts if part], names)
-    return known if known and not unknown else None  # a chat about categories is no choice of them
+    category_names, unknown = matched([part for part in parts if part], names)
+    return category_names if category_names and not unknown else None  # a chat about categories is no choice of them
 
 
-def matched(said: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
+def matched(answer_parts: Sequence[str], names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Returns the categories of these names that an answer holds, each once in its order, and the parts that are no category.
 
     Case, and blanks for the joints of a name, do not count where that leaves no doubt."""
     loosely: dict[str, list[str]] = {}
     for name in names:
         loosely.setdefault(_loose(name), []).append(name)
-    known: dict[str, None] = {}
+    category_names: dict[str, None] = {}
     unknown: dict[str, None] = {}
     exact = set(names)
-    for each in said:
+    for each in answer_parts:
         near = [each] if each in exact else loosely.get(_loose(each), [])
         if len(near) == 1:
-            known[near[0]] = None
+            category_names[near[0]] = None
         else:
             unknown[each] = None
-    return list(known), list(unknown)
+    return list(category_names), list(unknown)
 
 
 def _loose(name: str) -> str:
@@ -273,14 +273,14 @@ def _names_of(value: Any) -> list[str] | None:
 def _listed(view: View, names: Sequence[str]) -> Iterator[str]:
     """A line a category: its name, and as long as there is room what it is about."""
     left = _LISTED
-    shown = []
+    lines = []
     for name in names:
         line = f"- {_quoted(name)}"
         if len(line) > left:
             break
         left -= len(line)
-        shown.append((name, line))
-    for name, line in shown:
+        lines.append((name, line))
+    for name, line in lines:
         about = _about(view, name)
         if about and len(about) + 2 <= left:
             left -= len(about) + 2
@@ -293,25 +293,25 @@ def _about(view: View, name: str) -> str:
     category = view.catalog.category(name)
     if category is None:
         return ""
-    said = [category.description, ", ".join(category.keywords[:12])]
-    text = "; ".join(part for part in said if part)
+    parts = [category.description, ", ".join(category.keywords[:12])]
+    text = "; ".join(part for part in parts if part)
     return "" if not text or _loose(text) == _loose(name) else _quoted(_one_line(text, _DESCRIBED))
 
 
 def _synthetic(view: View, names: Sequence[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Examples of the catalog's own: what a tool says it does is what somebody would ask for. One needs two categories, and
     one none."""
-    said: list[tuple[str, str]] = []
+    examples: list[tuple[str, str]] = []
     for name in names:
-        if len(said) == _SYNTHETIC:
+        if len(examples) == _SYNTHETIC:
             break
         tool = next((view.catalog.tools[i] for i in view.positions_in(name) if view.catalog.tools[i].description), None)
         if tool is not None:
-            said.append((_one_line(re.split(r"(?<=[.!?])\s", tool.description, maxsplit=1)[0], 120), name))
-    for text, name in said[:2]:
+            examples.append((_one_line(re.split(r"(?<=[.!?])\s", tool.description, maxsplit=1)[0], 120), name))
+    for text, name in examples[:2]:
         yield text, (name,)
-    if len(said) > 1:
-        (first, one), (second, other) = said[-2:]
+    if len(examples) > 1:
+        (first, one), (second, other) = examples[-2:]
         yield f"{first} {second}", (one, other)
     yield "Hello, how are you?", ()
 
@@ -319,8 +319,8 @@ def _synthetic(view: View, names: Sequence[str]) -> Iterator[tuple[str, tuple[st
 def _transcript(messages: Sequence[Message], window: int) -> str:
     """The last messages as JSON, so that nothing in them can pass for a line of this prompt."""
     spoken = [message for message in messages if message.role in ("user", "assistant") and message.text.strip()]
-    shown = [{"role": message.role, "text": _ends(message.text)} for message in spoken[-window:]]
-    return f"Conversation:\n{_json(shown)}"
+    turns = [{"role": message.role, "text": _ends(message.text)} for message in spoken[-window:]]
+    return f"Conversation:\n{_json(turns)}"
 
 
 def _ends(text: str) -> str:

@@ -184,8 +184,10 @@ class Categories:
         return {index: added[index] for index in sorted(added)}
 
     def _visible_categories(self, mask: Visible) -> npt.NDArray[np.bool_]:
-        shown = self._category_of[mask]
-        counts: npt.NDArray[np.bool_] = np.bincount(shown[shown >= 0], minlength=len(self._index)) > 0
+        visible_categories = self._category_of[mask]
+        counts: npt.NDArray[np.bool_] = (
+            np.bincount(visible_categories[visible_categories >= 0], minlength=len(self._index)) > 0
+        )
         return counts
 
 
