@@ -1,4 +1,4 @@
-"""The gym's 30 categories, and their keywords, which are data: one file a language in `keywords/`."""
+"""The gym's 30 categories. Their keywords are in `keywords/`, one file per language."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ ALL_LANGUAGES = "all"
 
 
 def read_categories(language: str = "en") -> tuple[Category, ...]:
-    """The categories in catalog order with the keywords of a language, or of all. `ConfigError` for a language not there."""
+    """Returns the categories in catalog order with the keywords of one language or of all. Raises `ConfigError` for an unknown
+    language."""
     if language not in (*LANGUAGES, ALL_LANGUAGES):
         raise ConfigError(
             f"the gym has no keywords in {language!r}; there are {', '.join((*LANGUAGES, ALL_LANGUAGES))}"
         )
     languages = LANGUAGES if language == ALL_LANGUAGES else (language,)
-    lists = [_read(one) for one in languages]
+    lists = [_keywords_in(code) for code in languages]
     return tuple(
         Category(
             name=name,
@@ -85,12 +86,12 @@ _RELATED = {
 _DEFAULTS = frozenset({"clients", "memberships", "attendance", "revenue", "plans", "trainers", "enquiries"})
 
 
-def _read(language: str) -> dict[str, list[str]]:
+def _keywords_in(language: str) -> dict[str, list[str]]:
     return tomllib.loads(files(__package__).joinpath("keywords", f"{language}.toml").read_text(encoding="utf-8"))
 
 
 def _merged(lists: Iterable[list[str]]) -> tuple[str, ...]:
-    """Each keyword once, each also as people type it without accents."""
+    """Returns each keyword once, and each without its accents, as many people type it."""
     keywords = [keyword for keywords in lists for keyword in keywords]
     return tuple(dict.fromkeys(form for keyword in keywords for form in (keyword, _unaccented(keyword))))
 

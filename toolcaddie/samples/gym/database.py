@@ -1,4 +1,4 @@
-"""One SQLite connection of a gym, and how an operation runs on it. Knows no tool and no table by name.
+"""One SQLite connection of a gym, and the execution of operations on it. It knows no tool and no table by name.
 
 Calls come from many threads: each holds the lock for its whole transaction, so none sees half of another.
 """
@@ -20,18 +20,18 @@ from toolcaddie.core.errors import ConfigError
 from toolcaddie.samples.gym.operations import Operation, Param, Show
 
 _VERSION = 1
-"""Of the tables; kept in the file as SQLite's user_version."""
+"""Version of the tables; stored in the file as SQLite's user_version."""
 
 _RELATIVE_DAYS = {"today": 0, "tomorrow": 1, "yesterday": -1}
 _WORD = re.compile(r"\w+")
 
 
 class Refused(Exception):
-    """The call makes no sense on this data; the message tells the caller what to do."""
+    """Raised if the data does not allow a call; the message tells the caller what to do."""
 
 
 class Database:
-    """A gym's data. `today` is asked at every call, so a long-lived gym moves on with the calendar."""
+    """A gym's data. `today` is called for every operation, so that a long-lived gym follows the calendar."""
 
     def __init__(self, path: str, today: Callable[[], date]) -> None:
         self._today = today
@@ -47,7 +47,7 @@ class Database:
         self._connection.execute("PRAGMA foreign_keys = ON")
 
     def prepare(self, path: str, fill: Callable[[sqlite3.Connection], None]) -> None:
-        """Make the tables and `fill` them, unless the file holds a gym already. Raises `ConfigError` for another file."""
+        """Creates the tables and calls `fill`, unless the file contains a gym. Raises `ConfigError` for another file."""
         try:
             with self.transaction() as connection:
                 if connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
@@ -63,7 +63,7 @@ class Database:
 
     @contextmanager
     def transaction(self, *, writes: bool = True) -> Iterator[sqlite3.Connection]:
-        """The connection, alone: what is written is kept as a whole or not at all."""
+        """Opens a transaction with exclusive use of the connection."""
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
@@ -74,7 +74,7 @@ class Database:
             self._connection.execute("COMMIT")
 
     def run(self, operation: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out an operation. Raises `Refused`, with nothing written."""
+        """Runs an operation. Raises `Refused`, with nothing written."""
         values = self._values(operation.params, arguments)
         try:
             with self.transaction(writes=bool(operation.writes)) as connection:
@@ -94,7 +94,7 @@ class Database:
             self._connection.close()
 
     def _values(self, params: Sequence[Param], arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """A value for every parameter: given, default, or None; days as dates."""
+        """Returns a value for every parameter: the argument, the default, or None; days as dates."""
         values: dict[str, Any] = {}
         for param in params:
             value = arguments.get(param.name)
@@ -122,13 +122,14 @@ class Database:
 
 
 def matches(text: str, search: str) -> bool:
-    """True if every word of `search` begins a word of `text`, whatever case and accents: "smith jo" finds John Smith."""
+    """Returns True if every word of `search` begins a word of `text`, regardless of case and accents: "smith jo" finds John
+    Smith."""
     words = _WORD.findall(_folded(text))
     return all(any(word.startswith(part) for word in words) for part in _WORD.findall(_folded(search)))
 
 
 def _folded(text: str) -> str:
-    # The 's of "John's" belongs to the sentence it came from, not to the name.
+    # The 's of "John's" belongs to the user's sentence, not to the name.
     plain = re.sub(r"['’]s\b", "", text.casefold())
     return "".join(letter for letter in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(letter))
 
@@ -165,17 +166,17 @@ def _check_refusals(connection: sqlite3.Connection, operation: Operation, values
 def _answer(connection: sqlite3.Connection, operation: Operation, values: dict[str, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {}
     for show in operation.shows:
-        answer.update(_shown(connection, show, operation.params, values))
+        answer.update(_part_of_answer(connection, show, operation.params, values))
     return answer
 
 
-def _shown(
+def _part_of_answer(
     connection: sqlite3.Connection, show: Show, params: Sequence[Param], values: Mapping[str, Any]
 ) -> dict[str, Any]:
     query = _query(show, params, values)
     if not show.many:
-        found = connection.execute(query, values).fetchone()
-        row = None if found is None else dict(found)
+        record = connection.execute(query, values).fetchone()
+        row = None if record is None else dict(record)
         return {show.key: row} if show.key else row or {}
     if not show.paged:
         return {show.key: [dict(row) for row in connection.execute(query, values)]}
@@ -187,14 +188,14 @@ def _shown(
 def _query(show: Show, params: Sequence[Param], values: Mapping[str, Any]) -> str:
     if not show.paged:
         return show.query
-    given = (param.where for param in params if param.where is not None and values[param.name] is not None)
-    conditions = [*show.filters, *(condition for condition in given if condition)]
+    active_filters = (param.where for param in params if param.where is not None and values[param.name] is not None)
+    conditions = [*show.filters, *(condition for condition in active_filters if condition)]
     where = f" WHERE {' AND '.join(f'({condition})' for condition in conditions)}" if conditions else ""
     return f"{show.query}{where} ORDER BY {show.order}"
 
 
 def _statements(script: str) -> Iterator[str]:
-    """The statements of a script, one by one: `executescript` would commit the transaction it stands in."""
+    """Yields the statements of a script: `executescript` would commit the open transaction."""
     pending = ""
     for line in script.splitlines(keepends=True):
         pending += line

@@ -22,7 +22,7 @@ from toolcaddie.samples.gym.tools import care, house, loyalty, people, sales
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Person:
-    """Somebody in the gym's data. `kind` is client, staff or lead; `role` is what staff do."""
+    """A person in the gym's data. `kind` is client, staff or lead; `role` is a staff member's job."""
 
     kind: str
     id: int
@@ -40,7 +40,7 @@ _BY_CATEGORY: Mapping[str, tuple[Operation, ...]] = {
 
 
 class Gym:
-    """A `ToolSource`. Its tools never change while it lives; its data does, by its own tools only."""
+    """A `ToolSource`. Its tools never change; its data is changed by its own tools only."""
 
     name = SOURCE
     revision = 1
@@ -61,7 +61,7 @@ class Gym:
         return self._categories
 
     async def call_tool(self, tool: Tool, arguments: dict[str, Any], context: RunContext) -> ToolResult:
-        """Run it in a worker thread, to its end even if the caller goes away: half a write is none, a whole one counts."""
+        """Runs the call in a worker thread, to its end even if the caller is cancelled: a write is never left half done."""
         operation = self._operations.get(tool.name)
         if operation is None:
             return failed(f"the gym has no tool {tool.name!r}", "revoked")
@@ -72,7 +72,7 @@ class Gym:
         return ToolResult(content=json.dumps(answer, ensure_ascii=False), structured=answer)
 
     def people(self) -> tuple[Person, ...]:
-        """Everybody, clients first, by id."""
+        """Returns all persons, clients first, by id."""
         with self._database.transaction(writes=False) as connection:
             rows = connection.execute(
                 "SELECT 'client' AS kind, id, name, '' AS role FROM clients UNION ALL SELECT 'staff', id, name, role FROM staff"
@@ -81,18 +81,18 @@ class Gym:
         return tuple(Person(**dict(row)) for row in rows)
 
     def close(self) -> None:
-        """Close the database. The gym answers no calls after that."""
+        """Closes the database. The gym answers no calls after that."""
         self._database.close()
 
 
 def source(database: str = ":memory:", *, language: str = "en", today: date | None = None, seed: int = 0) -> Gym:
-    """A gym, as a source of tools.
+    """Makes a gym as a source of tools.
 
-    `database`: a path, or in memory; a file that holds a gym already is used as it is. `language`: of the categories'
-    keywords, 'en', 'es', 'pt', or 'all'. `today`: the day the gym lives on; None: the real one, at every call. `seed`: other
-    people under other ids; 0 has John Smith. Raises `ConfigError` for a file or language that cannot be used.
+    `database`: a path, or in memory; a file that contains a gym is used as it is. `language`: language of the categories'
+    keywords, 'en', 'es', 'pt', or 'all'. `today`: the gym's date; None: the real date at every call. `seed`: other people with
+    other ids; seed 0 has John Smith. Raises `ConfigError` for a file or language that cannot be used.
     """
     categories = read_categories(language)
-    opened = Database(database, lambda: today or date.today())
-    opened.prepare(database, lambda connection: fill(connection, today or date.today(), seed))
-    return Gym(opened, categories)
+    gym_database = Database(database, lambda: today or date.today())
+    gym_database.prepare(database, lambda connection: fill(connection, today or date.today(), seed))
+    return Gym(gym_database, categories)

@@ -1,4 +1,4 @@
-"""The ids that tools of the gym take, each with its table and the tool that gives it."""
+"""Id parameters of the gym's tools, each with its table and the tool that returns such ids."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _LAST = (
 
 
 def first_names() -> list[tuple[str, str]]:
-    """First name and gender, men and women by turns."""
+    """Returns first names with genders, men and women alternating."""
     pairs = zip(_MEN.split(), _WOMEN.split(), strict=True)
     return [person for man, woman in pairs for person in ((man, "male"), (woman, "female"))]
 

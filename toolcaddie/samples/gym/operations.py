@@ -1,9 +1,9 @@
-"""Operations behind the gym's tools: parameters, and SQL that checks, writes and shows.
+"""Operations of the gym's tools: parameters, and SQL that checks, writes and shows.
 
-An `Operation` is data. It runs in this order, in one transaction: every id must exist, every refusal must find nothing,
-the writes, then what is shown. The functions below build the usual kinds (list, details, figures, create, update, act,
-remove), so that the tables of operations read as a list of tools. All SQL is written here and there; what a caller sends
-only ever becomes a bound value.
+An `Operation` is data. It runs in one transaction, in this order: every id must exist, no refusal may find a row, the writes,
+then the parts of the answer. The functions below build the usual kinds (list, details, figures, create, update, act, remove),
+so that the tables of operations read as a list of tools. All SQL is in this file and in those tables; a caller's values are
+always bound.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ class Param:
     name: str
     schema: JsonObject
     kind: Kind = "plain"
-    """A `day` may be a date or today, tomorrow, yesterday."""
+    """The form of the value. A `day` may be a date or today, tomorrow, yesterday."""
     default: Any = None
     where: str | None = None
-    """The condition it adds to a list, when given."""
+    """The condition that it adds to a list if it has a value."""
     table: str | None = None
-    """The table in which an id must exist."""
+    """The table that must contain the id."""
     finder: str | None = None
-    """The tool that gives ids of that table."""
+    """The tool that returns ids of that table."""
 
 
 class Write(Protocol):
-    """One statement; which columns it names may depend on which arguments were given."""
+    """One statement; its columns may depend on the arguments that have a value."""
 
     def sql(self, arguments: Mapping[str, Any]) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement as it stands."""
+    """A fixed statement."""
 
     text: str
 
@@ -60,7 +60,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Insert:
-    """A new row of the columns that were given, and of `values`: column -> SQL expression."""
+    """Inserts a row of the columns with arguments, and of `values`: column -> SQL expression."""
 
     table: str
     columns: tuple[str, ...]
@@ -74,14 +74,14 @@ class Insert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """The columns that were given, of the row with id `:by`."""
+    """Updates the columns with arguments in the row with id `:by`."""
 
     table: str
     columns: tuple[str, ...]
     by: str
 
     def sql(self, arguments: Mapping[str, Any]) -> str:
-        # The id is always set to itself, so that a statement without further columns is still one.
+        # The id is always set to itself, so that the statement is valid without other columns.
         changes = ["id = id", *(f"{name} = :{name}" for name in self.columns if arguments.get(name) is not None)]
         return f"UPDATE {self.table} SET {', '.join(changes)} WHERE id = :{self.by}"
 
@@ -96,27 +96,27 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Show:
-    """A part of the answer: under `key` the rows, the first row, or (key '') the first row's columns themselves."""
+    """A part of the answer: under `key` the rows or the first row; with key '' the first row's columns at the top."""
 
     key: str
     query: str
     many: bool = True
     order: str = ""
     filters: tuple[str, ...] = ()
-    """Conditions that always hold, beside those of the parameters given."""
+    """Conditions that always apply, besides those of the parameters."""
     paged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One tool of the gym, with all it does."""
+    """One tool of the gym with its checks, writes and answer."""
 
     name: str
     description: str
     params: tuple[Param, ...] = ()
     required: tuple[str, ...] = ()
     rules: JsonObject = field(default_factory=dict)
-    """Further words of the schema: at least one field, either of two."""
+    """Further keywords of the schema: at least one field, either of two."""
     refusals: tuple[Refusal, ...] = ()
     writes: tuple[Write, ...] = ()
     shows: tuple[Show, ...] = ()
@@ -125,7 +125,7 @@ class Operation:
     hints: tuple[str, ...] = ()
 
     def tool(self, category: str | None) -> Tool:
-        """The tool as a model sees it; without a category it is a core tool."""
+        """Returns the tool; without a category it is a core tool."""
         schema: dict[str, Any] = {
             "type": "object",
             "properties": {param.name: param.schema for param in self.params},
@@ -169,7 +169,7 @@ def text(name: str, description: str, *, most: int = 200, where: str | None = No
 
 
 def choice(name: str, description: str, *values: str, default: str | None = None) -> Param:
-    """One of some words; in a list it filters the column of its name."""
+    """Returns a parameter with fixed choices; in a list it filters the column of its name."""
     schema = _schema("string", description, enum=list(values))
     return Param(name=name, schema=_with_default(schema, default), default=default, where=f"{name} = :{name}")
 
@@ -208,29 +208,29 @@ def month(name: str, description: str, *, where: str | None = None) -> Param:
 
 
 def ident(name: str, *, table: str, finder: str, noun: str | None = None) -> Param:
-    """The id of a row; a list takes it as a filter."""
+    """Returns the parameter of a row's id; in a list it is a filter."""
     noun = noun or name.removesuffix("_id").replace("_", " ")
     schema = _schema("integer", f"Id of the {noun}, from {finder}.", minimum=1, maximum=_LARGEST)
     return Param(name=name, schema=schema, where=f"{name} = :{name}", table=table, finder=finder)
 
 
 def search(*columns: str) -> Param:
-    """Words to look for in some columns, whatever case and accents."""
+    """Returns a parameter of words to search in some columns, regardless of case and accents."""
     joined = " || ' ' || ".join(f"coalesce({column}, '')" for column in columns)
-    named = " or ".join(", ".join(column.replace("_", " ") for column in columns).rsplit(", ", 1))
-    return text("search", f"Part of the {named} to look for.", where=f"matches({joined}, :search)")
+    column_names = " or ".join(", ".join(column.replace("_", " ") for column in columns).rsplit(", ", 1))
+    return text("search", f"Part of the {column_names} to look for.", where=f"matches({joined}, :search)")
 
 
-def period(column: str, what: str) -> tuple[Param, Param]:
-    """From and to, both included."""
+def period(column: str, noun: str) -> tuple[Param, Param]:
+    """Returns the parameters of a period, both days included."""
     return (
-        day("from_date", f"Only {what} on or after this day.", where=f"{column} >= :from_date"),
-        day("to_date", f"Only {what} on or before this day.", where=f"{column} <= :to_date"),
+        day("from_date", f"Only {noun} on or after this day.", where=f"{column} >= :from_date"),
+        day("to_date", f"Only {noun} on or before this day.", where=f"{column} <= :to_date"),
     )
 
 
-def days_back(what: str, *, default: int = 30) -> Param:
-    return whole("days", f"How many days back to look for {what}, today included.", least=1, most=3650, default=default)
+def days_back(noun: str, *, default: int = 30) -> Param:
+    return whole("days", f"How many days back to look for {noun}, today included.", least=1, most=3650, default=default)
 
 
 _PAGE = (
@@ -253,7 +253,7 @@ def listing(
     filters: Sequence[str] = (),
     hints: Sequence[str] = (),
 ) -> Operation:
-    """Rows of a view, filtered by the parameters given, page by page, with the total."""
+    """Returns an operation that lists rows of a view, filtered by its parameters, with pagination and the total."""
     show = Show(key=key, query=f"SELECT * FROM {view}", order=order, filters=tuple(filters), paged=True)
     return Operation(
         name=name,
@@ -274,7 +274,7 @@ def reading(
     refusals: Sequence[Refusal] = (),
     hints: Sequence[str] = (),
 ) -> Operation:
-    """One thing with what belongs to it, or figures."""
+    """Returns an operation that shows one thing with its parts, or figures."""
     return Operation(
         name=name,
         description=description,
@@ -298,7 +298,7 @@ def create(
     refusals: Sequence[Refusal] = (),
     hints: Sequence[str] = (),
 ) -> Operation:
-    """A new row; `:new_id` is its id in `show`."""
+    """Returns an operation that adds a row; `:new_id` is its id in `show`."""
     params = (*requires, *takes)
     insert = Insert(table=table, columns=_names(params), values=values or {})
     return Operation(
@@ -323,7 +323,7 @@ def update(
     refusals: Sequence[Refusal] = (),
     hints: Sequence[str] = (),
 ) -> Operation:
-    """New values for the fields given, of which there must be one."""
+    """Returns an operation that changes fields of a row; the caller must send at least one."""
     return Operation(
         name=name,
         description=description,
@@ -350,7 +350,8 @@ def act(
     destructive: bool = False,
     hints: Sequence[str] = (),
 ) -> Operation:
-    """A change of state: refused unless it makes sense, so that doing it twice does it once."""
+    """Returns an operation that changes a state. It is refused if the state does not allow it, so that repeating it has no
+    effect."""
     return Operation(
         name=name,
         description=description,
@@ -368,7 +369,7 @@ def act(
 def remove(
     name: str, description: str, table: str, by: Param, *, refusals: Sequence[Refusal] = (), hints: Sequence[str] = ()
 ) -> Operation:
-    """The row is gone for good."""
+    """Returns an operation that deletes a row permanently."""
     return Operation(
         name=name,
         description=description,
@@ -392,7 +393,7 @@ def rows(key: str, query: str) -> Show:
 
 
 def figures(query: str) -> Show:
-    """Named numbers at the top of the answer."""
+    """Returns a part of the answer: named numbers at the top."""
     return Show(key="", query=query, many=False)
 
 
@@ -401,7 +402,7 @@ def refuse(query: str, message: str) -> Refusal:
 
 
 def free(param: Param, **changes: Any) -> Param:
-    """The same parameter where it does not filter, or with another name, default or description."""
+    """Returns the parameter without its filter, or with another name, default or description."""
     described = {**param.schema, "description": changes.pop("description", param.schema["description"])}
     return replace(param, schema=described, **{"where": None, **changes})
 

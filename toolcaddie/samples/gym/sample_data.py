@@ -21,12 +21,12 @@ Row = dict[str, Any]
 
 
 def fill(connection: sqlite3.Connection, today: date, seed: int) -> None:
-    """Write the sample data into empty tables."""
+    """Writes the sample data into empty tables."""
     _Sample(connection, today, seed).write()
 
 
 class _Sample:
-    """One filling: hands out names and ids, and writes rows. Ids of two tables never meet, so a mix-up is noticed."""
+    """Writer of the sample data: assigns names and ids, and writes rows. No id is in two tables, so that a mix-up is noticed."""
 
     def __init__(self, connection: sqlite3.Connection, today: date, seed: int) -> None:
         self._connection = connection
@@ -36,7 +36,7 @@ class _Sample:
         self._tables = 0
 
     def _shuffled_names(self, seed: int) -> list[tuple[str, str]]:
-        """Full name and gender of everybody who may occur, in the order they are handed out."""
+        """Returns full names and genders in the order of their use."""
         first, last = first_names(), last_names()
         if seed:
             self._random.shuffle(first)
@@ -71,7 +71,7 @@ class _Sample:
         return f"{month // 12}-{month % 12 + 1:02d}"
 
     def _insert(self, table: str, rows: Sequence[Mapping[str, Any]]) -> list[int]:
-        """Write rows that have no id of their own; their new ids, in order."""
+        """Writes rows without ids, and returns their new ids in order."""
         self._tables += 1
         least = self._tables * 1000
         ids = self._random.sample(range(least + 1, least + 1000), len(rows))
@@ -155,7 +155,7 @@ class _Sample:
         return branches
 
     def _plans(self) -> list[tuple[int, int, float]]:
-        """Id, months and price of each plan."""
+        """Returns id, months and price of each plan."""
         ids = self._insert(
             "plans", [dict(zip(("name", "months", "price", "description"), row, strict=True)) for row in _PLANS]
         )
@@ -252,7 +252,7 @@ class _Sample:
             for kind, amount in (("product", 25.0), ("class", 15.0), ("appointment", 60.0)) * 12
         ]
         self._insert("memberships", rows)
-        self._connection.execute(  # nobody buys a membership before they join
+        self._connection.execute(  # a membership cannot begin before its client joined
             "UPDATE clients SET joined_on ="
             " min(joined_on, (SELECT min(m.starts_on) FROM memberships m WHERE m.client_id = clients.id))"
         )
@@ -263,7 +263,7 @@ class _Sample:
         return {"client_id": client, "kind": kind, "amount": amount, "method": method, "paid_on": self._day(days)}
 
     def _attendance(self, clients: Sequence[int]) -> None:
-        """Half the clients came today; the first never did today, the seventh and eighth have been away for a month."""
+        """Writes visits: half the clients came today, the first did not, the seventh and eighth have been away for a month."""
         rows = []
         for back in range(_HISTORY_DAYS):
             for position, client in enumerate(clients[:_ACTIVE]):
@@ -642,7 +642,7 @@ class _Sample:
 
 
 def _pdf(text: str) -> bytes:
-    """A page with one line on it: the smallest file that PDF readers open."""
+    """Returns a page with one line: the smallest file that PDF readers open."""
     stream = f"BT /F1 14 Tf 72 760 Td ({text}) Tj ET".encode("ascii")
     objects = (
         b"<< /Type /Catalog /Pages 2 0 R >>",

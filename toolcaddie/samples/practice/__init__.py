@@ -1,7 +1,7 @@
-"""The practice model: a provider without a model behind it, so that everything can be tried without a key.
+"""The practice model: a provider that follows rules instead of a language model, so that everything can be tried without a key.
 
-Deterministic and offline. It sees what a model sees, messages and tool definitions, and answers as one does, with words or
-with tool calls. Toolcaddie's own selector finds the tool; the rest are plain rules. Each file stands on the ones below it:
+It is deterministic and offline. Like a model it reads messages and tool definitions, and answers with words or tool calls.
+Toolcaddie's own selector finds the tool; plain rules do the rest. Each file imports only files below it:
 
     model        the wire: a request in, a reply out
     steps        the next step: a call, a question or a report

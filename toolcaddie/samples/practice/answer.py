@@ -1,4 +1,4 @@
-"""The sentences of the practice model. Each begins by saying who speaks: nobody shall take it for a language model."""
+"""The sentences of the practice model. Each begins with a signature, so that no one takes it for a language model."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from toolcaddie.samples.practice.tools import Slot
 SIGNATURE = "This is the practice model, which follows plain rules and needs no key."
 CALLED_OFF = "Good, I leave it at that."
 
-_WHICH = "Which one do you mean?"
-_WHAT = "What should I take?"
+_WHICH_QUESTION = "Which one do you mean?"
+_WHAT_QUESTION = "What should I take?"
 _SHOWN_ROWS, _SHOWN_FIELDS, _SHOWN_TEXT = 3, 6, 300
 
 
@@ -21,8 +21,8 @@ def signed(text: str) -> str:
 
 
 def is_question(text: str) -> bool:
-    """True if a text is one of our own that asks for something."""
-    return text.startswith(SIGNATURE) and text.endswith((_WHICH, _WHAT))
+    """Returns True if a text is a question of the practice model."""
+    return text.startswith(SIGNATURE) and text.endswith((_WHICH_QUESTION, _WHAT_QUESTION))
 
 
 def greeting(tools: int) -> str:
@@ -37,18 +37,20 @@ def nothing_fits(text: str) -> str:
     return f"None of the tools I can see fits {_short(text, 80)!r}, so I did nothing. Try the words a tool would use."
 
 
-def which(slot: Slot, rows: Sequence[Row]) -> str:
-    return f"Several fit as the {slot.thing or 'one'}: {', '.join(map(_described, rows[:8]))}. {_WHICH}"
+def which_question(slot: Slot, rows: Sequence[Row]) -> str:
+    return f"Several fit as the {slot.thing or 'one'}: {', '.join(map(_described, rows[:8]))}. {_WHICH_QUESTION}"
 
 
-def what_is(tool: str, missing: Sequence[Slot]) -> str:
+def missing_question(tool: str, missing: Sequence[Slot]) -> str:
     *names, last = [_slot_name(slot) for slot in missing]
     others = f"{', '.join(names)} and " if names else ""
-    return f"For {tool} I still need: {others}{last}. {_WHAT}"
+    return f"For {tool} I still need: {others}{last}. {_WHAT_QUESTION}"
 
 
-def not_found(slot: Slot, name: str) -> str:
-    return f"I looked for the {slot.thing or 'one'} {name!r} and did not find it, so I changed nothing. {_WHICH}"
+def not_found_question(slot: Slot, name: str) -> str:
+    return (
+        f"I looked for the {slot.thing or 'one'} {name!r} and did not find it, so I changed nothing. {_WHICH_QUESTION}"
+    )
 
 
 def gave_up(calls: int) -> str:
@@ -56,7 +58,7 @@ def gave_up(calls: int) -> str:
 
 
 def only_looked(text: str) -> str:
-    """Before the outcome of a reading tool that was called although something was to be done."""
+    """Returns the outcome of a reading tool that was called although the user wanted a change."""
     return f"I have no tool that does this, so I only looked. {text}"
 
 
@@ -76,15 +78,13 @@ def outcome(tool: str, content: str) -> str:
     if fields and not any(isinstance(child, list) for child in fields.values()):
         return f"I called {tool}. {_fields(rows[0])}."
     count = total if isinstance(total := fields.get("total"), int) else len(rows)
-    shown = (
+    listing = (
         f": {'; '.join(map(_described, rows[:_SHOWN_ROWS]))}{' and more' if count > _SHOWN_ROWS else ''}"
         if rows
         else ""
     )
     figures = _fields({key: child for key, child in fields.items() if key != "total"})
-    return (
-        f"I called {tool}. It gave {count} {'row' if count == 1 else 'rows'}{shown}.{f' {figures}.' if figures else ''}"
-    )
+    return f"I called {tool}. It gave {count} {'row' if count == 1 else 'rows'}{listing}.{f' {figures}.' if figures else ''}"
 
 
 def _described(row: Row) -> str:

@@ -1,7 +1,7 @@
 """A tool's arguments, filled from a message: by labels, choices, kinds of values, and key phrases.
 
-One rule after the other takes what it recognises; a piece of the message is used for one argument only. What no rule can
-fill is left to its default, or reported as missing.
+The rules apply one after the other, and a piece of the message is used for one argument only. An argument that no rule can fill
+gets its default, or is reported as missing.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from toolcaddie.samples.practice.mentions import Kind, Mention, currencies, numb
 from toolcaddie.samples.practice.tools import KnownTool, Slot
 
 NOTHING = object()
-"""No value was found; None would be one."""
+"""Marker for "no value"; None would be a value."""
 
 NAME_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email")
-"""Kinds of mention that may be what something or somebody is called."""
+"""Kinds of mention that may be a name of a thing or person."""
 
 _NUMBERS = ("integer", "number")
 _TEXT_WORDS = frozenset(
@@ -47,55 +47,57 @@ _KINDS: Mapping[str, Mapping[str, tuple[Kind, ...]]] = {
         "amount price cost fee total budget rate charge pay wage bonus sum": ("money",),
     },
 }
-"""Words in an argument's name, and the kinds of mention it takes then, the likeliest first."""
+"""Words in an argument's name, and the kinds of mention that such an argument takes, the likeliest first."""
 
 
 @dataclass(kw_only=True)
 class Facts:
-    """The message as material for arguments; `used` grows while they are filled, so that no piece is used for two of them."""
+    """The message as material for arguments. `used_spans` grows while they are filled, so that no piece is used twice."""
 
     text: str
     mentions: tuple[Mention, ...]
     today: date
     ids: dict[str, Any] = field(default_factory=dict)
-    """Identifiers found elsewhere, by argument."""
-    used: list[tuple[int, int]] = field(default_factory=list)
-    chosen: set[int] = field(default_factory=set)
-    """Places of choices that were taken; the words there may still be part of a value."""
+    """Identifiers from other sources, by argument."""
+    used_spans: list[tuple[int, int]] = field(default_factory=list)
+    choice_places: set[int] = field(default_factory=set)
+    """Places of choices that were used; the words there may still be part of a value."""
 
     def free(self, *kinds: Kind) -> list[Mention]:
-        """Mentions of these kinds that nothing has used, in the order of the text."""
-        return [one for one in self.mentions if one.kind in kinds and self.is_free(one.start, one.end)]
+        """Returns the unused mentions of these kinds, in the order of the text."""
+        return [
+            mention for mention in self.mentions if mention.kind in kinds and self.is_free(mention.start, mention.end)
+        ]
 
     def is_free(self, start: int, end: int) -> bool:
-        return all(end <= first or last <= start for first, last in self.used)
+        return all(end <= first or last <= start for first, last in self.used_spans)
 
     def take(self, mention: Mention) -> Any:
-        self.used.append((mention.start, mention.end))
+        self.used_spans.append((mention.start, mention.end))
         return mention.value
 
     def take_text(self, match: re.Match[str] | None) -> Any:
-        """The `value` of a match, if nothing has used it."""
+        """Returns the `value` of a match, if it is unused."""
         if match is None or not self.is_free(*match.span("value")):
             return NOTHING
-        self.used.append(match.span("value"))
+        self.used_spans.append(match.span("value"))
         return match["value"].strip(" .\"'“”")
 
     def before(self, position: int, count: int) -> list[str]:
-        """Stems of the last words before a place."""
+        """Returns the stems of the last words before a place."""
         return stems(self.text[max(0, position - 60) : position])[-count:]
 
     def after(self, position: int, count: int) -> list[str]:
-        """Stems of the next words behind a place."""
+        """Returns the stems of the next words after a place."""
         return stems(self.text[position : position + 60])[:count]
 
     def is_beside(self, mention: Mention, thing: Sequence[str] | frozenset[str]) -> bool:
-        """True if one of these stems stands right before or behind a mention, as in "the Rivers project"."""
+        """Returns True if one of these stems is right before or after a mention, as in "the Rivers project"."""
         return not {*self.before(mention.start, 2), *self.after(mention.end, 1)}.isdisjoint(thing)
 
 
-def allotted(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
-    """Names of the message by the slot they belong to: the best pair first, until names or slots run out."""
+def names_by_slot(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
+    """Assigns names of the message to slots: the best pair first, until names or slots run out."""
     pairs = [(slot.name, name, _belonging(name, slot, facts)) for slot in slots for name in facts.free(*NAME_KINDS)]
     names: dict[str, Mention] = {}
     for slot_name, name, _ in sorted(pairs, key=lambda pair: -pair[2]):
@@ -105,7 +107,7 @@ def allotted(slots: Sequence[Slot], facts: Facts) -> dict[str, Mention]:
 
 
 def _belonging(name: Mention, slot: Slot, facts: Facts) -> float:
-    """Score of a pair: the slot's word beside the name, "called" before a title, "for" or an 's at a person."""
+    """Returns the score of a pair: the slot's word next to the name, "called" before a title, "for" or an 's at a person."""
     cue = {*facts.before(name.start, 1), *stems(facts.text[name.start : name.start + 6])}
     is_title = not cue.isdisjoint(stems("called named titled name title"))
     is_person = not cue.isdisjoint(("for", "to", "of", "from", "with", "by")) or facts.text[name.end :][1:2] == "s"
@@ -117,7 +119,7 @@ def _belonging(name: Mention, slot: Slot, facts: Facts) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filled:
-    """The arguments of a call, and the required ones that nothing in the message gives."""
+    """The arguments of a call, and the required ones that the message does not contain."""
 
     arguments: dict[str, Any]
     missing: tuple[Slot, ...] = ()
@@ -132,39 +134,39 @@ def filled(tool: KnownTool, facts: Facts, *, insist: frozenset[str] = frozenset(
     needed = {slot.name for slot in tool.slots if slot.required} | insist
     values: dict[str, Any] = {slot.name: facts.ids[slot.name] for slot in tool.slots if slot.name in facts.ids}
     slots = sorted(tool.slots, key=lambda slot: slot.name not in needed)
-    for rule in (_labelled, _chosen, _by_kind, _by_phrase, _left_over):
+    for rule in (_labelled, _choice_in, _by_kind, _by_phrase, _left_over):
         for slot in slots:
             if slot.name in values or (rule is _left_over and slot.name not in needed):
                 continue
-            count = len(facts.used)
-            values[slot.name] = fitted(rule(slot, facts, tool), slot)
+            count = len(facts.used_spans)
+            values[slot.name] = value_for_slot(rule(slot, facts, tool), slot)
             if values[slot.name] is NOTHING:
-                del values[slot.name], facts.used[count:]
+                del values[slot.name], facts.used_spans[count:]
     return Filled(
         arguments={slot.name: values[slot.name] for slot in tool.slots if slot.name in values},
         missing=tuple(slot for slot in tool.slots if slot.name in needed and slot.name not in values),
     )
 
 
-def given_id(slot: Slot, facts: Facts) -> Any:
-    """The identifier as the message has it: "order 17"."""
+def id_in_message(slot: Slot, facts: Facts) -> Any:
+    """Returns the identifier that the message contains: "order 17"."""
     tool = KnownTool(name="")
     value = _labelled(slot, facts, tool)
-    return fitted(_by_kind(slot, facts, tool) if value is NOTHING else value, slot)
+    return value_for_slot(_by_kind(slot, facts, tool) if value is NOTHING else value, slot)
 
 
 # Rule 1: "phone 555 1234", "note: call back"
 
 
 def _labelled(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    """The piece of the message behind the argument's own name."""
+    """Returns the piece of the message after the argument's own name."""
     if slot.type not in ("string", *_NUMBERS) or slot.choices:
         return NOTHING
     label = r"[ _-]".join(map(re.escape, slot.parts[:-1] if slot.is_id and slot.parts[1:] else slot.parts))
     links = r"id|number|no\.?|nr" if slot.is_id else r"number|no\.?|is|to|of|as|at"
     pattern = rf"\b{label}\b(?: (?:{links}))*\s*(?P<mark>[:=]\s*)?(?P<value>[^\s;][^;\n]*)"
     for match in re.finditer(pattern, facts.text, re.IGNORECASE):
-        if any(one.start <= match.start() < one.end for one in facts.mentions):
+        if any(mention.start <= match.start() < mention.end for mention in facts.mentions):
             continue  # the word is part of something else: the months of "6 months" are no label
         start = match.start("value")
         for mention in facts.free(*(_id_kinds(slot) if slot.is_id else _kinds_behind_label(slot))):
@@ -189,7 +191,7 @@ def _kinds_behind_label(slot: Slot) -> tuple[Kind, ...]:
 # Rule 2: a word of the message is one of the choices
 
 
-def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
+def _choice_in(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type == "array":
         choices = slot.items.get("enum")
         return (
@@ -201,41 +203,51 @@ def _chosen(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return _flag(slot, facts)
     labels = {word for other in tool.slots if other.name != slot.name for word in other.parts}
     choices = [choice for choice in slot.choices if str(choice).lower() not in labels]
-    places = sorted((place, number) for number, one in enumerate(choices) for place in _places(facts, one))
+    places = sorted((place, number) for number, candidate in enumerate(choices) for place in _places(facts, candidate))
     if not places:
         return NOTHING
     if slot.words.isdisjoint(_FROM_WORDS):  # of several, the one that is changed *to*
-        changed = [one for one in places if {"to", "into", "as"}.intersection(facts.before(one[0], 1))]
+        changed = [
+            candidate for candidate in places if {"to", "into", "as"}.intersection(facts.before(candidate[0], 1))
+        ]
         places = changed or (places if slot.words.isdisjoint(_TO_WORDS) else places[::-1])
     place, number = places[0]
     if not slot.required and slot.schema.get("default") == choices[number]:
         return NOTHING
-    facts.chosen.add(place)
+    facts.choice_places.add(place)
     return choices[number]
 
 
 def _places(facts: Facts, choice: Any) -> list[int]:
-    """Places of a choice in the text, its words in a row; inside a longer name it is no choice."""
-    sought = stems(str(choice))
-    if not sought or set(sought) <= STOPS:
+    """Returns the places of a choice in the text, its words in a row; inside a longer name it is not a choice."""
+    choice_stems = stems(str(choice))
+    if not choice_stems or set(choice_stems) <= STOPS:
         return []
     spoken = [(match.start(), stem(match[0].lower())) for match in re.finditer(r"[^\W_]+", facts.text)]
-    places = {at for n, (at, _) in enumerate(spoken) if [word for _, word in spoken[n : n + len(sought)]] == sought}
+    places = {
+        at
+        for n, (at, _) in enumerate(spoken)
+        if [word for _, word in spoken[n : n + len(choice_stems)]] == choice_stems
+    }
     places |= {place for place, code in currencies(facts.text) if code == choice}
-    longer = [one for one in facts.mentions if one.kind in ("quote", "name") and " " in one.text]
-    return [place for place in places - facts.chosen if not any(one.start <= place < one.end for one in longer)]
+    longer = [mention for mention in facts.mentions if mention.kind in ("quote", "name") and " " in mention.text]
+    return [
+        place
+        for place in places - facts.choice_places
+        if not any(mention.start <= place < mention.end for mention in longer)
+    ]
 
 
 def _flag(slot: Slot, facts: Facts) -> Any:
-    """A flag whose name is said is meant, unless a word before it says no."""
-    sought, spoken = [stem(word) for word in slot.parts if word not in STOPS], stems(facts.text)
-    if not sought or not set(sought) <= set(spoken):
+    """Returns True for a flag whose name is in the text, or False if a word before it negates it."""
+    name_stems, spoken = [stem(word) for word in slot.parts if word not in STOPS], stems(facts.text)
+    if not name_stems or not set(name_stems) <= set(spoken):
         return NOTHING
-    place = spoken.index(sought[0])
+    place = spoken.index(name_stems[0])
     return {"not", "no", "without", "never", "except"}.isdisjoint(spoken[max(0, place - 2) : place])
 
 
-# Rule 3: the slot's name or format says what kind of value it takes
+# Rule 3: the slot's name or format determines the kind of value
 
 
 def kinds_of(slot: Slot) -> tuple[Kind, ...]:
@@ -258,7 +270,7 @@ def _by_kind(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     kinds = kinds_of(slot)
     if "date" in kinds:
         return _day(slot, facts, -1 if last else 0)
-    free = [one for one in facts.free(*kinds) if one.kind != "period" or one.unit]
+    free = [mention for mention in facts.free(*kinds) if mention.kind != "period" or mention.unit]
     if not free:
         return NOTHING
     facts.take(free[0])
@@ -266,7 +278,7 @@ def _by_kind(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
 
 
 def _number_behind(thing: str, facts: Facts) -> Any:
-    """A number or code that stands right behind the thing's name, or behind a #."""
+    """Returns a number or code that is right after the thing's name, or after a #."""
     for mention in facts.free("number", "code"):
         near = [word for word in facts.before(mention.start, 2) if word not in ("id", "number", "no", "nr")]
         if not mention.text.isalpha() and (near[-1:] == stems(thing) or facts.text[mention.start] == "#"):
@@ -279,18 +291,19 @@ def _day(slot: Slot, facts: Facts, end: int) -> Any:
     if dates := facts.free("date"):
         value, word = facts.take(dates[end]), dates[end].text.lower()
         if word.isalpha() and re.search(rf"\b{word}\b", f"{slot.description} {slot.schema.get('pattern', '')}".lower()):
-            return word  # the slot takes the user's own word, and its owner knows best which day that is
+            return word  # the slot takes relative days itself, and the tool knows best which date that is
         return value[:7] if by_month else f"{value}T00:00:00" if slot.format == "date-time" else value
-    period = next((one for one in facts.mentions if one.kind == "period"), None)
+    period = next((mention for mention in facts.mentions if mention.kind == "period"), None)
     if period and by_month:
         return period.value[0][:7]
-    if period and not slot.words.isdisjoint(_FROM_WORDS | _TO_WORDS):  # it gives both ends: one does not use it up
+    # A period has two ends: using one does not use it up.
+    if period and not slot.words.isdisjoint(_FROM_WORDS | _TO_WORDS):
         return period.value[end]
     return NOTHING
 
 
 def _shaped(mention: Mention, slot: Slot) -> Any:
-    """The mention's value as the slot counts or writes it: two weeks as 14 where it takes days."""
+    """Returns the mention's value in the slot's unit and form: two weeks as 14 if it takes days."""
     unit = next((_DAYS_IN[word] for word in slot.words if word in _DAYS_IN), 0)
     if slot.type in _NUMBERS and mention.kind == "period":
         first, last = map(date.fromisoformat, mention.value)
@@ -328,27 +341,31 @@ def _by_phrase(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     if slot.type in _NUMBERS:
         return _count(slot, facts)
     if slot.is_search or slot.is_naming:
-        name = allotted((slot,), facts).get(slot.name)
+        name = names_by_slot((slot,), facts).get(slot.name)
         return NOTHING if name is None else str(facts.take(name))
-    taken = (facts.take_text(phrase.search(facts.text)) for names, phrase in _PHRASES if slot.words & names)
-    return next((value for value in taken if value is not NOTHING), NOTHING)
+    values = (facts.take_text(phrase.search(facts.text)) for names, phrase in _PHRASES if slot.words & names)
+    return next((value for value in values if value is not NOTHING), NOTHING)
 
 
 def _count(slot: Slot, facts: Facts) -> Any:
-    """A number beside one of the slot's words ("50 points", "capacity 20"), or the only one when its word is there at all."""
+    """Returns a number next to one of the slot's words ("50 points", "capacity 20"), or the only number if the word occurs."""
     free = facts.free("number", "percent")
     if slot.words & _PAGING_WORDS:
         free = [
-            one for one in free if {"top", "first", "last", "latest", "onli"}.intersection(facts.before(one.start, 1))
+            mention
+            for mention in free
+            if {"top", "first", "last", "latest", "onli"}.intersection(facts.before(mention.start, 1))
         ]
         return facts.take(free[0]) if free and "limit" in slot.words else NOTHING
-    beside = [one for one in free if slot.words & {*facts.before(one.start, 3), *facts.after(one.end, 2)}]
+    beside = [
+        mention for mention in free if slot.words & {*facts.before(mention.start, 3), *facts.after(mention.end, 2)}
+    ]
     if not beside and len(free) == 1 and not slot.words.isdisjoint(stems(facts.text)):
         beside = free
     return facts.take(beside[0]) if beside else NOTHING
 
 
-# Rule 5, for what is required: any number, any name, the words that are left
+# Rule 5, for required slots: any number, any name, the unused words
 
 
 def _left_over(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
@@ -359,15 +376,15 @@ def _left_over(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
         return _shaped(free[0], slot) if free and facts.take(free[0]) is not None else NOTHING
     if kinds_of(slot):
         return NOTHING
-    named = facts.free("quote", "name") if slot.is_naming else facts.free("quote")
-    if named:
-        return facts.take(named[0])
+    mentions = facts.free("quote", "name") if slot.is_naming else facts.free("quote")
+    if mentions:
+        return facts.take(mentions[0])
     behind = NOTHING if slot.is_naming else facts.take_text(_BEHIND_COLON.search(facts.text))
     return behind if behind is not NOTHING else salient_text(facts, tool.name_stems) or NOTHING
 
 
 def salient_text(facts: Facts, own: Sequence[str] = ()) -> str:
-    """The words of the message that nothing has used, without verbs, a tool's `own` words and small words at the ends."""
+    """Returns the unused words of the message, without verbs, a tool's `own` words and stop words at both ends."""
     pieces = [match[0] for match in re.finditer(r"[^\s,;:.!?\"“”]+", facts.text) if facts.is_free(*match.span())]
     small = [
         all(word in STOPS or stem(word) in VERBS or stem(word) in own for word in words(piece)) for piece in pieces
@@ -378,8 +395,8 @@ def salient_text(facts: Facts, own: Sequence[str] = ()) -> str:
 # Types and limits
 
 
-def fitted(value: Any, slot: Slot) -> Any:
-    """The value in the slot's type and within its limits, or NOTHING where it cannot be."""
+def value_for_slot(value: Any, slot: Slot) -> Any:
+    """Returns the value in the slot's type and within its limits, or NOTHING if that is impossible."""
     if value is NOTHING or slot.choices:
         return value if value in slot.choices else NOTHING
     if slot.type in _NUMBERS and isinstance(value, str):
@@ -394,7 +411,7 @@ def fitted(value: Any, slot: Slot) -> Any:
             if value in (NOTHING, "") or argument_errors({"properties": {"value": limits}}, {"value": value})
             else value
         )
-    except ValueError:  # limits that make no sense let all pass
+    except ValueError:  # invalid limits let all values pass
         return value
 
 

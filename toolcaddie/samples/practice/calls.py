@@ -18,7 +18,7 @@ _MAX_TRIES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """Words, which end the turn."""
+    """A text, which ends the turn."""
 
     text: str
 
@@ -35,22 +35,27 @@ Step = Say | tuple[Call, ...]
 
 
 def call_of(tool: KnownTool, arguments: Mapping[str, Any]) -> Call:
-    """The call of a tool, through `execute_tool` where it was not offered itself."""
+    """Returns the call of a tool, through `execute_tool` if it was not offered itself."""
     if tool.offered:
         return Call(name=tool.name, arguments=arguments)
     return Call(name=EXECUTE_TOOL, arguments={"tool_name": tool.name, "arguments": arguments})
 
 
 def schema_call(tool: KnownTool, scene: Scene) -> tuple[Call, ...]:
-    """The call that shows the schema of a tool found by search, once."""
+    """Returns the call that shows the schema of a tool found by search; empty if it is known or was requested before."""
     arguments = {"tool_name": tool.name}
-    needless = tool.schema is not None or scene.has_done(GET_TOOL_SCHEMA, arguments)
+    needless = tool.schema is not None or scene.has_called(GET_TOOL_SCHEMA, arguments)
     return () if needless else (Call(name=GET_TOOL_SCHEMA, arguments=arguments),)
 
 
 def query_of(scene: Scene) -> str:
-    """The words of the wish that could be a tool's, as written."""
-    names = {stem for one in scene.mentions if one.kind in ("name", "email", "ordinal") for stem in stems(one.text)}
+    """Returns the words of the request that could be a tool's, as written."""
+    names = {
+        stem
+        for mention in scene.mentions
+        if mention.kind in ("name", "email", "ordinal")
+        for stem in stems(mention.text)
+    }
     spoken = [
         word for word in words(scene.text) if word not in STOPS and not word.isdigit() and stem(word) not in names
     ]
@@ -58,17 +63,17 @@ def query_of(scene: Scene) -> str:
 
 
 def look_further(scene: Scene, query: str) -> tuple[Call, ...]:
-    """Asks for tools by words, where that is offered and was not done with these words."""
+    """Returns a call that searches for tools, if that is offered and was not done with this query."""
     for name in (REQUEST_MORE_TOOLS, SEARCH_TOOLS):
         if name in scene.box.meta and len(scene.calls_of(name)) < _MAX_TRIES:
             arguments = more_arguments(scene, query) if name == REQUEST_MORE_TOOLS else {"query": query}
-            if not scene.has_done(name, arguments):
+            if not scene.has_called(name, arguments):
                 return (Call(name=name, arguments=arguments),)
     return ()
 
 
 def more_arguments(scene: Scene, query: str) -> JsonObject:
-    """By words where words are taken, else by the categories the definition lists."""
+    """Returns the arguments of a request for more tools: a query if it takes one, else categories of its description."""
     tool = scene.box.meta.get(REQUEST_MORE_TOOLS)
     if tool is None or any(slot.name == "query" for slot in tool.slots):
         return {"query": query}

@@ -1,4 +1,4 @@
-"""English as the practice model reads it: families of verbs, and whether a message asks, orders or states.
+"""English for the practice model: families of verbs, and the mood of a message: it asks, orders or states.
 
 General English only. Nothing here knows any catalog: what a tool is about is read from its own definition.
 """
@@ -48,7 +48,7 @@ ANSWERING = frozenset({READ, "validate", "count", "convert"})
 
 
 def words(text: str) -> list[str]:
-    """The folded words of a text or identifier; two-word verbs are one: "check in" and `check_in` are both `checkin`."""
+    """Returns the folded words of a text or identifier; two-word verbs are one: "check in" and `check_in` are `checkin`."""
     if not text.isascii():
         text = text.encode(
             "utf-8", "replace"
@@ -72,7 +72,7 @@ VERBS: dict[str, frozenset[str]] = {
     for members in _FAMILIES.values()
     for verb in members.split()
 }
-"""Stem of a verb -> the families it belongs to. A verb may be in several: one can `register` a person or for an event."""
+"""Families of a verb, by its stem. A verb may have several: one can `register` a person or for an event."""
 
 
 def families_of(verbs: Iterable[str]) -> frozenset[str]:
@@ -88,14 +88,14 @@ CALLED_OFF = re.compile(
     r"^\W*(?:no|nope|none|nothing|never ?mind|stop|forget(?: about)?(?: it| that)?|cancel(?: it| that)?)\W*$",
     re.IGNORECASE,
 )
-"""Instead of an answer to a question: let it be."""
+"""Texts that cancel instead of answering a question."""
 
 FIGURES = re.compile(
     r"\b(?:how (?:many|much)|number of|count|total|average|statistics?|stats|figures|overview|summary|dashboard|report|"
     r"analytics|breakdown|doing|performance|perform(?:ed|ing)?)\b",
     re.IGNORECASE,
 )
-"""Numbers are asked for."""
+"""Texts that ask for numbers."""
 
 _POLITE = re.compile(
     r"^\W*(?:(?:hi|hello|hey|ok|okay|please|kindly|now|then|and|also|so)\b\W*"
@@ -124,7 +124,7 @@ _MOODS: tuple[Mood, ...] = ("orders", "asks", "states")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The intent of a message: a question or a wish to see something; an order; a fact that something shall be done about."""
+    """The intent of a message: a question or a wish to see something; an order; a fact that calls for an action."""
 
     mood: Mood
     verb: str = ""
@@ -158,10 +158,10 @@ def _sentence_wish(core: str, verbs: Container[str]) -> Wish:
 
 
 def is_wish(text: str) -> bool:
-    """True if a text asks for something by itself, and is no mere answer: a question, or a verb with more than a name."""
+    """Returns True if a text is a wish, not just an answer: a question, or a verb with more than a name."""
     core = _POLITE.sub("", text)
-    first, *rest = stems(core) or [""]
-    return bool(_QUESTION.match(core)) or (len(rest) > 1 and first in VERBS)
+    first, *other_stems = stems(core) or [""]
+    return bool(_QUESTION.match(core)) or (len(other_stems) > 1 and first in VERBS)
 
 
 def _only_reads(verb: str) -> bool:

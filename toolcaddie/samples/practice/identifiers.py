@@ -1,4 +1,4 @@
-"""Identifiers: from the message, from results so far, or from a tool that lists them."""
+"""Resolution of identifiers: from the message, from results so far, or from a tool that lists them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from typing import Any
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, META_TOOLS
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.samples.practice import answer
-from toolcaddie.samples.practice.arguments import NOTHING, Facts, Filled, allotted, filled, given_id, salient_text
+from toolcaddie.samples.practice.arguments import (
+    NOTHING,
+    Facts,
+    Filled,
+    filled,
+    id_in_message,
+    names_by_slot,
+    salient_text,
+)
 from toolcaddie.samples.practice.calls import Call, call_of, look_further, schema_call
 from toolcaddie.samples.practice.english import stem, stems, words
 from toolcaddie.samples.practice.mentions import Kind, Mention
 from toolcaddie.samples.practice.rows import Match, Row, identifier, matches, rows_of, share
-from toolcaddie.samples.practice.scene import Done, Scene
+from toolcaddie.samples.practice.scene import PastCall, Scene
 from toolcaddie.samples.practice.tools import KnownTool, Slot
 from toolcaddie.util.replacing import replace
 
@@ -34,7 +42,7 @@ class Resolution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identified:
-    """An identifier, and the piece of the message that meant it, if one did."""
+    """An identifier, and the mention in the message that led to it, if there is one."""
 
     value: Any
     mention: Mention | None = None
@@ -42,25 +50,25 @@ class Identified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """An identifier that cannot be told, and what to ask. `several`: there are too many, rather than none."""
+    """An unresolved identifier, and the question to ask. `several`: there are too many candidates, not none."""
 
     question: str
     several: bool = False
 
 
 def resolution_of(tool: KnownTool, scene: Scene, *, depth: int = 0) -> Resolution:
-    """Finds the identifiers a tool takes."""
+    """Resolves the identifiers that a tool takes."""
     facts = scene.facts()
     required = [slot for slot in tool.slots if slot.is_id and slot.required]
-    names = allotted([*required, *(slot for slot in tool.slots if slot.is_naming)], facts)
+    names = names_by_slot([*required, *(slot for slot in tool.slots if slot.is_naming)], facts)
     calls: list[Call] = []
     questions: list[str] = []
     for slot in required + ([] if depth else _optional_ids(tool, scene)):
-        name = names.get(slot.name) if slot.required else allotted((slot,), facts).get(slot.name)
+        name = names.get(slot.name) if slot.required else names_by_slot((slot,), facts).get(slot.name)
         match _id_of(slot, tool, name, facts, scene, depth):
             case Identified(value=value, mention=mention):
                 facts.ids[slot.name] = value
-                facts.used.extend([(mention.start, mention.end)] if mention else [])
+                facts.used_spans.extend([(mention.start, mention.end)] if mention else [])
             case Unknown(question=question, several=several):
                 questions.extend([question] if several or slot.required else [])
             case further:
@@ -69,7 +77,7 @@ def resolution_of(tool: KnownTool, scene: Scene, *, depth: int = 0) -> Resolutio
 
 
 def _optional_ids(tool: KnownTool, scene: Scene) -> list[Slot]:
-    """Optional identifiers whose thing the message names, or that a reading tool has instead of another use for a name."""
+    """Returns the optional identifiers whose thing the message mentions, or that are a reading tool's only use for a name."""
     if any(slot.is_search for slot in tool.slots):
         return []
     reads_one = tool.reads and scene.is_named and not any(slot.is_id and slot.required for slot in tool.slots)
@@ -79,28 +87,28 @@ def _optional_ids(tool: KnownTool, scene: Scene) -> list[Slot]:
 def _id_of(
     slot: Slot, tool: KnownTool, name: Mention | None, facts: Facts, scene: Scene, depth: int
 ) -> Identified | Unknown | tuple[Call, ...]:
-    """The identifier, the calls that may bring it, or a question. `name`: what the message calls the thing, if it does."""
-    value = given_id(slot, facts)
+    """Returns the identifier, calls that may find it, or a question. `name`: the thing's name in the message, if any."""
+    value = id_in_message(slot, facts)
     if value is not NOTHING:
         return Identified(value=value)
     result = _in_results(slot, name, facts, scene) or _lookups(slot, tool, name, facts, scene, depth)
     if result:
         return result
-    if name is not None and scene.deeds:
-        return Unknown(question=answer.not_found(slot, name.text))
-    rows = [row for done in scene.deeds for row in _rows_with(slot, done, scene)]
-    return Unknown(question=answer.which(slot, rows) if rows else answer.what_is(tool.name, [slot]))
+    if name is not None and scene.tool_calls:
+        return Unknown(question=answer.not_found_question(slot, name.text))
+    rows = [row for past_call in scene.tool_calls for row in _rows_with(slot, past_call, scene)]
+    return Unknown(question=answer.which_question(slot, rows) if rows else answer.missing_question(tool.name, [slot]))
 
 
 # Identifiers in results
 
 
 def _in_results(slot: Slot, name: Mention | None, facts: Facts, scene: Scene) -> Identified | Unknown | None:
-    """The identifier in the results so far that the message means; a question if several fit; None if none does."""
-    history = [done for done in scene.history if done.name not in META_TOOLS]
-    for done in (*reversed(scene.deeds), *reversed(history)):
-        rows = _rows_with(slot, done, scene)
-        about = scene.tool_of(done).name_stems
+    """Returns the identifier from earlier results that fits the message; a question if several fit; None if none does."""
+    history = [past_call for past_call in scene.history if past_call.name not in META_TOOLS]
+    for past_call in (*reversed(scene.tool_calls), *reversed(history)):
+        rows = _rows_with(slot, past_call, scene)
+        about = scene.tool_of(past_call).name_stems
         if rows and scene.points_back:
             return _pointed_at(rows, slot, about, scene)
         for mention in [*sorted(facts.free(*_NAMING_KINDS), key=lambda mention: mention != name), None]:
@@ -108,25 +116,25 @@ def _in_results(slot: Slot, name: Mention | None, facts: Facts, scene: Scene) ->
             hits = [hit for hit in hits if mention or hit.share >= 0.5]
             if hits:
                 return _best(hits, mention, slot, about, scene)
-        if len(rows) == 1 and done in scene.trail and done.arguments:
+        if len(rows) == 1 and past_call in scene.trail and past_call.arguments:
             return Identified(value=identifier(rows[0], slot, about=about))
     return None
 
 
-def _rows_with(slot: Slot, done: Done, scene: Scene) -> list[Row]:
-    """The rows of a result that hold the identifier a slot takes."""
-    about = scene.tool_of(done).name_stems
-    rows = [] if done.failed else rows_of(done.content)
+def _rows_with(slot: Slot, past_call: PastCall, scene: Scene) -> list[Row]:
+    """Returns the rows of a result that contain the identifier of a slot."""
+    about = scene.tool_of(past_call).name_stems
+    rows = [] if past_call.failed else rows_of(past_call.content)
     return [row for row in rows if identifier(row, slot, about=about) is not None]
 
 
 def _pointed_at(rows: Sequence[Row], slot: Slot, about: Sequence[str], scene: Scene) -> Identified | Unknown:
-    """The row that "the second one" or "her" means: by its place, by what was named before, or the only one."""
+    """Returns the row for "the second one" or "her": by its place, by an earlier mention, or the only one."""
     if scene.ordinal is None:
         for mention in scene.earlier_mentions:
             rows = [hit.row for hit in matches(rows, mention.text) if mention.kind in _NAMING_KINDS] or rows
         if len(rows) > 1:
-            return Unknown(question=answer.which(slot, rows), several=True)
+            return Unknown(question=answer.which_question(slot, rows), several=True)
     place = scene.ordinal or 0
     return Identified(value=identifier(rows[place if place < len(rows) else -1], slot, about=about))
 
@@ -134,15 +142,15 @@ def _pointed_at(rows: Sequence[Row], slot: Slot, about: Sequence[str], scene: Sc
 def _best(
     hits: Sequence[Match], mention: Mention | None, slot: Slot, about: Sequence[str], scene: Scene
 ) -> Identified | Unknown:
-    """The row that fits best; those that fit alike are told apart by everything else the message says."""
-    spoken = {*words(scene.text), *stems(scene.text), *(str(one.value) for one in scene.mentions)}
+    """Returns the best fitting row; the other words of the message decide between equal ones."""
+    spoken = {*words(scene.text), *stems(scene.text), *(str(mention.value) for mention in scene.mentions)}
     alike = [hit.row for hit in hits if hit.share >= hits[0].share - 0.05]
     counts = [sum(str(value) in spoken or share(str(value), spoken) == 1 for value in row.values()) for row in alike]
     rows = [row for row, count in zip(alike, counts, strict=True) if count == max(counts)]
     ids = list(dict.fromkeys(identifier(row, slot, about=about) for row in rows))
     place = 0 if len(ids) == 1 or re.search(r"\bnext\b", scene.text, re.IGNORECASE) else scene.ordinal
     if place is None:
-        return Unknown(question=answer.which(slot, rows), several=True)
+        return Unknown(question=answer.which_question(slot, rows), several=True)
     return Identified(value=ids[place if place < len(ids) else -1], mention=mention)
 
 
@@ -152,9 +160,13 @@ def _best(
 def _lookups(
     slot: Slot, tool: KnownTool, name: Mention | None, facts: Facts, scene: Scene, depth: int
 ) -> tuple[Call, ...]:
-    """The next call not made yet that may bring the identifier: first with the name to search for, then without."""
+    """Returns the next new call that may find the identifier: first a search for the name, then without it."""
     described = [word for word in re.findall(r"\w+", slot.description) if "_" in word.strip("_")]
-    finders = [] if depth >= _MAX_DEPTH else [one for one in _finders(slot, described, scene) if one.name != tool.name]
+    finders = (
+        []
+        if depth >= _MAX_DEPTH
+        else [finder for finder in _finders(slot, described, scene) if finder.name != tool.name]
+    )
     if depth < _MAX_DEPTH and not (finders and (not described or finders[0].name in described)):
         further = look_further(scene, " ".join(words(described[0])) if described else f"list {slot.thing}")
         if further:
@@ -165,28 +177,28 @@ def _lookups(
         if calls:
             return calls
         for lookup in [] if resolution.question else _lookup_arguments(finder, name, facts, resolution.facts):
-            if not scene.has_done(finder.name, lookup.arguments):
+            if not scene.has_called(finder.name, lookup.arguments):
                 return (call_of(finder, lookup.arguments),)
     return ()
 
 
 def _finders(slot: Slot, described: Sequence[str], scene: Scene) -> list[KnownTool]:
-    """Tools that may list what the slot identifies, the likeliest first. A description that names a tool is believed."""
+    """Returns tools that may list the slot's things, the likeliest first; tools that its description names come before all."""
     thing = stem(slot.thing)
     ranking = scene.box.ranked(SelectionQuery(text=f"list find {slot.thing} {slot.thing}s"), 16)
     listing = [tool for tool, _ in ranking if tool.reads and (not thing or thing in tool.stems)]
-    listing.sort(key=lambda tool: not any(one.is_search for one in tool.slots))
-    named = [scene.box.tools.get(name) or KnownTool(name=name, offered=False) for name in described]
-    return list(dict.fromkeys([*(tool for tool in named if tool.schema or _may_show(tool, scene)), *listing]))
+    listing.sort(key=lambda tool: not any(slot.is_search for slot in tool.slots))
+    described_tools = [scene.box.tools.get(name) or KnownTool(name=name, offered=False) for name in described]
+    return list(dict.fromkeys([*(tool for tool in described_tools if tool.schema or _may_show(tool, scene)), *listing]))
 
 
 def _may_show(tool: KnownTool, scene: Scene) -> bool:
-    """True if a tool that was not shown can be, and called then."""
+    """Returns True if the schema of a hidden tool can be requested, and the tool then called."""
     return {EXECUTE_TOOL, GET_TOOL_SCHEMA} <= set(scene.box.meta) and bool(schema_call(tool, scene))
 
 
 def _lookup_arguments(finder: KnownTool, name: Mention | None, facts: Facts, own: Facts) -> Iterator[Filled]:
-    """Ways to call a finder: with the slot's own name to search for, with nothing, with any other name."""
+    """Yields arguments for a finder: a search for the slot's name, no search, a search for any other name."""
     search = next((slot for slot in finder.slots if slot.is_search), None)
     needed = [slot for slot in finder.slots if slot.required and slot is not search]
     schema = {"properties": {slot.name: slot.schema for slot in needed}, "required": [slot.name for slot in needed]}

@@ -46,7 +46,7 @@ def mentions_of(
     for kind, pattern, value_of in _FINDERS:
         for match in re.finditer(pattern, text, re.IGNORECASE):
             if _is_free(match.start(), match.end(), mentions):
-                with contextlib.suppress(ValueError, OverflowError):  # a day that no calendar has is no date
+                with contextlib.suppress(ValueError, OverflowError):  # an impossible day is not a date
                     mentions.append(_mention(kind, match, value_of(match, today)))
     for start, end in [*_capitalised(text, name_stems)] or [*_uncommon(text, tool_stems)]:
         if _is_free(start, end, mentions):
@@ -55,7 +55,7 @@ def mentions_of(
 
 
 def _is_free(start: int, end: int, mentions: list[Mention]) -> bool:
-    return all(end <= one.start or one.end <= start for one in mentions)
+    return all(end <= mention.start or mention.end <= start for mention in mentions)
 
 
 def _mention(kind: Kind, match: re.Match[str], value: Any) -> Mention:
@@ -65,7 +65,7 @@ def _mention(kind: Kind, match: re.Match[str], value: Any) -> Mention:
     return Mention(kind=kind, text=text, start=match.start(), end=match.end(), value=value, unit=unit)
 
 
-# Readers of values: each takes a match and the day, and raises ValueError for what does not exist
+# Readers of values: each takes a match and the day, and raises ValueError for an impossible value
 
 _NUMBER_NAMES = words("zero one two three four five six seven eight nine ten eleven twelve")
 _ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1, "1st": 0, "2nd": 1, "3rd": 2}
@@ -89,7 +89,7 @@ def _number(match: re.Match[str], today: date) -> int | float:
 
 
 def number_of(text: str) -> int | float:
-    """A number as written, in a word or with thousands commas; whole ones as int."""
+    """Returns a number from a word or digits with thousands separators; a whole one as int."""
     if text.lower() in _NUMBER_NAMES:
         return _NUMBER_NAMES.index(text.lower())
     value = float(text.replace(",", ""))
@@ -126,15 +126,15 @@ def _date(match: re.Match[str], today: date) -> str:
     return str(date(year, first, second) if second > 12 else date(year, second, first))
 
 
-def _weekday(today: date, weekday: int, which: str) -> date:
+def _weekday(today: date, weekday: int, direction: str) -> date:
     ahead = (weekday - today.weekday()) % 7
-    if which == "last":
+    if direction == "last":
         return today - timedelta(days=7 - ahead)
-    return today + timedelta(days=ahead or (7 if which == "next" else 0))
+    return today + timedelta(days=ahead or (7 if direction == "next" else 0))
 
 
 def _moved(day: date, count: int, unit: str) -> date:
-    """The day so many days, weeks, months or years on; the day of the month is cut to the month's end."""
+    """Returns the day after so many days, weeks, months or years; the day of the month is limited to the month's end."""
     if unit in ("day", "week"):
         return day + timedelta(days=count * (7 if unit == "week" else 1))
     year, month = divmod(day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1), 12)
@@ -145,12 +145,12 @@ def _period(match: re.Match[str], today: date) -> tuple[str, str]:
     if match["month"]:
         first = date(int(match["year"] or today.year), _MONTHS[match["month"].lower()], 1)
         return str(first), str(_moved(first, 1, "month") - timedelta(days=1))
-    which, unit = match["which"].lower(), _unit(match["unit"])
+    direction, unit = match["which"].lower(), _unit(match["unit"])
     if match["count"] or unit == "day":
-        ahead = which in ("next", "coming")
+        ahead = direction in ("next", "coming")
         other = _moved(today, _count(match, today) if ahead else -_count(match, today), unit)
         return (str(today), str(other)) if ahead else (str(other), str(today))
-    near = _moved(today, {"next": 1, "coming": 1, "this": 0, "current": 0}.get(which, -1), unit)
+    near = _moved(today, {"next": 1, "coming": 1, "this": 0, "current": 0}.get(direction, -1), unit)
     first = near - timedelta(days=near.weekday()) if unit == "week" else near.replace(day=1)
     first = first.replace(month=1) if unit == "year" else first
     return str(first), str(_moved(first, 1, unit) - timedelta(days=1))
@@ -175,9 +175,9 @@ _CURRENCY = re.compile(
 
 
 def currencies(text: str) -> list[tuple[int, str]]:
-    """Returns where the text names a currency, by code, sign or word, and the code of each."""
-    named = ((match.start(), match["code"], match["sign"] or match["word"]) for match in _CURRENCY.finditer(text))
-    return [(start, code.upper() if code else _CURRENCIES[name.lower()]) for start, code, name in named]
+    """Returns the places of currencies in the text, by code, sign or word, and the code of each."""
+    hits = ((match.start(), match["code"], match["sign"] or match["word"]) for match in _CURRENCY.finditer(text))
+    return [(start, code.upper() if code else _CURRENCIES[name.lower()]) for start, code, name in hits]
 
 
 _QUOTE = r"(?<!\w)[\"“”«'](?P<text>[^\"“”«»']{2,}?(?:['’]\w[^\"“”«»']*?)?)[\"“”»'](?!\w)"
@@ -207,7 +207,7 @@ _CODE = r"\b(?=[A-Za-z-]*\d)(?=[\d-]*[A-Za-z])[A-Za-z\d]+(?:-[A-Za-z\d]+)*\b|\b(
 _NUMBER = rf"(?<![\w.])#?(?P<n>-?(?:{_AMOUNT}))(?![\w%])(?!\.\d)|\b(?P<n2>{'|'.join(_NUMBER_NAMES[2:])})\b"
 
 _FINDERS: tuple[tuple[Kind, str, Callable[[re.Match[str], date], Any]], ...] = (
-    # The order decides which wins where two would overlap: what is marked beats what is guessed, the longer the shorter.
+    # The order decides which wins if two overlap: marked mentions before guessed ones, the longer before the shorter.
     ("quote", _QUOTE, _text),
     ("name", _TITLE, _text),
     ("email", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", _text),
@@ -241,9 +241,9 @@ _NO_NAME |= {*_MONTHS, *_DAYS}
 def _capitalised(text: str, name_stems: frozenset[str]) -> Iterator[tuple[int, int]]:
     for match in _NAME.finditer(text):
         start, end = match.span(1)
-        first, *rest = match[1].split(" ")
+        first, *other_words = match[1].split(" ")
         if _begins_sentence(text, start) and (
-            not _may_be_name(first, name_stems) or not (rest or _SUBJECT.match(text, end))
+            not _may_be_name(first, name_stems) or not (other_words or _SUBJECT.match(text, end))
         ):
             start += len(first) + 1
         while start < end and (_is_no_name(first := text[start:end].split(" ", maxsplit=1)[0]) or first.islower()):
@@ -253,7 +253,7 @@ def _capitalised(text: str, name_stems: frozenset[str]) -> Iterator[tuple[int, i
 
 
 def _uncommon(text: str, tool_stems: frozenset[str]) -> Iterator[tuple[int, int]]:
-    """Names typed without capitals: words no tool knows, two or more in a row, or one with an 's or behind "for" and the like."""
+    """Yields names typed without capitals: two or more words that no tool uses, or one with an 's or after "for" and the like."""
     run: list[re.Match[str]] = []
     for match in [*_LETTERS.finditer(text), None]:
         is_name = match is not None and _may_be_name(match[1], tool_stems)

@@ -22,14 +22,14 @@ from toolcaddie.samples.practice.steps import forced_step, next_step, only_words
 MODEL = "practice"
 
 _MANY, _MUCH = 50, 10_000
-"""Messages, and characters of them all, that are read on the spot."""
+"""Most messages, and most characters of them all, that are processed on the event loop."""
 
 _PIECE = 24
-"""Characters of a streamed piece: short, so that callers see what real streams do to them."""
+"""Characters of a streamed piece; short, so that callers meet the pieces of real streams."""
 
 
 class PracticeModel:
-    """A `Provider` that follows rules. `today` gives the day, unless the system prompt does."""
+    """A `Provider` that follows rules. `today` returns the date, unless the system prompt states it."""
 
     name = MODEL
 
@@ -61,7 +61,7 @@ class PracticeModel:
         return [{"id": self._model, "object": "model", "created": 0, "owned_by": "toolcaddie"}]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: there is nothing to close."""
 
 
 def from_settings(
@@ -72,7 +72,7 @@ def from_settings(
 
 
 def _is_long(request: ModelRequest) -> bool:
-    """True if reading it takes long enough for every other request to notice."""
+    """Returns True if processing the request would delay other requests noticeably."""
     messages = request.messages
     return len(messages) > _MANY or sum(len(message.text) for message in messages) > _MUCH
 
@@ -88,7 +88,7 @@ def _decide(request: ModelRequest, today: date) -> Step:
 
 
 def _choice(choice: Any) -> tuple[str, frozenset[str] | None]:
-    """The mode of a tool choice, and the names it leaves (None: all), from OpenAI's forms of it."""
+    """Returns the mode of a tool choice in OpenAI's forms, and the names that it allows (None: all)."""
     if not isinstance(choice, Mapping):
         return str(choice or "auto"), None
     allowed = choice.get("allowed_tools")
@@ -111,7 +111,7 @@ def _message(request: ModelRequest, step: Step) -> Message:
 
 def _tool_call(request: ModelRequest, index: int, call: Call) -> ToolCall:
     arguments = msgspec.json.encode(call.arguments).decode()
-    # The place in the conversation makes the id its own: the same call may be right again in a later turn.
+    # The place in the conversation makes the id unique: the same call may be right again in a later turn.
     place = f"{len(request.messages)}/{index}/{call.name}/{arguments}"
     return ToolCall(id=f"call_{hashlib.sha256(place.encode()).hexdigest()[:24]}", name=call.name, arguments=arguments)
 

@@ -1,4 +1,4 @@
-"""Results of tools: rows in JSON, the row that was meant, the identifier in it."""
+"""Results of tools: their rows in JSON, the row that a text refers to, and the identifier in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _WRONG_FIELD = re.compile(
 
 
 def decoded(content: str) -> Any:
-    """The JSON value of a result, or its text where it is none."""
+    """Returns the JSON value of a result, or its text if it is not JSON."""
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -32,7 +32,7 @@ def decoded(content: str) -> Any:
 
 
 def is_error(content: str) -> bool:
-    """True if a result tells of a failure. The wire has no flag for it, so the words decide."""
+    """Returns True if a result reports a failure. The wire has no flag for it, so the words decide."""
     value = decoded(content)
     if isinstance(value, Mapping):
         return any(value.get(key) for key in ("error", "errors", "detail")) or value.get("success") is False
@@ -40,13 +40,13 @@ def is_error(content: str) -> bool:
 
 
 def wrong_fields(content: str) -> frozenset[str]:
-    """Arguments that an error about arguments names."""
+    """Returns the arguments that an error mentions."""
     text = content.split(" wrong:", 1)[-1].split("They must fit this schema", 1)[0].strip()
     return frozenset(match["absent"] or match["field"] for match in _WRONG_FIELD.finditer(text))
 
 
 def rows_of(content: str) -> Sequence[Row]:
-    """The rows of a result: its longest list of objects, however deep, or the one object it is."""
+    """Returns the rows of a result: its longest list of objects at any depth, or the result as the only row."""
     value = decoded(content)
     rows = max(_lists(value, depth=3), key=len, default=[])
     while (
@@ -71,7 +71,7 @@ _NOT_NAMING = frozenset(
 
 
 def names_of(row: Row) -> list[str]:
-    """The values a person would call the row by, the likeliest first; first and last name are joined.
+    """Returns the values that a person would use as the row's name, the likeliest first; first and last name are joined.
 
     A row with a name of its own is called by that; the names of others in it ("trainer", "owner") are not its own.
     """
@@ -79,26 +79,26 @@ def names_of(row: Row) -> list[str]:
     texts = [(words(key), value) for key, value in row.items() if isinstance(value, str) and 0 < len(value) <= 80]
     own = [value for name in _NAMES for key, value in texts if key == [name]]
     others = [value for name in _NAMES for key, value in texts if len(key) > 1 and key[-1] == name]
-    rest = [value for key, value in texts if _NOT_NAMING.isdisjoint(key) and any(map(str.isalpha, value))]
-    return ([" ".join(parts)] if len(parts) > 1 else []) + (own or list(dict.fromkeys([*others, *rest])))
+    other_texts = [value for key, value in texts if _NOT_NAMING.isdisjoint(key) and any(map(str.isalpha, value))]
+    return ([" ".join(parts)] if len(parts) > 1 else []) + (own or list(dict.fromkeys([*others, *other_texts])))
 
 
 def label_of(row: Row) -> str:
-    """The row's name in a sentence."""
+    """Returns the row's name for a sentence."""
     plain = (f"{key}: {value}" for key, value in list(row.items())[:3] if not isinstance(value, Mapping | list))
     return next(iter(names_of(row)), "") or ", ".join(plain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A row and the share of its name that a text has; 1: the whole name."""
+    """A row and the share of its name in a text; 1: the whole name."""
 
     row: Row
     share: float
 
 
 def matches(rows: Sequence[Row], text: str) -> list[Match]:
-    """The rows some text may mean, the best first."""
+    """Returns the rows that a text may refer to, the best first."""
     mentioned = {*words(text), *stems(text)}
     keyed = [[*names_of(row), *(str(row[key]) for key in ("email", "phone", "code") if key in row)] for row in rows]
     shares = [max((share(value, mentioned) for value in values), default=0.0) for values in keyed]
@@ -107,7 +107,7 @@ def matches(rows: Sequence[Row], text: str) -> list[Match]:
 
 
 def share(value: str, mentioned: Container[str]) -> float:
-    """The part of a value's words that are mentioned."""
+    """Returns the share of a value's words that a text contains."""
     parts = words(value)
     return sum(part in mentioned or stem(part) in mentioned for part in parts) / len(parts) if parts else 0.0
 

@@ -1,4 +1,4 @@
-"""A request as the practice model reads it: what is wished for, what has been done about it, what was said before."""
+"""A request as the practice model reads it: the user's wish, the calls for it so far, and the conversation before."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS, META_TOOLS, SEARCH_TOOLS
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.samples.practice.answer import is_question
-from toolcaddie.samples.practice.arguments import Facts, allotted
+from toolcaddie.samples.practice.arguments import Facts, names_by_slot
 from toolcaddie.samples.practice.english import CALLED_OFF, Wish, is_wish, stems, wish_of
 from toolcaddie.samples.practice.mentions import Mention, mentions_of
 from toolcaddie.samples.practice.rows import decoded, is_error
 from toolcaddie.samples.practice.tools import KnownTool, Slot, Toolbox, is_tool, toolbox_of
 
 LONGEST = 2_000
-"""Characters of a message that are read: what the rules cannot find there they would not find behind it."""
+"""Most characters of a message that are read; the rules seldom find anything later."""
 
 _TODAY = re.compile(r"\b(?:today(?:'s date)?|date|current date)(?: is|:) *(\d{4}-\d{2}-\d{2})", re.IGNORECASE)
 _POINTING = re.compile(
@@ -31,8 +31,8 @@ _POINTING = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
-    """A call of this conversation and what came back, `execute_tool` taken off."""
+class PastCall:
+    """A call of this conversation with its result, without the wrapping `execute_tool`."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -46,17 +46,17 @@ class Done:
 @dataclass(frozen=True, kw_only=True)
 class Scene:
     text: str
-    """The wish; an answer to a question of ours stands behind the wish it belongs to."""
+    """The wish; an answer to a question of ours follows the wish that it belongs to."""
     before: str
     """The same user's wish before this one."""
-    trail: tuple[Done, ...]
+    trail: tuple[PastCall, ...]
     """Calls for this wish so far."""
-    history: tuple[Done, ...]
+    history: tuple[PastCall, ...]
     """Calls for earlier wishes."""
     box: Toolbox
     today: date
     called_off: bool = False
-    """The user answered our question by wanting nothing any more."""
+    """True if the user answered our question by cancelling the wish."""
 
     @cached_property
     def wish(self) -> Wish:
@@ -75,61 +75,61 @@ class Scene:
 
     @cached_property
     def ranking(self) -> list[tuple[KnownTool, float]]:
-        """The tools that the words of the wish match, names taken out of them, because they say nothing about a tool."""
+        """The tools that match the words of the wish without names, because names say nothing about a tool."""
         topic = list(self.text)
-        for one in self.mentions:
-            if one.kind in ("name", "email", "ordinal"):
-                topic[one.start : one.end] = " " * (one.end - one.start)
+        for mention in self.mentions:
+            if mention.kind in ("name", "email", "ordinal"):
+                topic[mention.start : mention.end] = " " * (mention.end - mention.start)
         messages = [Message(role="user", content=text) for text in (self.before, "".join(topic)) if text]
         return self.box.ranked(SelectionQuery(messages=messages), 12)
 
     @property
     def ordinal(self) -> int | None:
-        """Place of the one that is meant, if the message names it: 0 is the first, -1 the last."""
-        return next((one.value for one in self.mentions if one.kind == "ordinal"), None)
+        """Place that the message refers to, if any: 0 is the first, -1 the last."""
+        return next((mention.value for mention in self.mentions if mention.kind == "ordinal"), None)
 
     @property
     def is_named(self) -> bool:
-        return any(one.kind in ("name", "quote", "email") for one in self.mentions)
+        return any(mention.kind in ("name", "quote", "email") for mention in self.mentions)
 
     @property
     def points_back(self) -> bool:
-        """The message means something that was mentioned before: "the first one", "it", "her"."""
+        """True if the message refers to something mentioned before: "the first one", "it", "her"."""
         return not self.is_named and (self.ordinal is not None or bool(_POINTING.search(self.text)))
 
     def names(self, slot: Slot) -> bool:
-        """True if the message has a name right beside the word for what the slot identifies: "the Rivers project"."""
-        name = allotted((slot,), self.facts()).get(slot.name)
+        """Returns True if the message has a name next to the word for the slot's thing: "the Rivers project"."""
+        name = names_by_slot((slot,), self.facts()).get(slot.name)
         return name is not None and self.facts().is_beside(name, stems(slot.thing))
 
     def facts(self) -> Facts:
         return Facts(text=self.text, mentions=self.mentions, today=self.today)
 
     @property
-    def deeds(self) -> list[Done]:
-        """Calls for this wish so far, without those that look for tools."""
-        return [done for done in self.trail if done.name not in META_TOOLS]
+    def tool_calls(self) -> list[PastCall]:
+        """Calls for this wish so far, without those of meta tools."""
+        return [past_call for past_call in self.trail if past_call.name not in META_TOOLS]
 
-    def tool_of(self, done: Done) -> KnownTool:
-        """The tool that was called, or what its name alone tells."""
-        return self.box.tools.get(done.name) or KnownTool(name=done.name, offered=False)
+    def tool_of(self, past_call: PastCall) -> KnownTool:
+        """Returns the tool that was called; only its name if it is not offered."""
+        return self.box.tools.get(past_call.name) or KnownTool(name=past_call.name, offered=False)
 
-    def has_done(self, name: str, arguments: Mapping[str, Any]) -> bool:
-        return any(done.arguments == arguments for done in self.calls_of(name))
+    def has_called(self, name: str, arguments: Mapping[str, Any]) -> bool:
+        return any(past_call.arguments == arguments for past_call in self.calls_of(name))
 
-    def calls_of(self, name: str) -> list[Done]:
-        return [done for done in self.trail if done.name == name]
+    def calls_of(self, name: str) -> list[PastCall]:
+        return [past_call for past_call in self.trail if past_call.name == name]
 
 
 def scene_of(request: ModelRequest, *, today: date, only: frozenset[str] | None = None) -> Scene:
-    """Reads a request. `only`: the tools that its choice leaves; None: all it has."""
+    """Reads a request. `only`: the tools that its tool choice allows; None: all."""
     messages = request.messages
     spoken = [index for index, message in enumerate(messages) if message.role == "user"]
     start = spoken[-1] if spoken else len(messages)
-    history, trail = _done(messages[:start]), _done(messages[start:])
+    history, trail = _past_calls(messages[:start]), _past_calls(messages[start:])
     box = toolbox_of(request.tools, only=only)
     if EXECUTE_TOOL in box.meta:
-        box = toolbox_of(request.tools, _shown((*history, *trail)), only=only)
+        box = toolbox_of(request.tools, _shown_tools((*history, *trail)), only=only)
     texts, called_off = _wishes(messages)
     return Scene(
         text=texts[-1] if texts else "",
@@ -143,7 +143,7 @@ def scene_of(request: ModelRequest, *, today: date, only: frozenset[str] | None 
 
 
 def _wishes(messages: Sequence[Message]) -> tuple[list[str], bool]:
-    """The last two wishes, and whether the last one was called off.
+    """Returns the last two wishes, and True if the last one was cancelled.
 
     An answer to a question of ours joins the wish that the question is about, unless it is a wish of its own.
     """
@@ -162,16 +162,16 @@ def _wishes(messages: Sequence[Message]) -> tuple[list[str], bool]:
 
 
 def _prompted_day(messages: Sequence[Message]) -> date | None:
-    """The day a system prompt says it is."""
+    """Returns the date that a system prompt states."""
     for message in messages:
         match = _TODAY.search(message.text) if message.role in ("system", "developer") else None
-        with contextlib.suppress(ValueError):  # a day that no calendar has tells nothing
+        with contextlib.suppress(ValueError):  # ignores an impossible date
             if match:
                 return date.fromisoformat(match[1])
     return None
 
 
-def _done(messages: Sequence[Message]) -> tuple[Done, ...]:
+def _past_calls(messages: Sequence[Message]) -> tuple[PastCall, ...]:
     calls = {call.id: call for message in messages for call in message.tool_calls}
     results = [(calls.get(message.tool_call_id or ""), message) for message in messages if message.role == "tool"]
     return tuple(
@@ -179,22 +179,22 @@ def _done(messages: Sequence[Message]) -> tuple[Done, ...]:
     )
 
 
-def _unwrapped(name: str, arguments: Mapping[str, Any], content: str) -> Done:
+def _unwrapped(name: str, arguments: Mapping[str, Any], content: str) -> PastCall:
     if name == EXECUTE_TOOL and isinstance(arguments.get("tool_name"), str):
         name, arguments = arguments["tool_name"], _mapping(arguments.get("arguments"))
-    return Done(name=name, arguments=arguments, content=content)
+    return PastCall(name=name, arguments=arguments, content=content)
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _shown(trail: Iterable[Done]) -> Iterator[Mapping[str, Any]]:
-    """Tools that answers of the meta tools show."""
-    for done in trail:
-        value = decoded(done.content)
-        if done.name in (SEARCH_TOOLS, LIST_TOOLS):
+def _shown_tools(trail: Iterable[PastCall]) -> Iterator[Mapping[str, Any]]:
+    """Yields the tools in the results of meta tools."""
+    for past_call in trail:
+        value = decoded(past_call.content)
+        if past_call.name in (SEARCH_TOOLS, LIST_TOOLS):
             listed = value.get("tools") if isinstance(value, Mapping) else value
             yield from (body for body in listed if is_tool(body)) if isinstance(listed, list) else ()
-        elif done.name == GET_TOOL_SCHEMA and is_tool(value):
+        elif past_call.name == GET_TOOL_SCHEMA and is_tool(value):
             yield {"parameters": {"type": "object"}, **value}

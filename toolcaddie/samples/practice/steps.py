@@ -1,8 +1,8 @@
-"""The next step of the practice model: to call tools, or to say something.
+"""The next step of the practice model: tool calls or a text.
 
-A pure function of the conversation, as a model is. It asks, in this order: is there a tool that fits? has it been called?
-is an identifier missing that another tool could find? Every call it makes it can see in the conversation afterwards, so it
-never makes the same one twice, and it stops after a few.
+It is a pure function of the conversation, as a model is. It checks in this order: does a tool fit? was it called? could another
+tool find a missing identifier? The conversation contains its earlier calls, so that it never repeats one, and it stops after a
+few.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, REQUEST_MORE_TOOLS, RESPOND, SEARCH_TOOLS
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.samples.practice import answer
-from toolcaddie.samples.practice.arguments import NAME_KINDS, NOTHING, filled, fitted, salient_text
+from toolcaddie.samples.practice.arguments import NAME_KINDS, NOTHING, filled, salient_text, value_for_slot
 from toolcaddie.samples.practice.calls import (
     Call,
     Say,
@@ -27,22 +27,22 @@ from toolcaddie.samples.practice.calls import (
 from toolcaddie.samples.practice.english import CREATE, FIGURES, READ, SMALL_TALK, UPDATE, stems
 from toolcaddie.samples.practice.identifiers import resolution_of
 from toolcaddie.samples.practice.rows import wrong_fields
-from toolcaddie.samples.practice.scene import Done, Scene
+from toolcaddie.samples.practice.scene import PastCall, Scene
 from toolcaddie.samples.practice.tools import KnownTool, Slot
 
 MAX_CALLS = 12
-"""Calls for one wish; a plan that needs more is lost."""
+"""Most calls for one request of the user."""
 
 _MAX_TRIES = 2
 _FIGURES = frozenset(stems("stats statistics count total summary overview dashboard report analytics metrics"))
-_LENT = 0.7
-"""Of the score of the best tool with the same nouns: a word that one tool of a topic explains points at its sisters too."""
+_SISTER_SHARE = 0.7
+"""Share of the score of the best tool with the same nouns: a word in one tool's description counts for related tools too."""
 _FITS = 0.25
-"""A tool that matches less than this is merely the least bad."""
+"""Least score of a tool that fits."""
 
 
 def next_step(scene: Scene) -> Step:
-    """The next step when the model is free to choose."""
+    """Returns the next step if the model may choose."""
     step = _free_step(scene)
     if isinstance(step, Say) and RESPOND in scene.box.meta:
         return (Call(name=RESPOND, arguments={"message": answer.signed(step.text)}),)
@@ -50,7 +50,7 @@ def next_step(scene: Scene) -> Step:
 
 
 def forced_step(scene: Scene, name: str | None) -> Step:
-    """The next step when a tool must be called: that one, or any when `name` is None."""
+    """Returns the next step if a tool must be called: the named one, or any if `name` is None."""
     step = next_step(scene)
     if not isinstance(step, Say) and (name is None or all(call.name == name for call in step)):
         return step
@@ -64,16 +64,16 @@ def forced_step(scene: Scene, name: str | None) -> Step:
 
 
 def only_words(scene: Scene) -> Say:
-    """Words for when no tool may be called."""
+    """Returns the text if no tool may be called."""
     return _small_talk(scene) or _report(scene)
 
 
 def choices(scene: Scene) -> list[tuple[KnownTool, float]]:
-    """The tools the selector finds for the wish, weighed by whether they could carry it out, the best first."""
+    """Returns the tools that the selector finds for the request, weighted by their ability to serve it, the best first."""
     topics: dict[frozenset[str], float] = {}
     for tool, score in scene.ranking:
         topics[tool.nouns] = max(score, topics.get(tool.nouns, 0.0))
-    weighed = [(tool, score + _LENT * (topics[tool.nouns] - score)) for tool, score in scene.ranking]
+    weighed = [(tool, score + _SISTER_SHARE * (topics[tool.nouns] - score)) for tool, score in scene.ranking]
     weighed = [(tool, score * _means_factor(tool, scene) * _use(tool, scene)) for tool, score in weighed]
     return sorted(weighed, key=lambda choice: -choice[1])
 
@@ -88,16 +88,16 @@ def _verb_fits(tool: KnownTool, scene: Scene) -> bool:
 
 
 def _means_factor(tool: KnownTool, scene: Scene) -> float:
-    """Weighs a tool's verb. How many there are, and which, are two questions, often with a tool for each."""
+    """Returns the factor of a tool's verb. Counting things and listing them are often two tools."""
     verb = 0.5 if not _verb_fits(tool, scene) else 1.2 if scene.wish.verb in tool.name_stems else 1.0
     figures = bool(FIGURES.search(scene.text)) == (not _FIGURES.isdisjoint(tool.name_stems))
     return verb * (1.0 if figures else 0.75)
 
 
 def _use(tool: KnownTool, scene: Scene) -> float:
-    """Less for a tool whose required values the message has not got, or that has no use for those it has.
+    """Returns a lower factor for a tool whose required values the message lacks, or that cannot use the message's values.
 
-    Identifiers can be looked up, by names.
+    Missing identifiers do not count, because they can be looked up by name.
     """
     facts = scene.facts()
     attempt = filled(tool, facts)
@@ -106,11 +106,11 @@ def _use(tool: KnownTool, scene: Scene) -> float:
     nameless = any(slot.is_id and slot.required for slot in tool.slots) and not (facts.mentions or scene.points_back)
     values = [*attempt.arguments.values()]
     idle = [
-        one
-        for one in facts.mentions
-        if facts.is_free(one.start, one.end)
-        and not (has_ids and one.kind in NAME_KINDS)
-        and not any(value in values for value in ([*one.value] if one.kind == "period" else [one.value]))
+        mention
+        for mention in facts.mentions
+        if facts.is_free(mention.start, mention.end)
+        and not (has_ids and mention.kind in NAME_KINDS)
+        and not any(value in values for value in ([*mention.value] if mention.kind == "period" else [mention.value]))
     ]
     share = 1.0 - len(idle) / len(facts.mentions) if facts.mentions else 1.0
     return float(0.75 ** len(missing)) * (0.5 + 0.5 * share) * (0.5 if nameless else 1.0)
@@ -145,32 +145,34 @@ def _small_talk(scene: Scene) -> Say | None:
 
 
 def _accomplished(scene: Scene) -> Say | None:
-    """One wish is one deed: what has been changed is told, whatever tools came along since."""
-    deeds = [done for done in scene.deeds if not done.failed and scene.tool_of(done).changes]
-    return Say(text=answer.outcome(deeds[-1].name, deeds[-1].content)) if deeds else None
+    """Reports a change that was made: one request causes one change, even if more tools were offered since."""
+    tool_calls = [
+        past_call for past_call in scene.tool_calls if not past_call.failed and scene.tool_of(past_call).changes
+    ]
+    return Say(text=answer.outcome(tool_calls[-1].name, tool_calls[-1].content)) if tool_calls else None
 
 
 def _report(scene: Scene) -> Say:
-    """Tells what has been done, when no further tool can be called."""
-    if not scene.deeds:
+    """Reports the last outcome if no further tool can be called."""
+    if not scene.tool_calls:
         return Say(text=answer.nothing_fits(scene.text))
-    last = scene.deeds[-1]
+    last = scene.tool_calls[-1]
     return Say(text=(answer.failure if last.failed else answer.outcome)(last.name, last.content))
 
 
-# Towards a goal
+# Calling the tool that fits
 
 
 def _pursued(tool: KnownTool, scene: Scene) -> Step:
-    """Calls the tool if its arguments are there; else calls what finds them; else asks; and tells what came of it."""
+    """Calls the tool if its arguments are complete, else a tool that finds them, else asks; then reports the outcome."""
     calls = scene.calls_of(tool.name)
     if calls and not calls[-1].failed:
-        return _told(tool, calls[-1], scene)
+        return _outcome_sentence(tool, calls[-1], scene)
     insist = wrong_fields(calls[-1].content) if calls else frozenset()
     step = _towards(tool, scene, insist)
     if not calls or isinstance(step, Say):
         return step
-    repeated = any(scene.has_done(call.name, call.arguments) for call in _unwrapped(step))
+    repeated = any(scene.has_called(call.name, call.arguments) for call in _unwrapped(step))
     if repeated or len(calls) >= _MAX_TRIES or not insist:
         return Say(text=answer.failure(tool.name, calls[-1].content))
     return step
@@ -184,12 +186,12 @@ def _towards(tool: KnownTool, scene: Scene, insist: frozenset[str]) -> Step:
         return Say(text=resolution.question)
     fitting = filled(tool, resolution.facts, insist=insist)
     if fitting.missing:
-        return Say(text=answer.what_is(tool.name, fitting.missing))
+        return Say(text=answer.missing_question(tool.name, fitting.missing))
     return (call_of(tool, fitting.arguments),)
 
 
-def _told(tool: KnownTool, done: Done, scene: Scene) -> Say:
-    text = answer.outcome(tool.name, done.content)
+def _outcome_sentence(tool: KnownTool, past_call: PastCall, scene: Scene) -> Say:
+    text = answer.outcome(tool.name, past_call.content)
     in_vain = scene.wish.mood == "orders" and tool.reads and READ not in scene.wish.families
     return Say(text=answer.only_looked(text) if in_vain else text)
 
@@ -202,11 +204,11 @@ def _unwrapped(calls: Sequence[Call]) -> Iterator[Call]:
             yield call
 
 
-# A tool must be called, whatever is known
+# A forced call
 
 
 def _stand_in(slot: Slot, scene: Scene) -> Any:
-    """A value of the right type for what nobody said, as a model under `required` would make one up."""
+    """Returns a made-up value of the right type, as a model under `required` would."""
     if slot.choices:
         return slot.choices[0]
     if "default" in slot.schema:
@@ -216,7 +218,7 @@ def _stand_in(slot: Slot, scene: Scene) -> Any:
         return slot.schema.get("minimum", 1)
     if slot.type in empty:
         return empty[slot.type]
-    value = fitted(salient_text(scene.facts()) or scene.text or "unknown", slot)
+    value = value_for_slot(salient_text(scene.facts()) or scene.text or "unknown", slot)
     return scene.today.isoformat() if value is NOTHING else value
 
 

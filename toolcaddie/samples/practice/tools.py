@@ -1,4 +1,4 @@
-"""The tools at hand in a conversation, as definitions tell of them, and the product's selector over them."""
+"""The tools of a conversation, read from their definitions, and the product's selector over them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ID_ENDINGS = frozenset(words("id ids uuid"))
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """One argument a tool takes. `type` is JSON Schema's; of a union the first that is not null."""
+    """One argument of a tool. `type` is JSON Schema's; of a union the first that is not null."""
 
     name: str
     type: str
@@ -43,22 +43,22 @@ class Slot:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Their stems."""
+        """Stems of the name's words."""
         return frozenset(map(stem, self.parts))
 
     @property
     def is_id(self) -> bool:
-        """It takes the identifier of something: `id`, `order_id`, `orderId`."""
+        """True if it takes an identifier: `id`, `order_id`, `orderId`."""
         return not self.choices and self.type in ("string", "integer") and self.parts[-1] in _ID_ENDINGS
 
     @property
     def thing(self) -> str:
-        """Of an identifier: the word for what it identifies; empty for a bare `id`."""
+        """The word for the thing that an identifier identifies; empty for a bare `id`."""
         return next((word for word in reversed(self.parts) if word not in _ID_ENDINGS), "")
 
     @property
     def items(self) -> JsonObject:
-        """Of an array: the schema of its items."""
+        """The schema of an array's items."""
         items = self.schema.get("items")
         return items if isinstance(items, Mapping) else {}
 
@@ -72,7 +72,7 @@ class Slot:
 
     @property
     def is_naming(self) -> bool:
-        """It takes what something is called."""
+        """True if it takes the name of a thing."""
         return self.type == "string" and not self.choices and not _NAMING.isdisjoint(self.words)
 
 
@@ -91,7 +91,7 @@ class KnownTool:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Of name, description and arguments."""
+        """Stems of name, description and arguments."""
         slots = " ".join(f"{slot.name} {slot.description} {slot.choices}" for slot in self.slots)
         return frozenset([*self.name_stems, *stems(f"{self.description} {slots}")])
 
@@ -101,7 +101,7 @@ class KnownTool:
 
     @cached_property
     def opening(self) -> str:
-        """The first word of the description, which often is another verb for what the tool does."""
+        """The first word of the description, which often is another verb for the tool's action."""
         return next(iter(stems(self.description[:100])), "")
 
     @cached_property
@@ -111,7 +111,7 @@ class KnownTool:
 
     @cached_property
     def nouns(self) -> frozenset[str]:
-        """Stems of the name's other words: what the tool is about."""
+        """Stems of the name's other words, the tool's topic."""
         return frozenset(word for word in self.name_stems if word not in VERBS and word not in _PLAIN)
 
     @property
@@ -120,20 +120,20 @@ class KnownTool:
 
     @property
     def changes(self) -> bool:
-        """Its name has a verb, and none of reading or reckoning; or one we do not know that its description opens with."""
+        """True if its name has a verb, and none of reading or computing; or an unknown verb that its description begins with."""
         if not self.families:
             return self.opening == next(iter(self.name_stems), None)
         converts = "convert" in self.families and any(slot.is_id and slot.required for slot in self.slots)
         return converts or self.families.isdisjoint(ANSWERING)
 
     def does(self, verb: str) -> bool:
-        """True if a verb names what the tool does, or is of the same family."""
+        """Returns True if a verb names the tool's action, or is of the same family."""
         own = {*self.name_stems, self.opening}
         return verb in own or not families_of([verb]).isdisjoint(self.families | VERBS.get(self.opening, frozenset()))
 
 
 def slots_of(schema: JsonObject) -> tuple[Slot, ...]:
-    """Returns the arguments a schema describes. A client's schema may be anything: what is not understood is passed over."""
+    """Returns the arguments of a schema. A client's schema may be anything: unknown parts are ignored."""
     required, properties = _list(schema.get("required")), schema.get("properties")
     if not isinstance(properties, Mapping):
         return ()
@@ -164,7 +164,7 @@ def _list(value: Any) -> Sequence[Any]:
 
 
 def _resolved(node: Any, root: JsonObject) -> JsonObject:
-    """A subschema with its reference into the same document followed."""
+    """Returns a subschema with its reference into the same document resolved."""
     for _ in range(8):  # a chain of references that is longer is a ring
         if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
             break
@@ -177,7 +177,7 @@ def _resolved(node: Any, root: JsonObject) -> JsonObject:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Toolbox:
-    """All tools known at some point of a conversation, the meta tools apart."""
+    """All tools known in a conversation, with the meta tools apart."""
 
     tools: Mapping[str, KnownTool]
     meta: Mapping[str, KnownTool]
@@ -211,11 +211,11 @@ class Toolbox:
 
 
 def toolbox_of(
-    offered: Iterable[Any], shown: Iterable[Mapping[str, Any]] = (), *, only: frozenset[str] | None = None
+    offered: Iterable[Any], shown_tools: Iterable[Mapping[str, Any]] = (), *, only: frozenset[str] | None = None
 ) -> Toolbox:
     """Returns the tools of a request, from OpenAI's function format as mappings or as raw JSON, and those that answers of
     meta tools have shown; other kinds are omitted. `only`: names of those that may be called; None: all."""
-    return _toolbox(tuple(map(_canonical, offered)), tuple(map(_canonical, shown)), only)
+    return _toolbox(tuple(map(_canonical, offered)), tuple(map(_canonical, shown_tools)), only)
 
 
 def _canonical(definition: Any) -> bytes:
@@ -225,8 +225,8 @@ def _canonical(definition: Any) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _toolbox(offered: tuple[bytes, ...], shown: tuple[bytes, ...], only: frozenset[str] | None) -> Toolbox:
-    """The same tools come with every call of a conversation, so what is worked out of them is remembered."""
+def _toolbox(offered: tuple[bytes, ...], shown_tools: tuple[bytes, ...], only: frozenset[str] | None) -> Toolbox:
+    """Returns the toolbox, cached because every call of a conversation has the same tools."""
     functions = [
         definition.get("function")
         for definition in map(msgspec.json.decode, offered)
@@ -234,7 +234,7 @@ def _toolbox(offered: tuple[bytes, ...], shown: tuple[bytes, ...], only: frozens
     ]
     tools: dict[str, KnownTool] = {}
     for body, is_offered in [(body, True) for body in functions] + [
-        (msgspec.json.decode(body), False) for body in shown
+        (msgspec.json.decode(body), False) for body in shown_tools
     ]:
         if not isinstance(body, Mapping) or not is_tool(body):
             continue
@@ -251,7 +251,7 @@ def _toolbox(offered: tuple[bytes, ...], shown: tuple[bytes, ...], only: frozens
 
 
 def is_tool(body: Any) -> bool:
-    """True if a value describes a tool."""
+    """Returns True if a value describes a tool."""
     return isinstance(body, Mapping) and isinstance(body.get("name"), str)
 
 
