@@ -39,8 +39,8 @@ from toolcaddie.core.capabilities import Capabilities, capabilities_from
 from toolcaddie.core.message import Force, Message, ModelRequest
 from toolcaddie.ports import Provider
 from toolcaddie.providers.forced import Forced
-from toolcaddie.providers.observed import Observed
 from toolcaddie.providers.openai_chat import OpenAIChat
+from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.testing import Reply, ScriptedUpstream, call, say
 
@@ -242,7 +242,7 @@ async def _provider(way: Way, kind: Kind, models: Sequence[Model]) -> AsyncItera
             attempts=way.attempts,
             on_not_called="allow",
             capabilities=_table(way, kind),
-            observed=Observed(),
+            statistics=StepStatistics(),
         )
 
 
