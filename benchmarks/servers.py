@@ -73,7 +73,7 @@ def toolcaddie(target: str, *, tree: Path = _ROOT) -> Iterator[Server]:
         database = f"sqlite:///{folder}/bench.sqlite"
         command = [str(python_of(tree)), "-m", "toolcaddie", "serve", "--port", str(port)]
         command += ["--upstream", target, "--database-url", database]
-        with _started("toolcaddie", command, port, {"PYTHONPATH": str(tree)}) as server:
+        with _started("toolcaddie", command, port, {"PYTHONPATH": str(tree)}, folder=tree) as server:
             yield server
 
 
@@ -115,11 +115,12 @@ def _install_litellm() -> None:
 
 @contextlib.contextmanager
 def _started(
-    name: str, command: list[str], port: int, environment: Mapping[str, str], *, key: str = ""
+    name: str, command: list[str], port: int, environment: Mapping[str, str], *, key: str = "", folder: Path = _ROOT
 ) -> Iterator[Server]:
+    """`folder`: the one it starts in, which `python -m` imports from first."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("TOOLCADDIE_", "OPENAI_"))}
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, env={**inherited, **environment}, stdout=said, stderr=said, cwd=_ROOT)
+        process = subprocess.Popen(command, env={**inherited, **environment}, stdout=said, stderr=said, cwd=folder)
         try:
             headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
             server = Server(name=name, base_url=f"http://127.0.0.1:{port}/v1", pid=process.pid, headers=headers)
