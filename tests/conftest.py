@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests import postgresql
+
+settings.register_profile("toolcaddie", deadline=None)  # a busy machine must not fail an example that is right
+settings.load_profile("toolcaddie")
 
 
 @pytest.fixture
