@@ -41,7 +41,7 @@ def _model(body: dict[str, Any]) -> Iterator[Refusal]:
 
 def _stream(body: dict[str, Any]) -> Iterator[Refusal]:
     if not isinstance(body.get("stream"), bool | None):
-        yield _wrong_type("stream", "a boolean", body["stream"])
+        yield wrong_type("stream", "a boolean", body["stream"])
     if body.get("stream_options") is not None and not body.get("stream"):
         yield refusal(
             "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
@@ -54,7 +54,7 @@ def _messages(body: dict[str, Any]) -> Iterator[Refusal]:
         return
     messages = body["messages"]
     if not isinstance(messages, list):
-        yield _wrong_type("messages", "an array of objects", messages)
+        yield wrong_type("messages", "an array of objects", messages)
     elif not messages:
         yield _empty_array("messages")
     else:
@@ -64,7 +64,7 @@ def _messages(body: dict[str, Any]) -> Iterator[Refusal]:
 
 def _message(message: Any, where: str) -> Iterator[Refusal]:
     if not isinstance(message, dict):
-        yield _wrong_type(where, "an object", message)
+        yield wrong_type(where, "an object", message)
         return
     role = message.get("role")
     if role not in _ROLES:
@@ -75,7 +75,7 @@ def _message(message: Any, where: str) -> Iterator[Refusal]:
             code="invalid_value",
         )
     if role == "tool" and not isinstance(message.get("tool_call_id"), str):
-        yield _missing(f"{where}.tool_call_id")
+        yield missing(f"{where}.tool_call_id")
     if "tool_calls" in message:
         yield from _calls(message["tool_calls"], f"{where}.tool_calls")
     elif not isinstance(message.get("content"), str | list):
@@ -84,7 +84,7 @@ def _message(message: Any, where: str) -> Iterator[Refusal]:
 
 def _calls(found: Any, where: str) -> Iterator[Refusal]:
     if not isinstance(found, list):
-        yield _wrong_type(where, "an array of objects", found)
+        yield wrong_type(where, "an array of objects", found)
         return
     if not found:
         yield _empty_array(where)
@@ -95,21 +95,21 @@ def _calls(found: Any, where: str) -> Iterator[Refusal]:
 
 def _call(each: Any, where: str) -> Iterator[Refusal]:
     if not isinstance(each, dict):
-        yield _wrong_type(where, "an object", each)
+        yield wrong_type(where, "an object", each)
         return
     function = each.get("function")
     if not isinstance(each.get("id"), str):
-        yield _missing(f"{where}.id")
+        yield missing(f"{where}.id")
     elif len(each["id"]) > _MAX_CALL_ID:
-        yield _too_long(f"{where}.id", _MAX_CALL_ID, each["id"])
+        yield too_long(f"{where}.id", _MAX_CALL_ID, each["id"])
     if each.get("type") not in ("function", "custom"):
-        yield _missing(f"{where}.type")
+        yield missing(f"{where}.type")
     elif each["type"] == "function" and not isinstance(function, dict):
-        yield _missing(f"{where}.function")
+        yield missing(f"{where}.function")
     elif isinstance(function, dict):
         for field in ("name", "arguments"):
             if not isinstance(function.get(field), str):
-                yield _wrong_type(f"{where}.function.{field}", "a string", function.get(field))
+                yield wrong_type(f"{where}.function.{field}", "a string", function.get(field))
 
 
 def _repeated_ids(found: list[dict[str, Any]], where: str) -> Iterator[Refusal]:
@@ -158,7 +158,7 @@ def _tools(body: dict[str, Any]) -> Iterator[Refusal]:
         return
     tools = body["tools"]
     if not isinstance(tools, list):
-        yield _wrong_type("tools", "an array of objects", tools)
+        yield wrong_type("tools", "an array of objects", tools)
     elif not tools:
         yield _empty_array("tools")
     elif len(tools) > _MAX_TOOLS:
@@ -177,7 +177,7 @@ def _each_tool(tools: list[Any]) -> Iterator[Refusal]:
     for position, tool in enumerate(tools):
         where = f"tools[{position}]"
         if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
-            yield _missing(f"{where}.type")
+            yield missing(f"{where}.type")
         elif tool["type"] == "function":
             yield from _function(tool.get("function"), f"{where}.function")
             if tool["function"]["name"] in seen:
@@ -187,11 +187,11 @@ def _each_tool(tools: list[Any]) -> Iterator[Refusal]:
 
 def _function(function: Any, where: str) -> Iterator[Refusal]:
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        yield _missing(f"{where}.name")
+        yield missing(f"{where}.name")
         return
     name = function["name"]
     if len(name) > _MAX_NAME:
-        yield _too_long(f"{where}.name", _MAX_NAME, name)
+        yield too_long(f"{where}.name", _MAX_NAME, name)
     if not _NAME.match(name):
         yield refusal(
             f"Invalid '{where}.name': string does not match pattern. "
@@ -200,7 +200,7 @@ def _function(function: Any, where: str) -> Iterator[Refusal]:
             code="invalid_value",
         )
     if not isinstance(function.get("description"), str | None):
-        yield _wrong_type(f"{where}.description", "a string", function["description"])
+        yield wrong_type(f"{where}.description", "a string", function["description"])
     yield from _parameters(name, function.get("parameters"), f"{where}.parameters")
 
 
@@ -208,7 +208,7 @@ def _parameters(name: str, schema: Any, where: str) -> Iterator[Refusal]:
     if schema is None:
         return
     if not isinstance(schema, dict):
-        yield _wrong_type(where, "an object", schema)
+        yield wrong_type(where, "an object", schema)
     elif schema and schema.get("type") != "object":
         yield refusal(
             f"Invalid schema for function '{name}': schema must be a JSON Schema of 'type: \"object\"', "
@@ -235,7 +235,7 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
                 param="tool_choice",
             )
     if not isinstance(choice, str | Mapping | None):
-        yield _wrong_type("tool_choice", "one of 'none', 'auto', 'required' or an object", choice)
+        yield wrong_type("tool_choice", "one of 'none', 'auto', 'required' or an object", choice)
     if isinstance(choice, str) and choice not in _CHOICES:
         yield refusal(
             f"Invalid value: '{choice}'. Supported values are: 'none', 'auto', and 'required'.",
@@ -254,7 +254,7 @@ def _named(choice: Any) -> Iterator[Any]:
         yield (tool.get("function") or {}).get("name")
 
 
-def _missing(param: str) -> Refusal:
+def missing(param: str) -> Refusal:
     return refusal(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
 
 
@@ -266,7 +266,7 @@ def _empty_array(param: str) -> Refusal:
     )
 
 
-def _too_long(param: str, limit: int, value: str) -> Refusal:
+def too_long(param: str, limit: int, value: str) -> Refusal:
     return refusal(
         f"Invalid '{param}': string too long. Expected a string with maximum length {limit}, "
         f"but got a string with length {len(value)} instead.",
@@ -275,7 +275,7 @@ def _too_long(param: str, limit: int, value: str) -> Refusal:
     )
 
 
-def _wrong_type(param: str, expected: str, value: Any) -> Refusal:
+def wrong_type(param: str, expected: str, value: Any) -> Refusal:
     return refusal(
         f"Invalid type for '{param}': expected {expected}, but got {type(value).__name__} instead.",
         param=param,

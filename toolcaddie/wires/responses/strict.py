@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from toolcaddie.wires.chat.strict import Refusal, refusal
+from toolcaddie.wires.chat.strict import Refusal, missing, refusal, too_long, wrong_type
 
 _MAX_TOOLS = 128
 _MAX_CALL_ID = 64
@@ -160,13 +160,13 @@ def _known(body: dict[str, Any]) -> Iterator[Refusal]:
         elif name not in _PARAMETERS:
             yield _unknown(name)
     if not isinstance(body.get("model"), str) or not body["model"]:
-        yield _missing("model")
+        yield missing("model")
 
 
 def _settings(body: dict[str, Any]) -> Iterator[Refusal]:
     for name in ("stream", "store", "parallel_tool_calls"):
         if not isinstance(body.get(name), bool | None):
-            yield _wrong_type(name, "a boolean", body[name])
+            yield wrong_type(name, "a boolean", body[name])
     if body.get("stream_options") is not None:
         if not body.get("stream"):
             yield refusal(
@@ -205,12 +205,12 @@ def _text(text: Any) -> Iterator[Refusal]:
     if wanted is None:
         return
     if not isinstance(wanted, dict) or wanted.get("type") not in ("text", "json_object", "json_schema"):
-        yield _missing("text.format.type")
+        yield missing("text.format.type")
     elif wanted["type"] == "json_schema":
         yield from _only(wanted, {"type", "name", "schema", "strict", "description"}, "text.format")
         for name in ("name", "schema"):
             if name not in wanted:
-                yield _missing(f"text.format.{name}")
+                yield missing(f"text.format.{name}")
 
 
 # ---------------------------------------------------------------- the input
@@ -219,9 +219,9 @@ def _text(text: Any) -> Iterator[Refusal]:
 def _input(body: dict[str, Any]) -> Iterator[Refusal]:
     found = body.get("input")
     if found is None:
-        yield _missing("input")
+        yield missing("input")
     elif not isinstance(found, str | list):
-        yield _wrong_type("input", "one of a string or array of input items", found)
+        yield wrong_type("input", "one of a string or array of input items", found)
     elif not found:
         yield refusal("One of 'input' or 'previous_response_id' or 'prompt' must be provided.", param="input")
     elif isinstance(found, list):
@@ -231,7 +231,7 @@ def _input(body: dict[str, Any]) -> Iterator[Refusal]:
 
 def _item(item: Any, where: str) -> Iterator[Refusal]:
     if not isinstance(item, dict):
-        yield _wrong_type(where, "an object", item)
+        yield wrong_type(where, "an object", item)
         return
     kind = item.get("type", "message" if "role" in item else None)
     if kind not in _FIELDS:
@@ -253,7 +253,7 @@ def _content(content: Any, kinds: tuple[str, ...], where: str) -> Iterator[Refus
     if isinstance(content, str):
         return
     if not isinstance(content, list):
-        yield _wrong_type(where, "one of an array of objects or string", content)
+        yield wrong_type(where, "one of an array of objects or string", content)
         return
     for position, part in enumerate(content):
         here = f"{where}[{position}]"
@@ -263,14 +263,14 @@ def _content(content: Any, kinds: tuple[str, ...], where: str) -> Iterator[Refus
         yield from _only(part, _PARTS[part["type"]], here)
         for name in ("text", "refusal"):
             if part["type"].endswith(name) and not isinstance(part.get(name), str):
-                yield _missing(f"{here}.{name}")
+                yield missing(f"{here}.{name}")
         if part["type"] == "input_image" and not any(isinstance(part.get(n), str) for n in ("image_url", "file_id")):
-            yield _missing(f"{here}.image_url")
+            yield missing(f"{here}.image_url")
 
 
 def _reasoning(item: dict[str, Any], where: str) -> Iterator[Refusal]:
     if not isinstance(item.get("summary"), list):
-        yield _missing(f"{where}.summary")
+        yield missing(f"{where}.summary")
     if not isinstance(item.get("encrypted_content"), str):
         yield _not_found(item)
 
@@ -279,7 +279,7 @@ def _call(item: dict[str, Any], where: str) -> Iterator[Refusal]:
     yield from _call_id(item, where)
     for name in ("name", "arguments"):
         if not isinstance(item.get(name), str):
-            yield _missing(f"{where}.{name}")
+            yield missing(f"{where}.{name}")
             return
     yield from _name(item["name"], f"{where}.name")
 
@@ -287,7 +287,7 @@ def _call(item: dict[str, Any], where: str) -> Iterator[Refusal]:
 def _output(item: dict[str, Any], where: str) -> Iterator[Refusal]:
     yield from _call_id(item, where)
     if "output" not in item:
-        yield _missing(f"{where}.output")
+        yield missing(f"{where}.output")
         return
     yield from _content(item["output"], ("input_text", "input_image", "input_file"), f"{where}.output")
 
@@ -295,7 +295,7 @@ def _output(item: dict[str, Any], where: str) -> Iterator[Refusal]:
 def _call_id(item: dict[str, Any], where: str) -> Iterator[Refusal]:
     call_id = item.get("call_id")
     if not isinstance(call_id, str):
-        yield _missing(f"{where}.call_id")
+        yield missing(f"{where}.call_id")
     elif not call_id:
         yield refusal(
             f"Invalid '{where}.call_id': empty string. Expected a string with minimum length 1, "
@@ -304,7 +304,7 @@ def _call_id(item: dict[str, Any], where: str) -> Iterator[Refusal]:
             code="empty_string",
         )
     elif len(call_id) > _MAX_CALL_ID:
-        yield _too_long(f"{where}.call_id", _MAX_CALL_ID, call_id)
+        yield too_long(f"{where}.call_id", _MAX_CALL_ID, call_id)
 
 
 def _additional(item: dict[str, Any], where: str) -> Iterator[Refusal]:
@@ -391,13 +391,13 @@ def _tools(body: dict[str, Any]) -> Iterator[Refusal]:
 
 def _tool_list(tools: Any, where: str) -> Iterator[Refusal]:
     if not isinstance(tools, list):
-        yield _wrong_type(where, "an array of objects", tools)
+        yield wrong_type(where, "an array of objects", tools)
         return
     seen: set[str] = set()
     for position, tool in enumerate(tools):
         here = f"{where}[{position}]"
         if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
-            yield _missing(f"{here}.type")
+            yield missing(f"{here}.type")
             return
         if tool["type"] in _OWN_TOOLS:
             continue
@@ -411,7 +411,7 @@ def _tool_list(tools: Any, where: str) -> Iterator[Refusal]:
 
 def _function(tool: dict[str, Any], where: str) -> Iterator[Refusal]:
     if not isinstance(tool.get("name"), str):
-        yield _missing(f"{where}.name")
+        yield missing(f"{where}.name")
         return
     yield from _only(tool, _TOOL_FIELDS, where)
     yield from _name(tool["name"], f"{where}.name")
@@ -419,7 +419,7 @@ def _function(tool: dict[str, Any], where: str) -> Iterator[Refusal]:
     if schema is None:
         return
     if not isinstance(schema, dict):
-        yield _wrong_type(f"{where}.parameters", "an object", schema)
+        yield wrong_type(f"{where}.parameters", "an object", schema)
     elif schema.get("type") != "object":
         yield _bad_schema(
             tool, f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'.", where
@@ -444,7 +444,7 @@ def _bad_schema(tool: dict[str, Any], why: str, where: str) -> Refusal:
 
 def _name(name: str, where: str) -> Iterator[Refusal]:
     if len(name) > _MAX_NAME:
-        yield _too_long(where, _MAX_NAME, name)
+        yield too_long(where, _MAX_NAME, name)
     if not _NAME.match(name):
         yield refusal(
             f"Invalid '{where}': string does not match pattern. "
@@ -472,13 +472,13 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
     if choice["type"] == "allowed_tools":
         yield from _only(choice, {"type", "mode", "tools"}, "tool_choice")
         if choice.get("mode") not in ("auto", "required"):
-            yield _missing("tool_choice.mode")
+            yield missing("tool_choice.mode")
         named = choice.get("tools") or []
         if not named:
-            yield _missing("tool_choice.tools")
+            yield missing("tool_choice.tools")
     for tool in named:
         if not isinstance(tool.get("name"), str):
-            yield _missing("tool_choice.name")
+            yield missing("tool_choice.name")
         if tool["name"] not in offered:
             yield refusal(f"Tool choice '{tool['name']}' not found in 'tools' parameter.", param="tool_choice")
 
@@ -488,7 +488,7 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
 
 def _only(found: Any, known: set[str] | frozenset[str], where: str) -> Iterator[Refusal]:
     if not isinstance(found, dict):
-        yield _wrong_type(where, "an object", found)
+        yield wrong_type(where, "an object", found)
         return
     for name in found:
         if name not in known:
@@ -499,30 +499,9 @@ def _unknown(param: str) -> Refusal:
     return refusal(f"Unknown parameter: '{param}'.", param=param, code="unknown_parameter")
 
 
-def _missing(param: str) -> Refusal:
-    return refusal(f"Missing required parameter: '{param}'.", param=param, code="missing_required_parameter")
-
-
 def _no_value(param: str, value: Any, known: Any) -> Refusal:
     listed = ", ".join(f"'{each}'" for each in known)
     return refusal(f"Invalid value: '{value}'. Supported values are: {listed}.", param=param, code="invalid_value")
-
-
-def _too_long(param: str, limit: int, value: str) -> Refusal:
-    return refusal(
-        f"Invalid '{param}': string too long. Expected a string with maximum length {limit}, "
-        f"but got a string with length {len(value)} instead.",
-        param=param,
-        code="string_above_max_length",
-    )
-
-
-def _wrong_type(param: str, expected: str, value: Any) -> Refusal:
-    return refusal(
-        f"Invalid type for '{param}': expected {expected}, but got {type(value).__name__} instead.",
-        param=param,
-        code="invalid_type",
-    )
 
 
 _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Refusal]], ...] = (
