@@ -45,6 +45,7 @@ FIRST = 40
 """Tests that judge a mutant first: one of the fastest kills most of them, and hundreds take long to collect."""
 
 Verdict = Literal["killed", "timed out", "survived", "not covered"]
+_MISSED = ("survived", "not covered")
 
 
 # ---------------------------------------------------------------- mutants
@@ -443,15 +444,13 @@ def _judged(judge: Judge, drawn: Sequence[Mutant], jobs: int) -> list[Judged]:
                 f"({each.tests} tests, {each.seconds:.0f} s; {rest:.0f} min to go)",
                 flush=True,
             )
+            if each.verdict in _MISSED:
+                print(each.mutant.diff((ROOT / each.mutant.file).read_text()), flush=True)
     return judged
 
 
 def _report(judged: Sequence[Judged], options: argparse.Namespace) -> int:
-    survivors = [each for each in judged if each.verdict in ("survived", "not covered")]
-    for each in survivors:
-        print(f"\n{each.mutant.file}:{each.mutant.line} {each.verdict} ({each.tests} tests)")
-        print(each.mutant.diff((ROOT / each.mutant.file).read_text()))
-    killed = len(judged) - len(survivors)
+    killed = sum(each.verdict not in _MISSED for each in judged)
     share = 100 * killed / len(judged) if judged else 100.0
     print(f"\n{killed} of {len(judged)} killed: {share:.1f} %")
     if options.json:
