@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from toolcaddie.core.errors import (
     ProviderUnavailableError,
     RequestError,
 )
+from toolcaddie.core.tool import Tool
 from toolcaddie.core.wire import Envelope, ErrorReport, ModelPage
 from toolcaddie.guards.json_counts import check_counts
 from toolcaddie.util.text import valid_text
@@ -161,6 +162,24 @@ def field_value(raw: msgspec.Raw | bytes, *, what: str) -> Any:
         return _DECODER.decode(raw)
     except UNREADABLE as error:
         raise _not_json(error, what) from error
+
+
+class JsonDoor:
+    """The part of a `DoorWire` that all JSON APIs have in common: the envelope of a request, and its field `tools`."""
+
+    what: ClassVar[str]
+    """Name of a request in errors."""
+
+    @staticmethod
+    def read_definitions(items: Any, bounds: Bounds) -> Sequence[Tool]:
+        """Reads the decoded field `tools`. Each wire has its own."""
+        raise NotImplementedError
+
+    def open(self, body: bytes, bounds: Bounds) -> Envelope:
+        return open_envelope(body, bounds, what=self.what)
+
+    def read_tools(self, raw: bytes, bounds: Bounds) -> Sequence[Tool]:
+        return self.read_definitions(field_value(raw, what=self.what), bounds)
 
 
 def _not_json(error: Exception, what: str) -> RequestError:
