@@ -165,7 +165,14 @@ async def test_words_come_back(stream: bool) -> None:
         assert "authorization" not in upstream.requests[0].headers
     assert reply.message.content == "Grüße \u2028 you"
     assert reply.message.author == f"anthropic:{MODEL}"
-    assert (reply.finish_reason, reply.model, reply.raw) == ("stop", MODEL, None)
+    assert (reply.finish_reason, reply.model) == ("stop", MODEL)
+    assert reply.raw is not None
+    assert reply.raw.wire == "messages"
+    assert {name: reply.raw.fields[name] for name in reply.raw.fields if name != "usage"} == {
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+    }
+    assert (reply.raw.fields["usage"]["input_tokens"], reply.raw.fields["usage"]["output_tokens"]) == (100, 10)
 
 
 @both_ways

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jsonschema_rs
 import msgspec
 import pytest
@@ -82,9 +84,10 @@ async def test_what_the_scripted_upstream_sends_is_what_the_official_types_take(
     async with ScriptedUpstream([reply, reply]) as upstream:
         provider = OpenAIChat(upstream.base_url, "test-key")
         plain = await provider.complete(REQUESTS[0])
-        ChatCompletion.model_validate(plain.raw, strict=True)
-        chunks = [item.raw async for item in provider.stream(REQUESTS[0])]
-        ChatCompletion.model_validate(chunks.pop(), strict=True)
+        assert plain.raw is not None
+        ChatCompletion.model_validate(plain.raw.fields, strict=True)
+        chunks: list[Any] = [item.raw async for item in provider.stream(REQUESTS[0])]
+        ChatCompletion.model_validate(chunks.pop().fields, strict=True)
         for chunk in chunks:
             ChatCompletionChunk.model_validate(chunk, strict=True)
         await provider.close()

@@ -111,10 +111,10 @@ async def test_words_calls_usage_and_reason_come_back(stream: bool) -> None:
     assert reply.usage == Usage(input_tokens=100, output_tokens=10)
     assert reply.model == "gpt-test"
     assert reply.raw is not None
-    assert reply.raw["id"] == "chatcmpl-1"
-    assert reply.raw["object"] == "chat.completion"
-    assert reply.raw["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "a"
-    assert reply.raw["usage"]["total_tokens"] == 110
+    assert reply.raw.fields["id"] == "chatcmpl-1"
+    assert reply.raw.fields["object"] == "chat.completion"
+    assert reply.raw.fields["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "a"
+    assert reply.raw.fields["usage"]["total_tokens"] == 110
 
 
 async def test_a_stream_comes_piece_by_piece() -> None:
@@ -153,7 +153,7 @@ async def test_unknown_fields_of_an_answer_are_kept() -> None:
     for reply in (plain, whole):
         assert reply.message.extra == {"reasoning_content": "hmm"}
         assert reply.raw is not None
-        assert reply.raw["service_tier"] == "default"
+        assert reply.raw.fields["service_tier"] == "default"
 
 
 async def test_reasoning_and_refusals_in_pieces_are_joined() -> None:
@@ -398,7 +398,7 @@ async def test_a_custom_call_in_pieces_is_whole_in_the_reply_and_only_functions_
     async with wired([step]) as (provider, _):
         deltas, reply = await streamed(provider)
     assert reply.raw is not None
-    assert reply.raw["choices"][0]["message"]["tool_calls"] == [
+    assert reply.raw.fields["choices"][0]["message"]["tool_calls"] == [
         CUSTOM,
         {"id": "c2", "type": "function", "function": {"name": "a", "arguments": "{}"}},
     ]

@@ -167,7 +167,10 @@ async def test_words_calls_usage_and_reason_come_back(stream: bool) -> None:
         ("call_1_1", "send", "{}"),
     ]
     assert (reply.finish_reason, reply.usage, reply.model) == ("tool_calls", used, "gpt-test")
-    assert (reply.message.author, reply.raw) == ("openai-responses:gpt-test", None)
+    assert reply.message.author == "openai-responses:gpt-test"
+    assert reply.raw is not None
+    assert (reply.raw.wire, reply.raw.fields["truncation"]) == ("responses", "disabled")
+    assert not reply.raw.fields.keys() & {"id", "output", "tools", "instructions"}
     assert [block["type"] for block in reply.message.native] == ["message", "function_call", "function_call"]
 
 

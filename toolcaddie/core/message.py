@@ -9,6 +9,7 @@ from typing import Any, Literal
 from toolcaddie.core.content import Content, Refusal, Text, as_content, block_text, text_of
 from toolcaddie.core.schema.encoding import BYTES_PER_TOKEN
 from toolcaddie.core.tool import JsonObject, ToolCall
+from toolcaddie.core.vocabulary import WireName
 
 Role = Literal["system", "developer", "user", "assistant", "tool", "function"]
 
@@ -160,9 +161,17 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RawBody:
+    """A provider's body as a door of the same wire passes it on: the top-level fields, for a stream the collected ones."""
+
+    wire: WireName
+    fields: JsonObject
+    """Of chat completions all; of other wires those that `ModelReply` itself does not hold, and `usage`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """A whole answer. `raw` is the provider's body if it is one of chat completions (for a stream: the collected fields), for
-    pass-through."""
+    """A whole answer. `raw` holds the fields that have no place in it, for doors that pass unknown fields on."""
 
     message: Message
     finish_reason: str = "stop"
@@ -170,7 +179,7 @@ class ModelReply:
     usage: Usage = Usage()
     """Usage of all `attempts` together."""
     model: str = ""
-    raw: JsonObject | None = None
+    raw: RawBody | None = None
     provider: str = ""
     """The provider that answered, if it differs from the one asked; otherwise empty."""
     attempts: tuple[Attempt, ...] = ()

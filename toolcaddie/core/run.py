@@ -12,10 +12,10 @@ import msgspec
 from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import AddedBy, DeliveredTool, Settled
-from toolcaddie.core.message import Message, Usage
+from toolcaddie.core.message import Message, RawBody, Usage
 from toolcaddie.core.numbers import Count, OneToTen, Positive, Seconds, TwoOrMore, UpToTen
 from toolcaddie.core.selection import Selection
-from toolcaddie.core.tool import JsonObject, Tool, ToolCall, ToolResult
+from toolcaddie.core.tool import Tool, ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +249,7 @@ class RunResult:
     state: RunState
     selection: Selection | None = None
     client_calls: tuple[ToolCall, ...] = ()
-    raw: JsonObject | None = None
+    raw: RawBody | None = None
     """The provider's last body, for doors that pass unknown fields on."""
     provider: str = ""
     output: Any = None

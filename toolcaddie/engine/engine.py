@@ -13,11 +13,12 @@ from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.catalog import View
 from toolcaddie.core.delivery import DeliveredTool, Delivery
 from toolcaddie.core.events import Emit
+from toolcaddie.core.message import RawBody
 from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import Limits, RunContext, RunState
 from toolcaddie.core.selection import Selection, SelectionQuery
-from toolcaddie.core.tool import CLIENT_SOURCE, JsonObject, Tool
+from toolcaddie.core.tool import CLIENT_SOURCE, Tool
 from toolcaddie.engine.executor import Executor
 from toolcaddie.meta.registry import OURS, MetaTools
 from toolcaddie.ports import HeldPages, MetaOffer, Planner, Prepare, Provider, Selector
@@ -126,5 +127,5 @@ class Step(Struct, frozen=True, kw_only=True):
     state: RunState
     planned: Planned | None = None
     """The last delivery; it follows from the state, and is passed on because planning again costs more."""
-    raw: JsonObject | None = None
+    raw: RawBody | None = None
     """The provider's last body, for doors that pass unknown fields on."""

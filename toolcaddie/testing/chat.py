@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.message import ModelDelta
+from toolcaddie.core.message import ModelDelta, RawBody
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Problem
 from toolcaddie.testing.script import Reply, deltas, model_reply
 from toolcaddie.wires import chat
@@ -51,7 +51,9 @@ class ChatWire:
         return body
 
     def whole(self, reply: Reply, *, answer_id: str, model: str) -> dict[str, Any]:
-        return reply_body(model_reply(reply, model=model, raw=_TIER), _head(answer_id, model))
+        return reply_body(
+            model_reply(reply, model=model, raw=RawBody(wire="chat", fields=_TIER)), _head(answer_id, model)
+        )
 
     def events(self, reply: Reply, *, answer_id: str, model: str, body: Any) -> list[bytes]:
         options = body.get("stream_options") or {}

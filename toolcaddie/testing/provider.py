@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
-from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest
+from toolcaddie.core.message import ModelDelta, ModelReply, ModelRequest, RawBody
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.vocabulary import WireName, wire_named
 from toolcaddie.testing.chat import CHAT
@@ -69,4 +69,4 @@ class ScriptedProvider:
 
     def _model_reply(self, request: ModelRequest, reply: Reply) -> ModelReply:
         raw = CHAT.whole(reply, answer_id=self._id(), model=request.model)
-        return model_reply(reply, model=request.model, raw=raw)
+        return model_reply(reply, model=request.model, raw=RawBody(wire="chat", fields=raw))

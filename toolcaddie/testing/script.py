@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, RawBody, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.util.replacing import replace
 
@@ -112,7 +112,7 @@ def _with_ids(reply: Reply, asked: int) -> Reply:
     return replace(reply, calls=named)
 
 
-def model_reply(reply: Reply, *, model: str, raw: JsonObject | None = None) -> ModelReply:
+def model_reply(reply: Reply, *, model: str, raw: RawBody | None = None) -> ModelReply:
     """Returns the reply as a provider would; `raw` is its body."""
     return ModelReply(
         message=Message(role="assistant", content=reply.text, tool_calls=reply.calls, extra=reply.extra),

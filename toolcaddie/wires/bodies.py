@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import msgspec
@@ -17,7 +18,9 @@ from toolcaddie.core.errors import (
     ProviderUnavailableError,
     RequestError,
 )
-from toolcaddie.core.tool import Tool
+from toolcaddie.core.message import ModelReply
+from toolcaddie.core.tool import JsonObject, Tool
+from toolcaddie.core.vocabulary import WireName
 from toolcaddie.core.wire import Envelope, ErrorReport, ModelPage
 from toolcaddie.guards.json_counts import check_counts
 from toolcaddie.util.text import valid_text
@@ -92,6 +95,20 @@ def count(tokens: int | None) -> int:
     return tokens if tokens is not None and 0 <= tokens <= _MOST_TOKENS else 0
 
 
+def other_fields(data: bytes, names: Collection[str]) -> dict[str, Any]:
+    """Returns the top-level fields of a JSON object except those named. Fields that cannot be decoded are omitted."""
+    try:
+        fields = _FIELDS.decode(data)
+    except UNREADABLE:
+        return {}
+    others: dict[str, Any] = {}
+    for name, raw in fields.items():
+        if name not in names:
+            with suppress(*UNREADABLE):
+                others[name] = _DECODER.decode(raw)
+    return others
+
+
 def kind_of(status: int) -> type[ProviderError]:
     """Returns the error that an HTTP status means; also for statuses named inside an answer."""
     if status in (401, 403):
@@ -133,6 +150,22 @@ def model_page(body: bytes, *, who: str) -> ModelPage:
 
 def _quoted(body: bytes) -> str:
     return " ".join(body[:_QUOTED].decode(errors="replace").split()) or "an empty body"
+
+
+# ---------------------------------------------------------------- fields that pass through a door
+
+
+def raw_fields(reply: ModelReply, wire: WireName) -> JsonObject:
+    """Returns the fields of the provider's body, if it came on this wire; else none."""
+    return reply.raw.fields if reply.raw is not None and reply.raw.wire == wire else {}
+
+
+def with_unknown(ours: JsonObject, theirs: Any) -> JsonObject:
+    """Returns `ours` with the fields that only `theirs` has, also inside objects."""
+    if not isinstance(theirs, Mapping):
+        return ours
+    nested = {name: with_unknown(value, theirs.get(name)) for name, value in ours.items() if isinstance(value, Mapping)}
+    return {**ours, **nested, **{name: value for name, value in theirs.items() if name not in ours}}
 
 
 # ---------------------------------------------------------------- what a client sent

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from toolcaddie.core.events import ClientCallDelta, ModelAsked, RunEvent, TextDelta
-from toolcaddie.core.message import ModelDelta, ModelReply
+from toolcaddie.core.message import ModelDelta, ModelReply, RawBody
 from toolcaddie.core.run import RunResult
-from toolcaddie.core.tool import JsonObject
 from toolcaddie.core.transcript import BETWEEN_ROUNDS, approval_text, visible_answer
+from toolcaddie.util.replacing import replace
 
 _RAW_WIRE = "chat"
-"""The wire of the `raw` bodies in results and events."""
+"""The wire of the `raw` chunks in events."""
 
 
 class AnswerDeltas:
@@ -46,22 +46,23 @@ class AnswerDeltas:
         return ModelDelta(text=text, raw=event.raw if self._takes_raw else None)
 
 
-def reply_of(result: RunResult, *, wire: str) -> ModelReply:
-    """Returns the answer to a client: the model's texts of all rounds, and the calls of the client's tools."""
+def reply_of(result: RunResult) -> ModelReply:
+    """Returns the answer to a client: the model's texts of all rounds, and the calls of the client's tools. Only a wire that
+    the upstream speaks too takes fields from `raw`."""
     return ModelReply(
         message=visible_answer(result),
         finish_reason=_finish_reason(result),
         usage=result.usage,
         model=result.state.model,
-        raw=_raw(result) if wire == _RAW_WIRE else None,
+        raw=_raw(result),
     )
 
 
-def _raw(result: RunResult) -> JsonObject | None:
+def _raw(result: RunResult) -> RawBody | None:
     """Returns the provider's last body. Its usage is omitted after several model calls, because ours is the sum."""
     if result.raw is None or result.state.usage == result.state.last_usage:
         return result.raw
-    return {name: value for name, value in result.raw.items() if name != "usage"}
+    return replace(result.raw, fields={name: value for name, value in result.raw.fields.items() if name != "usage"})
 
 
 def _finish_reason(result: RunResult) -> str:

@@ -227,7 +227,7 @@ class ModelHandler:
         headers = self._report_headers(
             request, result.selection.catalog_size if result.selection else 0, _sent_count(result)
         )
-        reply = reply_of(result, wire=self._wire.name)
+        reply = reply_of(result)
         await exchange.answer(200, self._wire.write_reply(reply, head), headers)
 
     async def _answer_stream(
@@ -264,7 +264,7 @@ class ModelHandler:
             await exchange.start(200, _STREAM_HEADERS | self._report_headers(request, catalog_size, sent_count))
         last_delta = deltas.approval_delta(result)
         ending = b"" if last_delta is None else writer.add(last_delta)
-        await exchange.write(ending + writer.end(reply_of(result, wire=self._wire.name)), more=False)
+        await exchange.write(ending + writer.end(reply_of(result)), more=False)
 
     def _report_headers(self, request: RunRequest, catalog_size: int, sent_count: int) -> dict[str, str]:
         """Returns the answer's headers that report the run."""

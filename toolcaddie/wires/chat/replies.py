@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import Message, ModelReply, Usage
+from toolcaddie.core.message import Message, ModelReply, RawBody, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
-from toolcaddie.wires.bodies import ENCODER, count, decoded
+from toolcaddie.wires.bodies import ENCODER, count, decoded, raw_fields
 from toolcaddie.wires.chat.content import read_content, write_content
 from toolcaddie.wires.chat.messages import CUSTOM, FUNCTION, call_extra, message_extra, write_call, write_usage
 
@@ -97,7 +97,7 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
         finish_reason=choice.finish_reason or finish_of(calls),
         usage=read_usage(answer.usage),
         model=answer.model or "",
-        raw=raw,
+        raw=RawBody(wire="chat", fields=raw),
     )
 
 
@@ -170,7 +170,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 def reply_body(reply: ModelReply, head: AnswerHead) -> dict[str, Any]:
     """Returns the body of a whole answer: the provider's last body, if it was one of this wire, with what is ours changed."""
-    raw: Mapping[str, Any] = reply.raw or {}
+    raw = raw_fields(reply, "chat")
     choices = raw.get("choices")
     choice = dict(choices[0]) if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
     provided = choice.get("message")
@@ -197,5 +197,5 @@ def reply_body(reply: ModelReply, head: AnswerHead) -> dict[str, Any]:
 
 def usage_of(reply: ModelReply) -> JsonObject:
     """Returns the provider's own figures, if the reply carries them, else ours."""
-    raw = (reply.raw or {}).get("usage")
+    raw = raw_fields(reply, "chat").get("usage")
     return raw if isinstance(raw, dict) else write_usage(reply.usage)

@@ -10,10 +10,10 @@ import msgspec
 
 from toolcaddie.core.content import Content, blocks_of
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, RawBody
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
-from toolcaddie.wires.bodies import ENCODER, decoded
+from toolcaddie.wires.bodies import ENCODER, decoded, raw_fields
 from toolcaddie.wires.chat.content import read_part
 from toolcaddie.wires.chat.messages import FUNCTION, call_extra, message_extra, write_call, write_message
 from toolcaddie.wires.chat.replies import (
@@ -252,12 +252,15 @@ class ChatReader:
             finish_reason=finish,
             usage=read_usage(self._usage),
             model=str(self._head.get("model", "")),
-            raw={
-                **self._head,
-                "object": "chat.completion",
-                "choices": [{"index": 0, "message": write_message(message), "finish_reason": finish}],
-                "usage": self._raw_usage,
-            },
+            raw=RawBody(
+                wire="chat",
+                fields={
+                    **self._head,
+                    "object": "chat.completion",
+                    "choices": [{"index": 0, "message": write_message(message), "finish_reason": finish}],
+                    "usage": self._raw_usage,
+                },
+            ),
         )
 
     def _content(self) -> Content | None:
@@ -306,7 +309,8 @@ class ChatWriter:
         unseen = [call for call in calls if call.id not in self._shown]
         for index, call in enumerate(unseen, start=len(self._shown)):
             out += self._chunk({"tool_calls": [{"index": index, **write_call(call)}]})
-        out += self._chunk({}, finish=reply.finish_reason)
+        unknown = {name: value for name, value in raw_fields(reply, "chat").items() if name not in _REPLACED}
+        out += self._chunk({}, finish=reply.finish_reason, extra=unknown)
         if self._include_usage:
             out += _event({**self._head, "choices": [], "usage": usage_of(reply)})
         return bytes(out) + DONE

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import Message, ModelReply, Usage
+from toolcaddie.core.message import Message, ModelReply, RawBody, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
-from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded, other_fields, raw_fields, with_unknown
 from toolcaddie.wires.messages.content import Block, write_blocks
 from toolcaddie.wires.messages.errors import failure
 from toolcaddie.wires.messages.messages import write_call
@@ -26,6 +26,9 @@ _FINISH = {
     "refusal": "content_filter",
 }
 """Reasons to stop in OpenAI's words; others keep the API's."""
+OURS = frozenset({"id", "type", "role", "model", "content"})
+"""Fields that a door writes itself."""
+_ENDING = frozenset({"stop_reason", "stop_sequence", "usage"})
 
 
 class _Details(msgspec.Struct):
@@ -63,7 +66,14 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
     calls = tuple(_whole_call(block, who) for block in answer.content if block_kind(block, who) == CALL)
     text = "".join(_text_of(block, who) for block in answer.content if block["type"] == TEXT)
     return made_reply(
-        text, calls, answer.content, author=author, reason=answer.stop_reason, usage=answer.usage, model=answer.model
+        text,
+        calls,
+        answer.content,
+        author=author,
+        reason=answer.stop_reason,
+        usage=answer.usage,
+        model=answer.model,
+        fields=other_fields(body, OURS),
     )
 
 
@@ -76,6 +86,7 @@ def made_reply(
     reason: str | None,
     usage: WireUsage | None,
     model: str | None,
+    fields: JsonObject,
 ) -> ModelReply:
     message = Message(
         role="assistant",
@@ -85,7 +96,8 @@ def made_reply(
         author=author,
     )
     finish = ("tool_calls" if calls else "stop") if reason is None else _FINISH.get(reason, reason)
-    return ModelReply(message=message, finish_reason=finish, usage=read_usage(usage), model=model or "")
+    raw = RawBody(wire="messages", fields=fields)
+    return ModelReply(message=message, finish_reason=finish, usage=read_usage(usage), model=model or "", raw=raw)
 
 
 def _whole_call(block: dict[str, Any], who: str) -> ToolCall:
@@ -161,10 +173,30 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
     body = {
         **answer_head(head, model=reply.model),
         "content": reply_blocks(reply.message),
-        "stop_reason": stop_word(reply.finish_reason),
-        "usage": write_usage(reply.usage),
+        **stop_fields(reply),
+        "usage": reply_usage(reply),
+        **unknown_fields(reply),
     }
     return ENCODER.encode(body)
+
+
+def unknown_fields(reply: ModelReply) -> JsonObject:
+    """Returns the fields of an upstream of this wire that a door does not write itself."""
+    return {name: value for name, value in raw_fields(reply, "messages").items() if name not in _ENDING}
+
+
+def stop_fields(reply: ModelReply) -> JsonObject:
+    """Returns the reason to stop. An upstream of this wire tells more about it, such as the stop sequence."""
+    theirs = raw_fields(reply, "messages")
+    reason = theirs.get("stop_reason")
+    if isinstance(reason, str) and _FINISH.get(reason, reason) == reply.finish_reason:
+        return {"stop_reason": reason, "stop_sequence": theirs.get("stop_sequence")}
+    return {"stop_reason": stop_word(reply.finish_reason), "stop_sequence": None}
+
+
+def reply_usage(reply: ModelReply) -> JsonObject:
+    """Returns the usage, with what only an upstream of this wire tells."""
+    return with_unknown(write_usage(reply.usage), raw_fields(reply, "messages").get("usage"))
 
 
 def answer_head(head: AnswerHead, *, model: str = "") -> dict[str, Any]:

@@ -17,6 +17,7 @@ from toolcaddie.wires.messages.errors import failure
 from toolcaddie.wires.messages.messages import NOT_JSON
 from toolcaddie.wires.messages.replies import (
     CALL,
+    OURS,
     TEXT,
     THINKING,
     WireAnswer,
@@ -26,8 +27,10 @@ from toolcaddie.wires.messages.replies import (
     call_identity,
     call_input,
     made_reply,
+    reply_usage,
     shaped,
-    stop_word,
+    stop_fields,
+    unknown_fields,
     write_usage,
 )
 
@@ -108,11 +111,16 @@ class MessagesReader:
         self._usage = WireUsage()
         self._model: str | None = None
         self._reason: str | None = None
+        self._fields: dict[str, Any] = {}
+        """Fields of the answer that a door of this wire passes on."""
 
     def add(self, data: bytes) -> ModelDelta | None:
         event = _read_event(data, self._who)
-        take = _EVENTS.get(event.type) if event is not None else None
-        return take(self, event) if take is not None and event is not None else None
+        if event is None:
+            return None
+        if event.type in _WITH_FIELDS:
+            self._take_fields(data)
+        return _EVENTS[event.type](self, event)
 
     def end(self) -> None:
         """Notes the end of the body. Raises `ProviderProtocolError` when it came before `message_stop`."""
@@ -133,6 +141,7 @@ class MessagesReader:
             reason=self._reason,
             usage=self._usage,
             model=self._model,
+            fields=self._fields,
         )
 
     # ---------------------------------------------------------------- events
@@ -212,6 +221,16 @@ class MessagesReader:
     def _message_stop(self, event: _Event) -> None:
         self.done = True
 
+    def _take_fields(self, data: bytes) -> None:
+        try:
+            event = _OBJECT.decode(data)
+        except UNREADABLE:
+            return
+        fields = {**event, **(event.get("message") or {}), **(event.get("delta") or {})}
+        usage = {**(self._fields.get("usage") or {}), **_not_null(fields.pop("usage", None) or {})}
+        new = {name: value for name, value in fields.items() if name not in _FRAME}
+        self._fields = {**new, **self._fields, **_not_null(new), "usage": usage}
+
     def _take_usage(self, usage: WireUsage | None) -> None:
         """Counts are of the whole answer so far; what is not said again stands."""
         if usage is None:
@@ -234,6 +253,9 @@ _EVENTS: Mapping[str, Callable[[MessagesReader, _Event], ModelDelta | None]] = {
     "message_stop": MessagesReader._message_stop,
 }
 """Every other event is passed over: the API says that there will be more of them."""
+_WITH_FIELDS = frozenset({"message_start", "message_delta"})
+_FRAME = frozenset({*OURS, "message", "delta"})
+"""Fields of those events that a door writes itself."""
 
 
 def _read_event(data: bytes, who: str) -> _Event | None:
@@ -250,6 +272,10 @@ def _read_event(data: bytes, who: str) -> _Event | None:
     if isinstance(kind.type, str) and kind.type not in _EVENTS:
         return None
     return shaped(data, _EVENT, who)
+
+
+def _not_null(fields: JsonObject) -> JsonObject:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _input(arguments: str) -> dict[str, Any]:
@@ -311,8 +337,10 @@ class MessagesWriter:
             out += self._call(CallDelta(index=number, id=call.id, name=call.name, arguments=call.arguments))
         out += self.begin() + self._close()
         out += b"".join(_event("content_block_stop", index=index) for index in self._calls.values())
-        reason = {"stop_reason": stop_word(reply.finish_reason), "stop_sequence": None}
-        out += _event("message_delta", delta=reason, usage=write_usage(reply.usage))
+        unknown = unknown_fields(reply)
+        beside = {name: value for name, value in unknown.items() if name in _BESIDE_DELTA}
+        delta = {**stop_fields(reply), **{name: value for name, value in unknown.items() if name not in beside}}
+        out += _event("message_delta", delta=delta, usage=reply_usage(reply), **beside)
         return out + _event("message_stop")
 
     def _grow(self, kind: str, delta: JsonObject) -> bytes:
@@ -346,6 +374,8 @@ class MessagesWriter:
         return out + _event("content_block_delta", index=self._calls[piece.index], delta=delta)
 
 
+_BESIDE_DELTA = frozenset({"context_management"})
+"""Fields of an answer that the last event has beside its `delta`, not in it."""
 _EMPTY: Mapping[str, JsonObject] = {
     TEXT: {"type": TEXT, "text": ""},
     THINKING: {"type": THINKING, "thinking": "", "signature": ""},

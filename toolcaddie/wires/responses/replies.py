@@ -9,14 +9,22 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.core.message import Message, ModelReply, Usage
+from toolcaddie.core.message import Message, ModelReply, RawBody, Usage
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
-from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded
+from toolcaddie.util.replacing import replace
+from toolcaddie.wires.bodies import ENCODER, UNREADABLE, count, decoded, other_fields, raw_fields, with_unknown
 from toolcaddie.wires.responses.errors import ErrorInside, failure
 from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
 
 _FINISHES = {"max_output_tokens": "length"}
+_OURS = frozenset(
+    {
+        *("id", "object", "created_at", "model", "output", "status", "error", "incomplete_details"),
+        *("instructions", "previous_response_id", "store", "tool_choice", "tools"),
+    }
+)
+"""Fields that a door writes itself: the answer, and echoes of a request that is not the client's."""
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Reasons to stop early, as an incomplete answer words them."""
 
@@ -105,7 +113,13 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
     if answer.output is None and answer.object != "response":
         decoded(body, who=who)  # an error object
         raise ProviderProtocolError(f"{who} answered in an unknown shape: there is no output", body=body)
-    return reply_from(answer, answer.output or [], who=who, author=author, body=body)
+    reply = reply_from(answer, answer.output or [], who=who, author=author, body=body)
+    return replace(reply, raw=raw_body(body))
+
+
+def raw_body(response: bytes) -> RawBody:
+    """Returns the fields of a response that a door passes on."""
+    return RawBody(wire="responses", fields=other_fields(response, _OURS))
 
 
 def reply_from(
@@ -182,15 +196,17 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 
 def response_of(reply: ModelReply, head: AnswerHead, output: Sequence[JsonObject]) -> dict[str, Any]:
-    """Returns the response that holds a whole answer."""
+    """Returns the response that holds a whole answer. The fields of an upstream of this wire replace the usual values."""
     reason = _REASONS.get(reply.finish_reason)
+    begun, theirs = begun_response(head), raw_fields(reply, "responses")
     return {
-        **begun_response(head),
+        **begun,
+        **{name: value for name, value in theirs.items() if value is not None or name not in begun},
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
         "model": reply.model or head.model,
         "output": output,
-        "usage": write_usage(reply.usage),
+        "usage": with_unknown(write_usage(reply.usage), theirs.get("usage")),
     }
 
 

@@ -17,6 +17,7 @@ from toolcaddie.core.errors import ProviderProtocolError
 from toolcaddie.core.message import CallDelta, ModelDelta, ModelReply
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
+from toolcaddie.util.replacing import replace
 from toolcaddie.wires.bodies import ENCODER
 from toolcaddie.wires.responses.errors import ErrorInside, failure
 from toolcaddie.wires.responses.messages import BETWEEN, FUNCTION_CALL, MESSAGE, REASONING
@@ -26,6 +27,7 @@ from toolcaddie.wires.responses.replies import (
     begun_response,
     call_item,
     message_item,
+    raw_body,
     read_call,
     read_item,
     reasoning_item,
@@ -69,6 +71,10 @@ class _End(msgspec.Struct):
     response: WireResponse
 
 
+class _Last(msgspec.Struct):
+    response: msgspec.Raw
+
+
 class _Failure(msgspec.Struct):
     """An error event: its fields at the top, or in an object of their own."""
 
@@ -85,6 +91,7 @@ _ARGUMENTS = msgspec.json.Decoder(_Arguments)
 _SUMMARY_PART = msgspec.json.Decoder(_SummaryPart)
 _ITEM_EVENT = msgspec.json.Decoder(_ItemEvent)
 _END = msgspec.json.Decoder(_End)
+_LAST = msgspec.json.Decoder(_Last)
 _FAILURE = msgspec.json.Decoder(_Failure)
 
 
@@ -152,7 +159,8 @@ class ResponsesReader:
     def reply(self) -> ModelReply:
         if self._end is None:
             raise ProviderProtocolError(f"{self._who} streamed no answer")
-        return reply_from(self._end, list(self._output()), who=self._who, author=self._author, body=self._last)
+        reply = reply_from(self._end, list(self._output()), who=self._who, author=self._author, body=self._last)
+        return replace(reply, raw=raw_body(_LAST.decode(self._last).response))
 
     def _output(self) -> Iterator[dict[str, Any]]:
         """The items in the order they were begun."""
