@@ -337,7 +337,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     _settings("timeout: Seconds = 10.0\n", "timeout: Seconds = 9.0\n"),
     _settings("most: Annotated[int, Meta(ge=1)] = 5\n", "most: Annotated[int, Meta(ge=1)] = 4\n"),
     _settings("patience: Seconds = 1.0\n", "patience: Seconds = 2.0\n"),
-    _settings("keep_days: Seconds | Off = 90.0\n", "keep_days: Seconds | Off = 30.0\n"),
+    Mutation(
+        file="toolcaddie/core/learning.py",
+        text="keep_days: Seconds | None = 90.0\n",
+        other="keep_days: Seconds | None = 30.0\n",
+        tests=NUMBERS,
+        chosen="page_of_settings",
+    ),
     _settings("from_trail: Count = 5_000\n", "from_trail: Count = 500\n"),
 )
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from structlog.testing import capture_logs
@@ -13,6 +13,7 @@ from toolcaddie.app.settings import (
     CatalogSettings,
     DeliverySettings,
     FallbackSettings,
+    Learning,
     Settings,
     StorageSettings,
     Upstream,
@@ -20,8 +21,9 @@ from toolcaddie.app.settings import (
     load_settings,
     starter_toml,
 )
-from toolcaddie.app.settings.schema import file_schema, partial_table, table_fields
+from toolcaddie.app.settings.schema import bare, file_schema, table_fields
 from toolcaddie.control.bots import Bot, Role
+from toolcaddie.core.capabilities import CacheRule, Capabilities, Prices
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, SelectionSettings, preset
 from toolcaddie.core.run import Limits
@@ -276,7 +278,7 @@ def test_the_model_side_of_a_file_is_read(folder: Path) -> None:
         FallbackSettings(model="openai:gpt-5-mini"),
         FallbackSettings(model="vllm:qwen", url="http://gpu-box:8000/v1", key_env="GPU_BOX"),
     )
-    assert (settings.capabilities[0].pattern, settings.capabilities[0].tool_cap) == ("qwen*", "off")
+    assert (settings.capabilities[0].pattern, settings.capabilities[0].tool_cap) == ("qwen*", None)
     chosen = effective_preset(settings)
     assert (chosen.delivery, chosen.cache) == ("direct", "everything")
     assert (chosen.limits.tool_retries, chosen.limits.tool_seconds_most) == (2, None)
@@ -340,6 +342,29 @@ def test_without_overrides_every_preset_stays_as_it_is(name: str) -> None:
 )
 def test_every_value_of_a_preset_can_be_set(table: str, values: Any) -> None:
     assert list(table_fields(table_fields(file_schema())[table])) == [item.name for item in fields(values)]
+
+
+def test_every_value_of_a_memory_can_be_set_and_off_takes_the_age_away(folder: Path) -> None:
+    assert list(table_fields(table_fields(file_schema())["learning"])) == [item.name for item in fields(Learning)]
+    assert loaded(folder, "").learning == Learning()
+    learning = loaded(
+        folder, "[learning]\nenabled = true\nkeep_days = 'off'", TOOLCADDIE_LEARNING_SCOPE="principal"
+    ).learning
+    assert learning == Learning(enabled=True, keep_days=None, scope="principal")
+
+
+def test_every_field_of_a_model_can_be_set(folder: Path) -> None:
+    """Prices and cache rules too: what a row of the settings holds is what the class has, and nothing twice."""
+    (row,) = loaded(
+        folder,
+        "[[capabilities]]\npattern = 'x'\nprices = {input = 2, output = 8}\ncache = {kind = 'automatic', step = 8}",
+    ).capabilities
+    assert row.prices == Prices(input=2, cached=2, written=2, output=8)
+    assert row.cache == CacheRule(kind="automatic", step=8)
+    table = next(iter(get_args(table_fields(file_schema())["capabilities"])))
+    assert set(table_fields(table)) == {item.name for item in fields(Capabilities)} - {"says"}
+    for name, kind in {"prices": Prices, "cache": CacheRule}.items():
+        assert list(table_fields(bare(table_fields(table)[name]))) == [item.name for item in fields(kind)]
 
 
 def test_the_environment_wins_over_the_file(folder: Path) -> None:
@@ -426,10 +451,9 @@ def test_the_file_shown_in_the_docs_is_valid_and_shows_the_defaults(folder: Path
 
 def test_every_key_is_documented() -> None:
     page = PAGE.read_text()
-    overrides = map(partial_table, (SelectionSettings, Budget, Limits))
     for table in (
         Settings,
-        *overrides,
+        *(SelectionSettings, Budget, Limits, Learning),
         DeliverySettings,
         CacheSettings,
         FallbackSettings,

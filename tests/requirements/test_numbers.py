@@ -7,7 +7,7 @@ test fails.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -396,7 +396,7 @@ async def test_a_first_stage_names_five_categories_at_most() -> None:
 def test_the_page_of_settings_shows_the_defaults_of_what_no_preset_has() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     shown = tomllib.loads(page.partition("```toml\n")[2].partition("\n```")[0])
-    learning = msgspec.structs.asdict(Settings().learning)
+    learning = asdict(Settings().learning)
     assert {key: learning[key] for key in shown["learning"]} == shown["learning"]
     classifier = Settings().classifier
     assert (classifier.timeout, classifier.most) == (shown["classifier"]["timeout"], shown["classifier"]["most"])

@@ -22,11 +22,11 @@ from toolcaddie.app.plugged import (
 from toolcaddie.app.settings import Settings, effective_preset
 from toolcaddie.app.unasked import Unasked
 from toolcaddie.control.bots import Bots
-from toolcaddie.core.capabilities import CAPABILITIES, Capabilities, row_of
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.events import SourceStatus
 from toolcaddie.core.tool_config import ToolConfig
-from toolcaddie.learning import Experience, LearningSettings
+from toolcaddie.learning import Experience
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Classifier, EventSink, Provider, Store, ToolSource
 from toolcaddie.registry import Registry
@@ -117,23 +117,12 @@ def _tool_config(settings: Settings, *, asks: bool) -> ToolConfig | None:
 
 
 def _capabilities(settings: Settings) -> Sequence[Capabilities]:
-    rows = tuple(map(row_of, settings.capabilities))
-    return (*rows, *CAPABILITIES) if rows else CAPABILITIES
+    return (*settings.capabilities, *CAPABILITIES) if settings.capabilities else CAPABILITIES
 
 
 def experience_of(settings: Settings) -> Experience | None:
     """Returns an empty memory as the settings describe it; None: learning is off."""
-    learning = settings.learning
-    if not learning.enabled:
-        return None
-    return Experience(
-        LearningSettings(
-            scope=learning.scope,
-            most_entries=learning.most_entries,
-            keep_days=None if learning.keep_days == "off" else learning.keep_days,
-            name_others=learning.name_others,
-        )
-    )
+    return Experience(settings.learning) if settings.learning.enabled else None
 
 
 def offline(settings: Settings) -> Runtime:

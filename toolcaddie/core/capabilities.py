@@ -20,27 +20,30 @@ from importlib.resources import files
 from typing import Annotated, Any, Literal, get_args, get_origin, overload
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct
 
 from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.numbers import Count, Positive
 from toolcaddie.core.vocabulary import VOCABULARY, Deferral, Mask, WireName, wire_named
 from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
+from toolcaddie.util.tables import partial_table, set_values
 
 Tools = Literal["native", "text", "none"]
 Choice = Literal["honoured", "ignored", "refused"]
 JsonSchema = Literal["no", "alone", "with_tools"]
 CacheKind = Literal["none", "automatic", "breakpoints"]
+Dollars = Annotated[float, Meta(ge=0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """US dollars per million tokens. Reading or writing the prompt cache costs `input` if it has no price of its own."""
 
-    input: float
-    cached: float
-    written: float
-    output: float
+    input: Dollars
+    cached: Dollars
+    written: Dollars
+    output: Dollars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +52,11 @@ class CacheRule:
 
     kind: CacheKind = "none"
     """`automatic`: any prefix may be cached; `breakpoints`: only prefixes marked in the request."""
-    minimum: int = 0
+    minimum: Count = 0
     """Tokens below which nothing is cached."""
-    lifetime: float = 0.0
+    lifetime: Annotated[float, Meta(ge=0)] = 0.0
     """Seconds since the last use after which a hit is not expected."""
-    step: int = 1
+    step: Positive = 1
     """Hits are rounded down to a multiple of this many tokens."""
     choice_breaks: bool = False
     """A changed `tool_choice` invalidates the cached messages, but not tools and system prompt."""
@@ -68,14 +71,14 @@ if one does, an array that changes re-bills the whole conversation."""
 class Capabilities:
     """A row, or the merged rows of one model. The defaults are for unknown models."""
 
-    pattern: str = "*"
+    pattern: Annotated[str, Meta(min_length=1)] = "*"
     """A shell pattern over `provider:model`; without a colon, over the model whatever the provider, also after the name of its
     vendor (`openai/gpt-5-mini`)."""
     wire: WireName | None = None
     """Wire to which a row is limited; None: any."""
     tools: Tools = "native"
     """`text`: the provider describes tools as text and parses calls from text; `none`: no tools may be sent."""
-    tool_cap: int | None = 128
+    tool_cap: Positive | None = 128
     """Tool definitions accepted in one request; None: no known limit."""
     required: Choice = "honoured"
     """Effect of the choice `required` (any call). `ignored`: accepted without effect; `refused`: an error."""
@@ -194,7 +197,7 @@ def _expressible(capabilities: Capabilities, wire: WireName) -> Capabilities:
 def capabilities_from(mapping: Any) -> Capabilities:
     """Makes a row from plain data: a pattern and any of the fields. Raises `ConfigError` naming the key."""
     try:
-        row = msgspec.convert(mapping, CapabilityRow)
+        row = msgspec.convert(mapping, row_table())
     except msgspec.ValidationError as error:
         pattern = mapping.get("pattern") if isinstance(mapping, Mapping) else None
         owner = f" of {pattern!r}" if isinstance(pattern, str) else ""
@@ -210,9 +213,7 @@ def _hint(error: str) -> str:
     """Returns the allowed alternatives for an error: names of fields, or the values of one."""
     at = _AT.search(error)
     outer, inner = (at[1], at[2]) if at else ("", None)
-    nested: dict[str, type[Struct]] = {"prices": PricesRow, "cache": CacheRow}
-    kind = nested.get(outer, CapabilityRow)
-    types = {item.name: item.type for item in msgspec.structs.fields(kind)}
+    types = {item.name: item.type for item in msgspec.structs.fields(_INNER_TABLES.get(outer, row_table()))}
     if unknown := _UNKNOWN.search(error):
         close = close_names(unknown[1], types, limit=1)
         return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(types)}"
@@ -225,26 +226,23 @@ def _hint(error: str) -> str:
     return f"; write one of {', '.join(map(repr, words))}"
 
 
-def row_of(row: CapabilityRow) -> Capabilities:
-    """Returns the row of a table `[[capabilities]]` of the settings."""
-    values = {name: value for name in _FIELDS if (value := getattr(row, name)) is not UNSET}
-    if "tool_cap" in values:
-        values["tool_cap"] = None if row.tool_cap == "off" else row.tool_cap
-    if isinstance(row.prices, PricesRow):
-        values["prices"] = _prices(row.prices)
-    if isinstance(row.cache, CacheRow):
-        values["cache"] = CacheRule(**msgspec.structs.asdict(row.cache))
-    wire = None if row.wire is UNSET else row.wire
-    return Capabilities(pattern=row.pattern, wire=wire, says=frozenset(values), **values)
+@lru_cache(maxsize=1)
+def row_table() -> type[Struct]:
+    """Returns the type of a table `[[capabilities]]`: the fields of `Capabilities`, of which only the pattern is required.
+    Omitted fields come from the rows below it."""
+    types: dict[str, Any] = {"wire": WireName, **_INNER_TABLES}
+    return partial_table(Capabilities, required=("pattern",), without=("says",), types=types)
 
 
-def _prices(row: PricesRow) -> Prices:
-    return Prices(
-        input=row.input,
-        cached=row.input if row.cached is None else row.cached,
-        written=row.input if row.written is None else row.written,
-        output=row.output,
-    )
+def row_of(row: Struct) -> Capabilities:
+    """Returns the row of a `row_table`. An omitted price is that of `input`."""
+    values = set_values(row)
+    if "prices" in values:
+        prices = set_values(values["prices"])
+        values["prices"] = Prices(**{"cached": prices["input"], "written": prices["input"], **prices})
+    if "cache" in values:
+        values["cache"] = CacheRule(**set_values(values["cache"]))
+    return Capabilities(**values, says=frozenset(values) - _NO_CAPABILITIES)
 
 
 def _names(model: str) -> tuple[str, ...]:
@@ -264,47 +262,9 @@ def _fits(pattern: str, model: str, names: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for name in names)
 
 
-_FIELDS = tuple(item.name for item in fields(Capabilities) if item.name not in ("pattern", "wire", "says"))
-
-Dollars = Annotated[float, Meta(ge=0)]
-
-
-class PricesRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Same as `Prices`; an omitted price is that of `input`."""
-
-    input: Dollars
-    output: Dollars
-    cached: Dollars | None = None
-    written: Dollars | None = None
-
-
-class CacheRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Same as `CacheRule`."""
-
-    kind: CacheKind
-    minimum: Annotated[int, Meta(ge=0)] = 0
-    lifetime: Annotated[float, Meta(ge=0)] = 0.0
-    step: Annotated[int, Meta(ge=1)] = 1
-    choice_breaks: bool = False
-
-
-class CapabilityRow(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table `[[capabilities]]` with the fields of `Capabilities`. Omitted fields come from the rows below it."""
-
-    pattern: Annotated[str, Meta(min_length=1)]
-    wire: WireName | UnsetType = UNSET
-    tools: Tools | UnsetType = UNSET
-    tool_cap: Annotated[int, Meta(ge=1)] | Literal["off"] | UnsetType = UNSET
-    """Limit, or "off", because TOML has no null."""
-    required: Choice | UnsetType = UNSET
-    named: Choice | UnsetType = UNSET
-    thinks: bool | UnsetType = UNSET
-    forced_with_thinking: bool | UnsetType = UNSET
-    forced_params: dict[str, Any] | UnsetType = UNSET
-    json_schema: JsonSchema | UnsetType = UNSET
-    parallel_calls: bool | UnsetType = UNSET
-    mask: Mask | UnsetType = UNSET
-    deferral: Deferral | UnsetType = UNSET
-    cache_key: bool | UnsetType = UNSET
-    cache: CacheRow | UnsetType = UNSET
-    prices: PricesRow | UnsetType = UNSET
+_NO_CAPABILITIES = frozenset({"pattern", "wire", "says"})
+_FIELDS = tuple(item.name for item in fields(Capabilities) if item.name not in _NO_CAPABILITIES)
+_INNER_TABLES: Mapping[str, type[Struct]] = {
+    "prices": partial_table(Prices, required=("input", "output")),
+    "cache": partial_table(CacheRule, required=("kind",)),
+}

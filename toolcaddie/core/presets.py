@@ -33,6 +33,9 @@ SIGNALS: dict[str, tuple[str, ...]] = {
 }
 """Rankers by their requirements: none, the vectors of every installation, or an embedder."""
 
+DeliveryMode = Literal["auto", "direct", "masked", "native"]
+CacheMode = Literal["off", "declared", "everything"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionSettings:
@@ -69,7 +72,7 @@ class Preset:
     limits: Limits = Limits()
     batch: Literal["auto", "concurrent", "sequential"] = "auto"
     """Execution of the real calls of a turn; `auto`: concurrent if each is read-only or flagged concurrent."""
-    delivery: Literal["auto", "direct", "masked", "native"] = "direct"
+    delivery: DeliveryMode = "direct"
     """Delivery of the selection: `direct` grows the tool array, as in the five systems; `auto` compares the costs of each way in
     this conversation; `masked` and `native` are used if the provider supports them."""
     core_first: bool = True
@@ -83,7 +86,7 @@ class Preset:
     """True: the system prompt says that more tools can be requested; otherwise only the meta tool's description does."""
     force: bool = False
     on_not_called: Literal["retry", "error", "warn", "allow"] = "retry"
-    cache: Literal["off", "declared", "everything"] = "declared"
+    cache: CacheMode = "declared"
     """Tools whose results are cached: none, those that declare it, or all that are safe to cache."""
 
 

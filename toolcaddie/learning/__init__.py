@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from toolcaddie.core.learning import LearningSettings
 from toolcaddie.learning.entries import CalledTool, LogEntry, called, digest_of
-from toolcaddie.learning.experience import Experience, Fit, LearningSettings
+from toolcaddie.learning.experience import Experience, Fit
 from toolcaddie.learning.ranker import NAME, Learned, factory, refit
 from toolcaddie.learning.sink import LearningSink, entries_of_trail
 

@@ -12,13 +12,12 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from heapq import heapify, heapreplace
-from typing import Literal
 from zlib import crc32
 
 import numpy as np
 
 from toolcaddie.core.control import Principal
-from toolcaddie.core.errors import ConfigError
+from toolcaddie.core.learning import LearningSettings
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.learning.entries import CalledTool, LogEntry
 from toolcaddie.learning.features import Features, Floats, features_of
@@ -42,25 +41,6 @@ _SAMPLE = 1_000
 _SAMPLE_TEXT = 1_000
 _DAY = 86_400.0
 _MOST_FITS = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningSettings:
-    """The extent of a memory, and the callers that it teaches for."""
-
-    scope: Literal["shared", "principal"] = "shared"
-    """The requests that teach: those of the caller's tenant, or only the caller's own. The operator's log teaches for
-    everybody."""
-    most_entries: int = 20_000
-    """Entries at most; beyond that the owner with the most loses the oldest."""
-    keep_days: float | None = 90.0
-    """Days until an entry is forgotten; None: never."""
-    name_others: bool = False
-    """True: reasons quote the requests of other principals too. False: these are only counted."""
-
-    def __post_init__(self) -> None:
-        if self.most_entries < 1:
-            raise ConfigError(f"most_entries is {self.most_entries}; a memory keeps at least 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

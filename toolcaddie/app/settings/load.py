@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import Struct, UnsetType
 
 from toolcaddie.app.settings.environment import with_environment
 from toolcaddie.app.settings.file import SettingsFile, read_file
 from toolcaddie.app.settings.model import Age, CacheSettings, PartSettings, Settings
 from toolcaddie.app.settings.schema import (
+    DERIVED,
     LAID_OVER,
     NAME_ITS_VARIABLE,
     PART_LISTS,
@@ -29,16 +30,17 @@ from toolcaddie.app.settings.schema import (
     is_list_of_tables,
     is_table,
     named_tables,
-    partial_table,
     table_fields,
 )
 from toolcaddie.core.bounds import check_bounds
+from toolcaddie.core.capabilities import row_of
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, Preset, preset
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.parts import VARIABLE_PATTERN
 from toolcaddie.registry import Registry
 from toolcaddie.util.replacing import replace
+from toolcaddie.util.tables import partial_table, set_values
 
 T = TypeVar("T")
 
@@ -109,18 +111,15 @@ def names_variable(text: str) -> bool:
 def _settings_of(whole: Struct) -> Settings:
     values = {name: getattr(whole, name) for name in whole.__struct_fields__}
     for name in LAID_OVER:
-        values[name] = _given(values[name])
+        values[name] = set_values(values[name])
+    for name, kind in DERIVED.items():
+        values[name] = kind(**set_values(values[name]))
+    values["capabilities"] = tuple(map(row_of, values["capabilities"]))
     for name in PART_LISTS:
         values[name] = tuple(map(_part, values[name]))
     for name in SINGLE_PARTS:
         values[name] = None if values[name] is None else _part(values[name])
     return Settings(**values)
-
-
-def _given(table: Struct) -> dict[str, Any]:
-    """The keys that were set, with "off" as None."""
-    values = {name: getattr(table, name) for name in table.__struct_fields__}
-    return {name: None if value == "off" else value for name, value in values.items() if value is not UNSET}
 
 
 def _part(table: Mapping[str, Any]) -> PartSettings:
@@ -133,7 +132,7 @@ def _laid_over(base: T, name: str, given: Mapping[str, Any]) -> T:
         return base
     written = {key: "off" if value is None else value for key, value in given.items()}
     try:
-        return replace(base, **_given(msgspec.convert(written, partial_table(type(base)))))
+        return replace(base, **set_values(msgspec.convert(written, partial_table(type(base)))))
     except msgspec.ValidationError as error:
         raise ConfigError(f"settings.{name}: {error}") from error
 

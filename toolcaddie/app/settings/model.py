@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.core.bounds import Bounds
-from toolcaddie.core.capabilities import CapabilityRow
+from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.learning import LearningSettings
 from toolcaddie.core.numbers import Count, Seconds
+from toolcaddie.core.presets import CacheMode, DeliveryMode
 from toolcaddie.parts import Variable
 
 DEFAULT_DATABASE = "sqlite:///toolcaddie-data/toolcaddie.sqlite"
 """Under the folder the process stands in."""
-
-Off = Literal["off"]
-"""TOML has no word for "no limit"."""
 
 Age = Annotated[
     str, Meta(pattern=r"^(off|[1-9][0-9]{0,5}[mhdw])\Z", description='such as "12h", "90d" or "8w", or "off"')
@@ -108,17 +108,12 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What a request waits for vectors at most; then words alone find its tools."""
 
 
-class Learning(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Finding tools by what was called after similar requests. Off: nothing is remembered, and the same request always finds
-    the same tools."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learning(LearningSettings):
+    """Search by the tools that were called after similar requests. If it is off, nothing is remembered, and the same request
+    always gets the same tools."""
 
     enabled: bool = False
-    scope: Literal["shared", "principal"] = "shared"
-    """Whose requests teach: all of the asker's tenant, or the asker's own alone."""
-    most_entries: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000
-    keep_days: Seconds | Off = 90.0
-    name_others: bool = False
-    """Reasons quote the requests of other principals; otherwise these are only counted."""
     from_trail: Count = 5_000
     """Recorded runs that are learned from at start; 0: none."""
     log: str | None = None
@@ -128,13 +123,13 @@ class Learning(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class DeliverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`presets.Preset.delivery`."""
 
-    mode: Literal["auto", "direct", "masked", "native"] | UnsetType = UNSET
+    mode: DeliveryMode | UnsetType = UNSET
 
 
 class CacheSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Results of tools that are given again."""
 
-    mode: Literal["off", "declared", "everything"] | UnsetType = UNSET
+    mode: CacheMode | UnsetType = UNSET
     """`presets.Preset.cache`."""
     keep: Annotated[str, Meta(min_length=1)] = "memory"
     """A cache of the registry. `database`: what one process found serves all, also after a restart."""
@@ -219,7 +214,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fallbacks, in the order of their requests."""
     tool_config: dict[str, Any] | None = None
     """As `ToolConfig.of` reads it, in either spelling. None: tools are called when the model wants to."""
-    capabilities: tuple[CapabilityRow, ...] = ()
+    capabilities: tuple[Capabilities, ...] = ()
     """Laid over the rows that ship."""
     bots: dict[str, Bot] = {}
     roles: dict[str, Role] = {}

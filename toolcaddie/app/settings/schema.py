@@ -1,7 +1,7 @@
-"""What may stand in a settings file: the type of every table, and the words for a value of another type.
+"""The types of all tables of a settings file, and error messages for values of another type.
 
-Most tables are classes of `model`. `[limits]`, `[budget]` and `[selection]` hold some fields of a class of the core, so that
-their types are derived from it: a new limit is a field there and nothing else.
+Most tables are classes of `model`. `[limits]`, `[budget]`, `[selection]`, `[learning]` and `[[capabilities]]` are derived from
+the class that their values become: a new limit is a field there and nothing else.
 """
 
 from __future__ import annotations
@@ -10,23 +10,26 @@ import dataclasses
 import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, reduce
-from operator import or_
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct, UnsetType
 
-from toolcaddie.app.settings.model import Off, Settings
+from toolcaddie.app.settings.model import Learning, Settings
+from toolcaddie.core.capabilities import row_table
 from toolcaddie.core.numbers import Weight
 from toolcaddie.core.presets import SelectionSettings
 from toolcaddie.core.run import Limits
 from toolcaddie.core.selection import Budget
 from toolcaddie.util.suggest import did_you_mean
+from toolcaddie.util.tables import arms, partial_table
 
 LAID_OVER: Mapping[str, type[Any]] = {"selection": SelectionSettings, "budget": Budget, "limits": Limits}
 """Tables whose keys are fields of a class of the core, laid over the preset's."""
+DERIVED: Mapping[str, type[Any]] = {"learning": Learning}
+"""Tables whose keys are the fields of the class that they become, so that a file may say "off" for None."""
 
 PART_LISTS = ("source", "sink", "middleware", "meta_tool")
 """Sockets that hold several parts: tables under a head in double brackets."""
@@ -38,13 +41,6 @@ NAME_ITS_VARIABLE = "name the environment variable that holds it"
 LOOKS_LIKE_A_KEY = f"this looks like a key; {NAME_ITS_VARIABLE}"
 
 Path = tuple[str, ...]
-
-
-def partial_table(kind: type[Any]) -> type[Struct]:
-    """Returns the fields of a dataclass as a table in which each may be absent, and is "off" where the class has None."""
-    hints = typing.get_type_hints(kind, include_extras=True)
-    columns = [(item.name, _of_file(hints[item.name]) | UnsetType, UNSET) for item in dataclasses.fields(kind)]
-    return msgspec.defstruct(kind.__name__, columns, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 @cache
@@ -82,9 +78,9 @@ def named_tables(kind: Any) -> Any:
 
 
 def bare(kind: Any) -> Any:
-    """Returns a type without the ways to say nothing: None, not set."""
-    arms = [arm for arm in _arms(kind) if arm not in (NoneType, UnsetType)]
-    return arms[0] if len(arms) == 1 else kind
+    """Returns a type without None and `UNSET`."""
+    members = _members(kind)
+    return members[0] if len(members) == 1 else kind
 
 
 def choices(name: str, names: Iterable[str]) -> str:
@@ -124,9 +120,11 @@ def complaint(kind: Any, path: Sequence[str], what: str) -> str:
 def _column(item: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
     has_default = item.default is not msgspec.NODEFAULT
     default = item.default if has_default else msgspec.field(default_factory=item.default_factory)
-    if item.name in LAID_OVER:
-        table = partial_table(LAID_OVER[item.name])
+    if item.name in LAID_OVER or item.name in DERIVED:
+        table = partial_table(LAID_OVER.get(item.name) or DERIVED[item.name])
         return table, msgspec.field(default_factory=table)
+    if item.name == "capabilities":
+        return tuple[row_table(), ...], ()  # type: ignore[misc]
     if item.name in PART_LISTS:
         return tuple[dict[str, Any], ...], ()
     if item.name in SINGLE_PARTS:
@@ -134,20 +132,6 @@ def _column(item: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
     if item.name in PARTS_BY_NAME:
         return dict[str, dict[str, Any]], msgspec.field(default_factory=dict)
     return item.type, default
-
-
-def _of_file(kind: Any) -> Any:
-    """A field's type as a file can hold it: "off" for None, a table for any mapping."""
-    arms = [Off if arm is NoneType else _plain(arm) for arm in _arms(kind)]
-    return reduce(or_, arms) if len(arms) > 1 else arms[0]
-
-
-def _plain(arm: Any) -> Any:
-    return dict[get_args(arm)] if get_origin(arm) in (dict, typing.get_origin(Mapping[str, int])) else arm  # type: ignore[misc]
-
-
-def _arms(kind: Any) -> Sequence[Any]:
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def _remedy(kind: Any, path: Sequence[str]) -> str:
@@ -162,8 +146,11 @@ def _remedy(kind: Any, path: Sequence[str]) -> str:
     kind = bare(kind)
     if is_table(kind):
         return f"; write a table with {', '.join(table_fields(kind))}"
-    arms = [arm for arm in _arms(kind) if arm not in (NoneType, UnsetType)]
-    return f"; write {' or '.join(_words(arm) for arm in arms)}"
+    return f"; write {' or '.join(map(_words, _members(kind)))}"
+
+
+def _members(kind: Any) -> Sequence[Any]:
+    return [arm for arm in arms(kind) if arm not in (NoneType, UnsetType)]
 
 
 def _words(arm: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -143,7 +144,7 @@ def _finder(
     configuration: Configuration, catalog: Catalog, documents: Store | None, *, learns: bool
 ) -> tuple[PresetFinder, Runtime]:
     """Returns a finder that learns from the training requests only: the trail may contain the requests under test."""
-    learning = replace(configuration.settings.learning, enabled=learns)
+    learning = dataclasses.replace(configuration.settings.learning, enabled=learns)
     settings = replace(configuration.settings, learning=learning)
     runtime = runtime_of(
         settings, (), Unasked(asked_of(settings)[0]), asks=False, parts=host_parts(settings, documents)
