@@ -107,9 +107,9 @@ def test_a_group_of_an_earlier_version_is_refused_with_its_new_name(stranger: Pa
     points = stranger / "stranger-2.1.dist-info" / "entry_points.txt"
     points.write_text("[toolcaddie.catalogs]\nsums = stranger:source\n")
     (plugin,) = [plugin for plugin in Registry().plugins("source") if plugin.distribution == "stranger"]
-    assert "the group is called toolcaddie.sources now" in (plugin.error or "")
+    assert "this group was renamed to toolcaddie.sources" in (plugin.error or "")
     with pytest.raises(
-        ConfigError, match=r"it is in the group toolcaddie\.catalogs, which is called toolcaddie\.sources now"
+        ConfigError, match=r"it is in the group toolcaddie\.catalogs, which was renamed to toolcaddie\.sources"
     ):
         Registry().make("source", "sums")
 

@@ -101,7 +101,9 @@ def test_a_socket_that_is_not_there_is_refused_with_those_that_are(registry: Reg
 
 
 def test_what_cannot_be_called_makes_nothing(registry: Registry) -> None:
-    with pytest.raises(ConfigError, match="source 'x': a list makes nothing; give a function or a class"):
+    with pytest.raises(
+        ConfigError, match="source 'x': a list cannot be called; pass a function or a class that makes the part"
+    ):
         registry.add("source", "x", [])  # type: ignore[arg-type]
 
 

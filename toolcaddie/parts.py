@@ -3,8 +3,8 @@
     def tickets(*, url: str, token_env: Variable, parts: Parts) -> ToolSource:
         return Tickets(url, token=parts.secrets.require(token_env, what="the key of the ticket system"), client=parts.client)
 
-A plugin takes from it what it needs and never the host itself. Everything here has a default, so that a plugin can be made by
-hand, `tickets(url=..., token_env=..., parts=Parts())`, and in a test with a clock or secrets of the test's own.
+A plugin takes what it needs from it and never sees the host itself. Every field has a default, so that a plugin can be made
+by hand, `tickets(url=..., token_env=..., parts=Parts())`, and in a test with a clock or secrets of its own.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from toolcaddie.ports import Embedder, RemoteEmbedder, Store
 VARIABLE_PATTERN = r"^(?!sk[-_])(?!(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9]).{24})[A-Za-z_][A-Za-z0-9_]{0,63}\Z"
 
 Variable = Annotated[str, Meta(pattern=VARIABLE_PATTERN)]
-"""The name of an environment variable. A text that looks like a key pasted in its place is refused and never shown: long,
-with capitals, small letters and digits, or with the first letters of a key."""
+"""The name of an environment variable. A text that looks like the key itself is refused and never shown: one that is long and
+mixes capitals, small letters and digits, or begins like a key."""
 
 
 class Secrets:
-    """Keys and passwords by the name of their environment variable. They are never part of a repr or a log line."""
+    """Keys and passwords by the name of their environment variable. They are never part of a `repr` or a log line."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
         self._environ = environ
 
     def get(self, variable: str | None) -> str | None:
-        """Returns the secret, or None where no variable is named or it is not set."""
+        """Returns the secret, or None if no variable is named or it is not set."""
         if variable is None:
             return None
-        # os.environ is looked up at each call: a test, or a program, may set a variable after this object was made.
+        # os.environ is read at each call, because a program or a test may set a variable after this object was made.
         return (os.environ if self._environ is None else self._environ).get(variable) or None
 
     def require(self, variable: str, *, what: str, instead: str = "") -> str:
-        """Returns the secret. Raises `ConfigError` with the variable's name where it is not set: `what` belongs there, such as
-        "the upstream's key"; `instead` says what else may be done."""
+        """Returns the secret. Raises `ConfigError` naming the variable if it is not set; `what` names the missing secret, such as
+        "the upstream's key", and `instead` offers another remedy."""
         secret = self.get(variable)
         if secret is None:
             other = f", or {instead}" if instead else ""
@@ -63,22 +63,22 @@ def _ignore(event: SourceStatus) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a plugin may use of its host."""
+    """Services of the host that a plugin may use."""
 
     client: Callable[..., aiohttp.ClientSession] = operator_client
-    """Makes an HTTP session for addresses that an operator wrote down. Call it inside the running loop, and close it."""
+    """Makes an HTTP session for addresses set by the operator. Call it inside the running event loop, and close the session."""
     guarded_client: Callable[..., GuardedClient] = guarded_client
     """Makes a client for addresses from a model, a document or a remote server; it reaches public addresses only."""
     store: Store | None = None
-    """Small values that last: in the settings' database. None: this host keeps nothing."""
+    """Store of small durable values, in the database of the settings. None: this host has no store."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
     secrets: Secrets = field(default_factory=Secrets)
     emit: Callable[[SourceStatus], None] = _ignore
-    """Tells the host that a part's state changed: connected, changed, failed, closed."""
+    """Reports to the host that a part connected, changed, failed or closed."""
     bounds: Bounds = DEFAULT
-    """How much is accepted of what comes from outside."""
+    """Limits of the size of everything that comes from outside."""
     embedder: Embedder | RemoteEmbedder | None = None
-    """The settings' embedder, if there is one."""
+    """The embedder of the settings; None: there is none."""
     metrics: Any = None
-    """The `prometheus_client.CollectorRegistry` that the gateway serves; None: this host serves none."""
+    """The `prometheus_client.CollectorRegistry` that the gateway publishes; None: this host publishes no metrics."""

@@ -1,12 +1,12 @@
-"""The registry: every socket is filled by a socket's name, a plugin's name and a table of settings.
+"""The registry: it makes a part from the name of its socket, the name of its plugin and a table of settings.
 
-    registry = Registry()                      # what is installed: our own parts and those of other packages
+    registry = Registry()                      # all installed parts: ours and those of other packages
     registry.add("source", "tickets", tickets) # and a part of this program
     source = registry.make("source", "tickets", {"url": "https://tickets.example.com"}, Parts())
 
 A factory is a function or a class. Its keyword parameters are its settings: their names, types and defaults are what
-`toolcaddie.toml` and `make` accept, and everything else is refused by name. A parameter `parts` is given `Parts`. Installed
-packages name their factories as entry points, in the group of the socket; our own come in by the same door.
+`toolcaddie.toml` and `make` accept; any other key is refused by name. A parameter `parts` receives the `Parts` of the host.
+Installed packages declare their factories as entry points in the group of the socket, and so do we.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Socket:
     makes: str
     """The port of `toolcaddie.ports` that a made part implements."""
     members: tuple[str, ...] = ()
-    """What every such part has; checked as soon as one is made."""
+    """Members that every such part has; checked as soon as one is made."""
     per_catalog: bool = False
     """The factory takes a catalog first and is called for each catalog; its settings are bound beforehand."""
 
@@ -82,7 +82,7 @@ SOCKETS: Mapping[str, Socket] = {
 """Every socket, by its name."""
 
 _RENAMED = {"toolcaddie.catalogs": "toolcaddie.sources"}
-"""Groups of earlier versions. What is still in one is shown with an error and never used."""
+"""Groups of earlier versions. Plugins in one of them are listed with an error and never used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ class Plugin:
     distribution: str
     version: str
     error: str | None = None
-    """Why it cannot be used; None: it can."""
+    """Reason that it cannot be used; None: it can."""
 
 
 class Registry:
@@ -106,11 +106,11 @@ class Registry:
         self._added: dict[tuple[str, str], Factory] = {}
 
     def add(self, socket: str, name: str, factory: Factory) -> None:
-        """Adds a factory; it takes the place of an installed one of the same name. Raises `ConfigError`."""
+        """Adds a factory; it replaces an installed one of the same name. Raises `ConfigError`."""
         _socket(socket)
         if not callable(factory):
             raise ConfigError(
-                f"{socket} {name!r}: a {type(factory).__name__} makes nothing; give a function or a class"
+                f"{socket} {name!r}: a {type(factory).__name__} cannot be called; pass a function or a class that makes the part"
             )
         self._added[socket, name] = factory
 
@@ -120,17 +120,17 @@ class Registry:
         return sorted(added.union(point.name for point in _points(_socket(socket).group)))
 
     def plugins(self, socket: str) -> list[Plugin]:
-        """Returns every installed plugin of a socket, sorted by name. Each is loaded to see whether it can be; one that
-        cannot is reported and never raised."""
+        """Returns every installed plugin of a socket, sorted by name. Each is loaded; if that fails, the error is in
+        `Plugin.error` and not raised."""
         group = _socket(socket).group
         plugins: list[Plugin] = []
-        taken: dict[str, str] = {}
+        targets: dict[str, str] = {}
         for point in sorted(_points(group), key=lambda point: (point.name, point.value)):
-            error = f"the name is taken by {taken[point.name]}" if point.name in taken else _try(point)[1]
-            taken.setdefault(point.name, point.value)
+            error = f"the name is taken by {targets[point.name]}" if point.name in targets else _try(point)[1]
+            targets.setdefault(point.name, point.value)
             plugins.append(_plugin(point, error))
         return plugins + [
-            _plugin(point, f"the group is called {group} now; rename it in the pyproject.toml of that package")
+            _plugin(point, f"this group was renamed to {group}; rename it in the pyproject.toml of that package")
             for old, new in _RENAMED.items()
             if new == group
             for point in sorted(_points(old), key=lambda point: (point.name, point.value))
@@ -161,7 +161,7 @@ class Registry:
     def make(self, socket: str, name: str, config: Mapping[str, Any] | None = None, parts: Parts | None = None) -> Any:
         """Returns a part of this socket, made by the factory of that name from these settings.
 
-        Raises `ConfigError` for an unknown name or key, a value of the wrong type, and whatever goes wrong in the factory.
+        Raises `ConfigError` for an unknown name or key, a value of the wrong type, and any error in the factory.
         """
         factory, place = self.factory(socket, name), f"{socket} {name!r}"
         settings = _checked(place, factory, config or {}, config_type(factory, per_catalog=_socket(socket).per_catalog))
@@ -173,7 +173,7 @@ class Registry:
             part = factory(**settings)
         except ToolcaddieError:
             raise
-        except Exception as error:  # a stranger's code: whatever it raises is reported with its place
+        except Exception as error:  # code of another package: anything it raises is reported with its place
             raise ConfigError(f"{place}: making it failed: {traced(error)}") from error
         _check_members(place, part, _socket(socket))
         return part
@@ -182,7 +182,7 @@ class Registry:
         group = _socket(socket).group
         for old, new in _RENAMED.items():
             if new == group and any(point.name == name for point in _points(old)):
-                return f"it is in the group {old}, which is called {new} now; rename it in the pyproject.toml of its package"
+                return f"it is in the group {old}, which was renamed to {new}; rename it in the pyproject.toml of its package"
         return did_you_mean(name, self.names(socket))
 
 
@@ -207,8 +207,8 @@ def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = F
 
 
 def traced(error: BaseException) -> str:
-    """Returns what went wrong in a stranger's code, with the last place that has a file; for code that cannot be read, its
-    place."""
+    """Returns an error in the code of another package as a line of text, with the innermost file and line; of a syntax error
+    those of the code that cannot be parsed."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith("<")]
@@ -230,7 +230,7 @@ def _points(group: str) -> Sequence[EntryPoint]:
 def _installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
     """Returns the installed factories by group; `path` is `sys.path`.
 
-    A file of every installed package is opened for that, and one selection looks up ten names: the files are read once, and
+    Reading them opens a file of every installed package, and one selection looks up ten names. So they are read once, and
     again only if the path has changed.
     """
     points = entry_points()
@@ -240,7 +240,7 @@ def _installed(path: tuple[str, ...]) -> Mapping[str, Sequence[EntryPoint]]:
 def _try(point: EntryPoint) -> tuple[Any, str | None]:
     try:
         return point.load(), None
-    except Exception as error:  # noqa: BLE001  a stranger's code at import: whatever it does, the others still load
+    except Exception as error:  # noqa: BLE001  import of another package: whatever it raises, the others still load
         return None, traced(error)
 
 
@@ -256,25 +256,25 @@ def _plugin(point: EntryPoint, error: str | None) -> Plugin:
 
 
 def _settings_of(factory: Factory, per_catalog: bool) -> Sequence[inspect.Parameter]:
-    """The parameters that settings may fill."""
+    """Returns the parameters that settings may set."""
     kinds = [inspect.Parameter.KEYWORD_ONLY, *([] if per_catalog else [inspect.Parameter.POSITIONAL_OR_KEYWORD])]
     return [each for each in _parameters(factory) if each.kind in kinds and each.name != "parts"]
 
 
 def _is_open(factory: Factory) -> bool:
-    """Whether the factory takes any keyword (`**more`)."""
+    """Returns True if the factory takes any keyword (`**more`)."""
     return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in _parameters(factory))
 
 
 def _parameters(factory: Factory) -> Sequence[inspect.Parameter]:
     try:
         return list(inspect.signature(factory).parameters.values())
-    except ValueError:  # something built in, written in C: it takes no settings of ours
+    except ValueError:  # a built-in written in C: it has no readable parameters
         return []
 
 
 def _annotations(factory: Factory) -> Mapping[str, Any]:
-    """The types of the parameters; none where a name in them is known to type checkers alone."""
+    """Returns the types of the parameters; none if one of them uses a name that only type checkers know."""
     if isinstance(factory, partial):
         return _annotations(factory.func)
     target: Any = factory
@@ -289,7 +289,7 @@ def _annotations(factory: Factory) -> Mapping[str, Any]:
 
 
 def _readable(kind: Any) -> Any:
-    """The type if values of a file can be held against it; otherwise any value is taken as it comes."""
+    """Returns the type if msgspec can check values of a file by it; otherwise `Any`, so that any value is accepted."""
     try:
         msgspec.inspect.type_info(kind)
     except TypeError:
@@ -302,7 +302,7 @@ def _same(value: Any) -> Any:
 
 
 def _checked(place: str, factory: Factory, config: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The settings of a factory, each of the type that its parameter has. Raises `ConfigError`."""
+    """Returns the settings of a factory, converted to the types of its parameters. Raises `ConfigError`."""
     unknown = [key for key in config if key not in kind.__struct_fields__]
     if unknown and not _is_open(factory):
         raise ConfigError(

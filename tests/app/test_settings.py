@@ -85,7 +85,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ("[limits]\n\nround = 3", "toolcaddie.toml:3: unknown key 'limits.round'; did you mean 'rounds'?"),
         (
             "[storage]\nkeep = '90'",
-            "toolcaddie.toml:2: storage.keep: this text does not fit; write a text in quotes such as",
+            "toolcaddie.toml:2: storage.keep: this text is not valid here; write a text in quotes such as",
         ),
         (
             "[storage]\nlease = inf",
@@ -119,7 +119,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ),
         (
             "[[fallback]]\nmodel='a:b'\n[[fallback]]\nmodel='a:b'\nurl='x'",
-            "toolcaddie.toml:5: fallback.2.url: this text does not fit; write a text in quotes that begins with http:// or",
+            "toolcaddie.toml:5: fallback.2.url: this text is not valid here; write a text in quotes that begins with http:// or",
         ),
         ("[[fallback]]\nmodel='a:b'\n[[fallback]]\nurl='http://x'", "toolcaddie.toml:3: fallback.2: Object missing"),
         ("[[fallback]]\nmodel=''", "toolcaddie.toml:2: fallback.1.model: Expected `str` of length >= 1"),
@@ -168,7 +168,7 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ),
         (
             "[tool_config.fallbackProvider]\nprovider = 'openai'\nmodel = 'm'\napiKey = 'sk-secret'",
-            "toolcaddie.toml:4: tool_config.fallbackProvider.apiKey: a key never stands in this file",
+            "toolcaddie.toml:4: tool_config.fallbackProvider.apiKey: a key is never written into this file",
         ),
         (
             "[[fallback]]\nmodel = 'ollama:m'\n[[fallback]]\nmodel = 'olama:m'",

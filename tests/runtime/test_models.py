@@ -35,7 +35,10 @@ class StreamsWrong(ScriptedProvider):
         ({"provider": None}, "NoneType is no provider"),
         ({"provider": "gpt-5.4"}, "names no provider; write provider:model"),
         ({"provider": "anthropic:claude-sonnet-5-5"}, "ANTHROPIC_API_KEY"),
-        ({"fallbacks": "ollama:qwen3"}, r"fallbacks must be a list: write \['ollama:qwen3'\]"),
+        (
+            {"fallbacks": "ollama:qwen3"},
+            r"fallbacks must be a list, not 'ollama:qwen3'; write fallbacks=\['ollama:qwen3'\]",
+        ),
         ({"attempts": "3"}, "attempts must be a whole number from 1, not '3'"),
         ({"attempts": 0}, "attempts must be a whole number from 1"),
         ({"capabilities": [{"pattern": "x"}]}, "capabilities must be rows, not dict"),

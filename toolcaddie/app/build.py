@@ -52,7 +52,7 @@ class Assembled:
     source_states: Callable[[], Sequence[SourceStatus]]
     """The last state of each source that connects to something."""
     own_upstream_key: bool
-    """The upstream is asked with a key of ours; otherwise clients bring their own."""
+    """True if the upstream is asked with a key of ours; otherwise clients send their own."""
 
     @property
     def practice(self) -> bool:
@@ -70,10 +70,10 @@ async def assembled(
 ) -> AsyncIterator[Assembled]:
     """Yields all parts, opened; on exit every record is on disk and the provider is closed.
 
-    `clients_retry`: clients repeat a request if a model fails. That is no help to a run of our own tools, some of which may
-    have run by then; so it counts only without a catalog.
+    `clients_retry`: clients repeat a request if a model fails, so that we do not. It counts only without a catalog, because a
+    run of our own tools may already have called some of them and must not start again.
 
-    `registry` makes the parts that the settings name; None: the installed ones.
+    `registry` makes the parts that the settings name; None: the one with all installed parts.
 
     Raises `ConfigError` for any mistake in the settings, before anything is opened.
     """
@@ -123,8 +123,8 @@ async def assembled(
 
 
 async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[LabelledRequest], database: Database) -> None:
-    """Learns from the file and the recorded runs, while the first requests are served. If the trail cannot be read, that is
-    logged, and the file alone teaches."""
+    """Learns from the file and the recorded runs while the first requests are served. If the trail cannot be read, that is
+    logged, and only the file is learned from."""
     try:
         entries = await past_entries(runtime, settings, requests, database.events)
     except StorageError as error:

@@ -16,14 +16,14 @@ CLASSIFY_HINT = 'set selection.classify = "needed" or "always"'
 
 
 def is_never_asked(settings: Settings) -> bool:
-    """Returns whether a classifier is set that the preset never asks."""
+    """Returns True if a classifier is set that the preset never asks."""
     return settings.classifier.model is not None and effective_preset(settings).selection.classify == "never"
 
 
 def classifier_of(settings: Settings, provider: Provider, registry: Registry, parts: Parts) -> Classifier | None:
     """Returns the first stage of the settings, or None; it asks `provider` unless it has an address or a key of its own.
 
-    Raises `ConfigError` if its key is missing: a key goes to its own address and to no other.
+    Raises `ConfigError` if its key is missing.
     """
     stage = settings.classifier
     if stage.type is not None:
@@ -50,7 +50,7 @@ def _classifying_provider(settings: Settings, registry: Registry, parts: Parts) 
     variable, instead = stage.key_env, "leave out classifier.key_env"
     key = None if variable is None else parts.secrets.require(variable, what="the classifier's key", instead=instead)
     name, url = OPENAI, stage.url
-    if url is None:  # another key at the address of the other model, whose API is spoken there
+    if url is None:  # its own key, but the address and the API of the model that answers requests
         name, url = asked_of(settings)[0], settings.upstream.url
     config = {"base_url": url, "api_key": key, "model": stage.model, "name": "classifier"}
     provider: Provider = registry.make("provider", OPENAI if name == PRACTICE else name, config)

@@ -38,8 +38,8 @@ def asked_of(settings: Settings) -> tuple[str, str]:
 
     With `upstream.provider` the model is one of that provider, whatever colons its name has (`mistral:7b` of Ollama); otherwise
     a provider in front of the model counts, or one that is named alone. If nothing is named it is openai, provided there is an
-    address or a key, else the practice model. A name that no installed provider has stays as it is, so that its model is
-    priced as itself and never as that of another provider. Raises `ConfigError` for a slip in a provider's name.
+    address or a key, else the practice model. The name of a provider that is not installed is returned unchanged, so that its
+    model is never priced as another provider's. Raises `ConfigError` for a slip in a provider's name.
     """
     names, model = provider_names(), settings.model or ""
     configured = settings.upstream.provider
@@ -65,7 +65,7 @@ def asked_of(settings: Settings) -> tuple[str, str]:
 
 def served_by(settings: Settings) -> tuple[str, str]:
     """Returns the same as `asked_of`, for commands that send requests. Raises `ConfigError` for a model that no provider
-    serves: the practice model runs tools, and answers only if it was named, or nothing was."""
+    serves. The practice model calls tools, so it answers only if it is named, or if no model is named."""
     name, model = asked_of(settings)
     text = (settings.model or "").strip()
     if name == PRACTICE and model not in ("", PRACTICE):
@@ -82,13 +82,13 @@ def served_by(settings: Settings) -> tuple[str, str]:
 
 
 def likely_provider(model: str) -> str | None:
-    """Returns the vendor that serves models of such a name; None: it is unknown here."""
+    """Returns the vendor that serves models with such a name; None: unknown."""
     base_model = model.lower().removeprefix(f"{_TUNED}:")
     return vendor_of_model(base_model)
 
 
 def _has_key(settings: Settings) -> bool:
-    """Returns whether there is a key for a model that is named without a provider."""
+    """Returns True if there is a key for a model that is named without a provider."""
     return bool(os.environ.get(settings.upstream.key_env or KEYS[OPENAI]))
 
 
@@ -123,7 +123,7 @@ def provider_of(settings: Settings) -> Provider:
 
 
 def fallbacks_of(settings: Settings) -> Sequence[Entry]:
-    """Returns the fallbacks of that provider, in order. Raises `ConfigError` naming the one that lacks something."""
+    """Returns the fallbacks of that provider, in order. Raises `ConfigError` naming the one that lacks a key or an address."""
     entries = []
     for number, fallback in enumerate(settings.fallback, start=1):
         try:
@@ -173,7 +173,7 @@ def key_of(settings: Settings) -> str | None:
 
 
 def has_own_key(settings: Settings) -> bool:
-    """Returns whether the upstream gets a key of ours, so that no client's key is passed on.
+    """Returns True if the upstream is asked with a key of ours, so that no client's key is forwarded.
 
     A provider whose variable is unknown here finds its key itself.
     """

@@ -75,12 +75,12 @@ def _needs_settings(registry: Registry, socket: str, name: str) -> bool:
 
 
 def all_of(socket: str, settings: Sequence[PartSettings], registry: Registry, parts: Parts) -> list[Any]:
-    """Returns the parts of a socket that holds several, in the order of the settings."""
+    """Returns all parts of a socket, in the order of the settings."""
     return [registry.make(socket, each.type, each.config, parts) for each in settings]
 
 
 def one_of(socket: str, settings: PartSettings | None, registry: Registry, parts: Parts) -> Any:
-    """Returns the part of a socket that holds a single one; None: the settings name none."""
+    """Returns the part of a socket that holds only one; None: the settings name none."""
     return None if settings is None else registry.make(socket, settings.type, settings.config, parts)
 
 
@@ -91,7 +91,7 @@ def store_of(settings: Settings, registry: Registry, parts: Parts) -> Store | No
 
 
 def cache_of(settings: Settings, registry: Registry, parts: Parts) -> CacheStore | None:
-    """Returns the cache of results; None: the one in memory, within the bounds of the tool configuration."""
+    """Returns the cache of results; None: the one in memory, whose size the tool configuration limits."""
     keep = settings.cache.keep
     if keep == "memory" or (keep == "database" and parts.store is None):
         return None
@@ -110,7 +110,7 @@ def rankers_of(
 def embedder_of(settings: Settings, registry: Registry, parts: Parts) -> Embedder | RemoteEmbedder | None:
     """Returns the embedder of the settings; None: there is none.
 
-    Only settings that were written are passed on, so that an embedder refuses those that mean nothing to it.
+    Only settings that are set are passed to it, so that an embedder can refuse those it does not have.
     Raises `ConfigError`.
     """
     embedding = settings.embedding
@@ -135,7 +135,7 @@ def embedder_of(settings: Settings, registry: Registry, parts: Parts) -> Embedde
 
 
 class SourceStates:
-    """The last state of every source; each change is also passed on."""
+    """The last state of every source; each change is also reported."""
 
     def __init__(self, report: Callable[[SourceStatus], None]) -> None:
         self._report = report

@@ -43,7 +43,7 @@ ATTEMPTS = 3
 def host_parts(
     settings: Settings, store: Store | None = None, emit: Callable[[SourceStatus], None] = log_status
 ) -> Parts:
-    """Returns the parts of this host that plugins may use."""
+    """Returns the services of this process that plugins may use."""
     return Parts(store=store, emit=emit, bounds=settings.bounds)
 
 
@@ -105,8 +105,8 @@ def runtime_of(
 def attempts_of(settings: Settings, *, clients_retry: bool) -> int:
     """Returns the requests to a model until it answers.
 
-    A client that retries by itself gets the error at once: its attempts would multiply with ours, and a provider's waiting
-    time would be spent twice.
+    A client that retries by itself gets the error at once; otherwise its attempts would multiply with ours, and a provider's
+    waiting time would be spent twice.
     """
     return settings.upstream.attempts or (1 if clients_retry else ATTEMPTS)
 

@@ -1,4 +1,4 @@
-"""The first entries of a memory, if learning is on: the operator's own log and the recorded runs."""
+"""The first entries of a memory if learning is on: the operator's log and the recorded runs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def past_entries(
 
 
 def teach(runtime: Runtime, settings: Settings) -> None:
-    """Teaches the runtime of a command that opens no database otherwise, and waits for it.
+    """Teaches the runtime of a command that does not keep a database open, and waits for it.
 
     Raises `ConfigError`, `StorageError`.
     """
@@ -59,7 +59,7 @@ async def _teach(runtime: Runtime, settings: Settings, requests: Sequence[Labell
 
 
 def _exists(url: str) -> bool:
-    """Returns whether there is a database: a command that only reads makes no file."""
+    """Returns True if there is a database: a command that only reads must not create a file."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
         return True

@@ -1,4 +1,4 @@
-"""A provider by its name alone, for commands that select and price without a request to a model: they need no key."""
+"""A provider that has only a name, for commands that select and price without a request to a model: they need no key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from toolcaddie.core.tool import JsonObject
 
 
 class Unasked:
-    """Implements `ports.Provider`: prices and capabilities are those of `name`'s models; every request raises `ConfigError`."""
+    """Implements `ports.Provider`. Its models have the prices and capabilities of the provider `name`; every request raises
+    `ConfigError`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -28,4 +29,4 @@ class Unasked:
         """Nothing was opened."""
 
     def _refusal(self) -> ConfigError:
-        return ConfigError(f"this command asks no model, and {self.name} was to be asked one")
+        return ConfigError(f"this command sends no requests to models, but an answer of {self.name} was requested")

@@ -1,5 +1,5 @@
-"""A store for commands that open no database otherwise: each call opens the database of the settings and closes it again,
-because such a command needs the vectors of its catalog once and exits."""
+"""A store for commands that keep no database open: each call opens the database and closes it again, because such a command
+needs the vectors of its catalog once and then exits."""
 
 from __future__ import annotations
 

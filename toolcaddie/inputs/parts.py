@@ -1,7 +1,7 @@
-"""Arguments of a runtime or a picker, read in every form that a newcomer may write.
+"""Reads the arguments of a runtime or a picker in every form that a newcomer may write.
 
-A name, a single item in place of a list, a plain function: whatever can be understood is accepted. Anything else is a
-`ConfigError` that names the argument and the right form, raised when the runtime is made and not in its first request.
+A name, a single item instead of a list, a plain function: everything unambiguous is accepted. Anything else is a `ConfigError`
+that names the argument and the right form, raised when the runtime is made and not in its first request.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Sources = ToolSource | Callable[..., Any] | str | Sequence[ToolSource | Callable
 
 _FUNCTIONS = "functions"
 _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "policy": (("version", "visible", "decide"), "see ports.Policy"),
-    "approver": (("approve",), "see ports.Approver"),
+    "policy": (("version", "visible", "decide"), "an object with these methods, see ports.Policy"),
+    "approver": (("approve",), "an object with these methods, see ports.Approver"),
     "trail": (("emit",), "such as Trail(database.events), see ports.EventSink"),
     "documents": (
         ("get", "get_many", "put", "put_many", "compare_and_set", "delete", "scan", "lease", "holds"),
@@ -33,21 +33,22 @@ _PARTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
     "classifier": (("__call__",), "an async function of messages and view, see ports.Classifier"),
     "experience": (("add", "extend", "past"), "Experience() of toolcaddie.learning"),
-    "cache": (("get", "put", "level"), "see ports.CacheStore"),
-    "clock": (("__call__",), "a function that gives seconds, such as time.time"),
+    "cache": (("get", "put", "level"), "an object with these methods, see ports.CacheStore"),
+    "clock": (("__call__",), "a function that returns seconds, such as time.time"),
 }
 _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "fallbacks": ((), "see docs/providers.md"),
-    "middleware": (("__call__",), "see ports.Middleware"),
-    "sinks": (("emit",), "see ports.EventSink"),
+    "fallbacks": ((), "providers, see docs/providers.md"),
+    "middleware": (("__call__",), "an async function, see ports.Middleware"),
+    "sinks": (("emit",), "an object with these methods, see ports.EventSink"),
 }
 _MAPPINGS = ("rankers", "bots")
 
 
 def sources_from(argument: Any, dependencies: Collection[type] = ()) -> list[ToolSource]:
-    """Returns the sources: ready ones, catalogs by name, and one source for all plain functions, which take `dependencies`.
+    """Returns the sources: those in the list, catalogs by name, and one source for all plain functions.
 
-    Raises `ConfigError`, also for a source whose functions take something else.
+    `dependencies` are the types of the objects that functions may take. Raises `ConfigError`, also for a function that takes
+    another type.
     """
     if (
         isinstance(argument, str | Mapping | Tool | type)
@@ -65,12 +66,14 @@ def sources_from(argument: Any, dependencies: Collection[type] = ()) -> list[Too
             sources.append(item)
         elif isinstance(item, Mapping | Tool):
             raise ConfigError(
-                f"sources[{place}] is a definition, and nothing here could run it: give the function itself; or run the tool "
-                "yourself and give its definition with each request, run(..., client_tools=[...]); to select only, "
+                f"sources[{place}] is a definition without code, so it cannot be run: pass the function itself; or run the tool "
+                "yourself and pass its definition with each request, run(..., client_tools=[...]); to select only, use "
                 "Picker.of([...])"
             )
         elif item is None or isinstance(item, int | float | bytes | list | tuple | set):
-            raise ConfigError(f"sources[{place}] is no source: give a function, a ToolSource or a catalog's name")
+            raise ConfigError(
+                f"sources[{place}] is {_called(item)}, not a source: pass a function, a ToolSource or a catalog's name"
+            )
         else:
             functions.append(item)  # a function, a module, or an object with methods
     for source in sources:
@@ -82,14 +85,14 @@ def _check_needed(source: ToolSource, dependencies: Collection[type]) -> None:
     for tool, parameter, kind in source.needed() if isinstance(source, FunctionSource) else ():
         if kind not in dependencies:
             raise ConfigError(
-                f"source {source.name!r}: tool {tool!r} takes {kind.__name__} for {parameter!r}, and there is none; "
+                f"source {source.name!r}: tool {tool!r} takes {kind.__name__} for {parameter!r}, but there is none; "
                 f"write Runtime(dependencies=[{kind.__name__}(...)])"
             )
 
 
 def tools_from(argument: Any) -> tuple[list[Tool], list[Category]]:
-    """Returns the tools to select from, and the categories that came with them. `argument` is a source, or a list of `Tool`s,
-    definitions in OpenAI's format and functions. Raises `CatalogError` naming the place."""
+    """Returns the tools to select from, and their categories. `argument` is a source, or a list of `Tool`s, definitions in
+    OpenAI's format and functions. Raises `CatalogError` naming the item."""
     if isinstance(argument, str):
         argument = load_catalog(argument)
     if _is_source(argument):
@@ -109,17 +112,17 @@ def embedder_from(argument: Any) -> Embedder | RemoteEmbedder | None:
         return None
     part = Registry().make("embedder", argument) if isinstance(argument, str) else argument
     if isinstance(part, type):
-        raise ConfigError(f"embedder: {part.__name__} is a class; give an instance, {part.__name__}()")
+        raise ConfigError(f"embedder: {part.__name__} is a class; pass an instance, {part.__name__}()")
     if not hasattr(part, "name") or not (hasattr(part, "embed") or hasattr(part, "fetch")):
         raise ConfigError(
-            f"embedder: {_called(argument)} is no embedder: it has a name, dimensions and embed(texts); or give the name of one, "
-            "such as 'minilm'"
+            f"embedder: {_called(argument)} is not an embedder, which has a name, dimensions and embed(texts); or write the name "
+            "of an installed one, such as 'minilm'"
         )
     missing = [member for member in SOCKETS["embedder"].members if not hasattr(part, member)]
     if missing:
         raise ConfigError(
             f"embedder: {_called(argument)} lacks {', '.join(missing)}; `dimensions` is the length of its vectors, `languages` "
-            "those of its model, such as ('english',), or None for all; see ports.Embedder"
+            "are the languages of its model, such as ('english',), or None for all; see ports.Embedder"
         )
     embedder: Embedder | RemoteEmbedder = part
     return embedder
@@ -135,18 +138,18 @@ def preset_from(argument: Any) -> Preset:
 
 
 def check_parts(**parts: Any) -> None:
-    """Raises `ConfigError` for the first of a runtime's arguments that cannot be what its name says."""
+    """Raises `ConfigError` for the first argument of a runtime that has the wrong type."""
     for name, value in parts.items():
         if name in _PARTS and value is not None:
             _check(name, value, *_PARTS[name])
         elif name in _LISTS:
             if not _is_list(value):
-                shown = f"[{value!r}]" if isinstance(value, str) else "[...]"
-                raise ConfigError(f"{name} must be a list: write {shown}")
+                example = f"[{value!r}]" if isinstance(value, str) else "[...]"
+                raise ConfigError(f"{name} must be a list, not {_called(value)}; write {name}={example}")
             for place, item in enumerate(value):
                 _check(f"{name}[{place}]", item, *_LISTS[name])
         elif name in _MAPPINGS and value is not None and not isinstance(value, Mapping):
-            raise ConfigError(f"{name} must be a dict by name, not {_called(value)}")
+            raise ConfigError(f"{name} must be a dict, not {_called(value)}; write {name}={{'name': ...}}")
     for name, bot in (parts.get("bots") or {}).items():
         if not hasattr(bot, "disabled_tools"):
             raise ConfigError(f"bots[{name!r}] must be a Bot, not {_called(bot)}; write Bot(disabled_tools=(...))")
@@ -154,16 +157,16 @@ def check_parts(**parts: Any) -> None:
         raise ConfigError(f"model must be a name, not {_called(model)}; write model='gpt-5-mini'")
     patience = parts.get("patience", 0.0)
     if isinstance(patience, bool) or not isinstance(patience, int | float) or patience < 0:
-        raise ConfigError(f"patience is {patience!r}; give seconds, 0 or more")
+        raise ConfigError(f"patience is {patience!r}; write seconds, 0 or more")
 
 
 def _check(name: str, value: Any, needed: Collection[str], hint: str) -> None:
     if isinstance(value, type):
-        raise ConfigError(f"{name}: {value.__name__} is a class; give an instance, {value.__name__}(...)")
+        raise ConfigError(f"{name}: {value.__name__} is a class; pass an instance, {value.__name__}(...)")
     missing = [each for each in needed if not hasattr(value, each)]
     if missing:
         lacks = "is not callable" if missing == ["__call__"] else f"lacks {', '.join(missing)}"
-        raise ConfigError(f"{name} cannot be {_called(value)}: it {lacks}; give {hint}")
+        raise ConfigError(f"{name} cannot be {_called(value)}: it {lacks}; pass {hint}")
 
 
 def _tool(definition: Any, place: int) -> Tool:
@@ -172,7 +175,7 @@ def _tool(definition: Any, place: int) -> Tool:
     if isinstance(definition, Mapping) or not callable(definition):
         return tool_of(definition, at=place)
     if isinstance(definition, type):
-        raise CatalogError(f"tools[{place}]: {definition.__name__} is a class; give its methods, or definitions")
+        raise CatalogError(f"tools[{place}]: {definition.__name__} is a class; pass its methods, or definitions")
     return define(definition, source=_FUNCTIONS).tool
 
 

@@ -1,7 +1,7 @@
-"""Messages, definitions and options of a run, read from what callers hand over in Python.
+"""Reads the messages, definitions and options of a run as callers write them in Python.
 
-Whatever can be understood is accepted. Anything else is a `RequestError` that names the argument and shows the right form, before
-any lookup or request.
+Everything unambiguous is accepted. Anything else is a `RequestError` that names the argument and shows the right form, raised
+before any lookup or request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from toolcaddie.util.suggest import close_names
 from toolcaddie.wires.chat.messages import read_definition, read_message
 
 RequestInput = str | Message | JsonObject | Sequence[Message | JsonObject] | RunRequest | None
-"""A message, a conversation that ends with it (`Message`s or OpenAI's dicts), or a whole request."""
+"""A message, a conversation (`Message`s or OpenAI's dicts) or a whole request."""
 
 _OPTIONS = tuple(item.name for item in fields(RunRequest))
 _INSTEAD: Mapping[str, str] = {
@@ -32,9 +32,9 @@ _INSTEAD: Mapping[str, str] = {
     "stream": "use runtime.stream(...)",
     "system": "a system prompt is a message: messages=[{'role': 'system', 'content': ...}, ...]",
     "prompt": "the text is the first argument: run('...')",
-    "user": "who asks is principal=Principal(id='...')",
-    "user_id": "who asks is principal=Principal(id='...')",
-    "bot": "the bot is part of who asks: principal=Principal(bot='...')",
+    "user": "the caller is principal=Principal(id='...')",
+    "user_id": "the caller is principal=Principal(id='...')",
+    "bot": "the bot is part of the principal: principal=Principal(bot='...')",
     "provider": "the provider belongs to the runtime, Runtime(provider=...)",
     "conversation_id": "it is conversation='...'",
     "session": "it is conversation='...'",
@@ -87,9 +87,9 @@ _checked_values = attrgetter(*_CHECKED)
 
 
 def request_from(argument: RequestInput, options: Mapping[str, Any]) -> RunRequest:
-    """Returns the request that a text, a message, a conversation or a `RunRequest` is, with `options` over its fields.
+    """Makes a request from a text, a message, a conversation or a `RunRequest`; `options` override its fields.
 
-    A text or a message with `messages` among the options is the last of that conversation.
+    With `messages` among the options, a text or a message is appended to that conversation.
     Raises `RequestError` naming the argument.
     """
     _refuse_unknown(options)
@@ -97,7 +97,7 @@ def request_from(argument: RequestInput, options: Mapping[str, Any]) -> RunReque
         request = replace(argument, **options) if options else argument
     elif argument is None:
         if "messages" not in options:
-            raise RequestError("there is nothing to answer; give a text or messages=[...]", param="messages")
+            raise RequestError("there is nothing to answer; pass a text or messages=[...]", param="messages")
         request = RunRequest(**options)
     else:
         own = messages_from(argument, param="request")
@@ -108,7 +108,7 @@ def request_from(argument: RequestInput, options: Mapping[str, Any]) -> RunReque
 
 
 def messages_from(argument: Any, *, param: str = "messages") -> tuple[Message, ...]:
-    """Returns the messages that a text, a message or a sequence of messages is. Raises `RequestError` naming the place."""
+    """Returns a text, a message or a sequence of messages as messages. Raises `RequestError` naming the item."""
     if isinstance(argument, str):
         return (Message(role="user", content=argument),)
     if isinstance(argument, Message):
@@ -116,7 +116,7 @@ def messages_from(argument: Any, *, param: str = "messages") -> tuple[Message, .
     if isinstance(argument, Mapping):
         if "role" not in argument:
             hint = f"; write {param}=body['messages']" if "messages" in argument else ""
-            raise RequestError(f"{param}: a dict without a role is no message{hint}", param=param)
+            raise RequestError(f"{param}: a dict without a role is not a message{hint}", param=param)
         return (_message(argument, param),)
     if not isinstance(argument, Iterable) or isinstance(argument, bytes):
         raise RequestError(
@@ -138,7 +138,7 @@ def _message(value: Any, where: str) -> Message:
 
 
 def tool_of(definition: Any, *, at: int = 0, param: str = "tools") -> Tool:
-    """Returns the tool of a chat definition, which is sent unchanged. `at` is its place in `param`, for errors.
+    """Returns the tool of a chat definition, which is sent unchanged. `at` is its index in `param`, for errors.
 
     Raises `CatalogError`.
     """
@@ -158,20 +158,20 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
         if name in _PARAMS:
             raise RequestError(f"{name} goes to the model: params={{{name!r}: ...}}", param=name)
         close = close_names(name, _OPTIONS, limit=1)
-        meant = _INSTEAD.get(name) or (f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_OPTIONS)}")
-        raise RequestError(f"there is no option {name!r}; {meant}", param=name)
+        advice = _INSTEAD.get(name) or (f"did you mean {close[0]!r}?" if close else f"there are {', '.join(_OPTIONS)}")
+        raise RequestError(f"there is no option {name!r}; {advice}", param=name)
 
 
 def _in_our_words(request: RunRequest) -> RunRequest:
-    """Returns the request with its messages and tools as `Message`s and `Tool`s. Most have these already, and stay the same
-    object."""
+    """Returns the request with its messages and tools as `Message`s and `Tool`s: the same object if it has them already, as most
+    do."""
     kinds = tuple(map(type, _checked_values(request)))
     if wrong := _wrong_option(kinds):
         raise RequestError(wrong[1], param=wrong[0])
     most = request.max_tools
     if most is not None and (isinstance(most, bool) or most < 0):
         raise RequestError(
-            f"max_tools is {most!r}; give 0 or more, or None for as many as the preset says", param="max_tools"
+            f"max_tools is {most!r}; write 0 or more, or None for the limit of the preset", param="max_tools"
         )
     changed: dict[str, Any] = {}
     if not _all_are(request.messages, Message):
@@ -209,7 +209,7 @@ def _client_tool(definition: Any, at: int) -> Tool:
         return replace(definition, source=CLIENT_SOURCE) if definition.source == "local" else definition
     if callable(definition):
         raise RequestError(
-            f"client_tools[{at}] is a function; functions are run here, give them to Runtime(sources=[...])",
+            f"client_tools[{at}] is a function; functions are run here, so pass them to Runtime(sources=[...])",
             param="client_tools",
         )
     try:
@@ -219,7 +219,7 @@ def _client_tool(definition: Any, at: int) -> Tool:
 
 
 def _article(value: Any) -> str:
-    """Returns the class of a value with its article, for the end of a sentence."""
+    """Returns the class name of a value with its article, for the end of a sentence."""
     kind = value if isinstance(value, type) else type(value)
     if kind is type(None):
         return "None"

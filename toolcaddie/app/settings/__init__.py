@@ -1,8 +1,10 @@
-"""What an operator sets: `toolcaddie.toml`, with the environment on top.
+"""The settings of an operator: `toolcaddie.toml`, overridden by environment variables.
 
-model        the values          file         TOML with lines, and the starter file
-schema       their types         environment  TOOLCADDIE_SERVER_PORT and so on
-load         all of it together
+model.py        the settings as values
+schema.py       the types of all tables of the file
+file.py         TOML with line numbers, and the starter file
+environment.py  variables such as TOOLCADDIE_SERVER_PORT
+load.py         reads and checks file and environment
 """
 
 from __future__ import annotations

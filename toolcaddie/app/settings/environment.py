@@ -1,4 +1,4 @@
-"""Settings from environment variables, over those of the file: `server.port` is `TOOLCADDIE_SERVER_PORT`."""
+"""Settings from environment variables, which override the file: `server.port` is `TOOLCADDIE_SERVER_PORT`."""
 
 from __future__ import annotations
 
@@ -23,21 +23,23 @@ from toolcaddie.util.log import Logger
 from toolcaddie.util.suggest import close_names
 
 PREFIX = "TOOLCADDIE_"
-"""Lists are written with commas."""
+"""Prefix of the variables. The items of a list are separated by commas."""
 
 log = Logger(__name__)
 
 
 def with_environment(settings: Struct, environ: Mapping[str, str]) -> tuple[Struct, Mapping[Path, str]]:
-    """Returns the settings with the environment's values in them, and which variable gave which. Raises `ConfigError` naming
-    the variable."""
+    """Returns the settings with the values of the environment in them, and the variables by the key that they set.
+
+    Raises `ConfigError` naming the variable.
+    """
     schema = file_schema()
     variables = {PREFIX + "_".join(path).upper(): (path, is_list) for path, is_list in _leaves(schema, ())}
     merged = msgspec.to_builtins(settings)
     origins: dict[Path, str] = {}
     for name in sorted(name for name in environ if name.startswith(PREFIX)):
         if name not in variables:
-            _warn(name, variables)
+            _warn_of_likely_slip(name, variables)
             continue
         path, is_list = variables[name]
         value = _items(environ[name]) if is_list else environ[name]
@@ -51,7 +53,7 @@ def with_environment(settings: Struct, environ: Mapping[str, str]) -> tuple[Stru
 
 
 def _check(name: str, path: Path, value: Any) -> None:
-    """By itself, so that the error names the variable."""
+    """Raises `ConfigError` naming the variable. It is checked alone, because an error in the whole names only the key."""
     alone: Any = value
     for step in reversed(path):
         alone = {step: alone}
@@ -62,8 +64,8 @@ def _check(name: str, path: Path, value: Any) -> None:
         raise ConfigError(f"environment variable {name}: {complaint(file_schema(), where, what)}") from error
 
 
-def _warn(name: str, variables: Iterable[str]) -> None:
-    """A variable that merely begins like ours is no error: platforms set some of their own."""
+def _warn_of_likely_slip(name: str, variables: Iterable[str]) -> None:
+    """Logs an unknown variable if its name is close to one of ours. It is no error: platforms set some with our prefix."""
     close = close_names(name.removeprefix(PREFIX), [each.removeprefix(PREFIX) for each in variables], limit=1)
     if close:
         log.warning("unknown_environment_variable", name=name, did_you_mean=PREFIX + close[0])
@@ -74,11 +76,11 @@ def _items(text: str) -> list[str]:
 
 
 def _leaves(kind: Any, path: Path) -> Iterator[tuple[Path, bool]]:
-    """Each single value that can be set, and whether it is a list."""
+    """Yields the path of each value that can be set, and True if it is a list."""
     for name, declared in table_fields(kind).items():
         here = (*path, name)
         if is_table(bare(declared)):
             yield from _leaves(bare(declared), here)
         elif get_origin(bare(declared)) is not dict and not is_list_of_tables(declared):
-            # (Tables of names and lists of tables have no names of their own in the environment.)
+            # Tables by name and lists of tables cannot be set by a variable.
             yield here, any(get_origin(part) is tuple for part in (declared, *get_args(declared)))

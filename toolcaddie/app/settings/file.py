@@ -17,20 +17,23 @@ DEFAULT_FILE = "toolcaddie.toml"
 
 @dataclass(frozen=True, slots=True)
 class SettingsFile:
-    """A TOML file, read. `name` is None when there is none."""
+    """A parsed TOML file. `name` is None if there is none."""
 
     name: str | None
     text: str
     data: dict[str, Any]
 
     def place(self, path: Sequence[str]) -> str:
-        """Returns `toolcaddie.toml:12`: where a key stands, or the nearest thing around it."""
+        """Returns the file and line of a key (`toolcaddie.toml:12`), or of the nearest table around it."""
         line = _line_of(self.text, tuple(path))
         return f"{self.name}:{line}" if line else str(self.name)
 
 
 def read_file(path: Path | None) -> SettingsFile:
-    """Returns the file; without a path that of the current folder, which need not be there. Raises `ConfigError`."""
+    """Returns the file at `path`. Without a path it is that of the current folder, and an empty one if that does not exist.
+
+    Raises `ConfigError`.
+    """
     if path is None:
         path = Path(DEFAULT_FILE)
         if not path.exists():
@@ -48,7 +51,8 @@ def read_file(path: Path | None) -> SettingsFile:
 
 
 def starter_toml() -> str:
-    """Returns the file `toolcaddie init` writes: valid as it is, every line that changes something commented out."""
+    """Returns the file that `toolcaddie init` writes: valid, with everything that would change a default
+    commented out."""
     return files(__package__).joinpath("starter.toml").read_text("utf-8")
 
 
@@ -59,13 +63,13 @@ _KEY = re.compile(r"\s*([A-Za-z0-9_.\"' -]+?)\s*=")
 def _line_of(text: str, path: tuple[str, ...]) -> int | None:
     best, line = 0, None
     table: tuple[str, ...] = ()
-    counted: dict[tuple[str, ...], int] = {}
+    last_items: dict[tuple[str, ...], int] = {}
     for number, content in enumerate(text.splitlines(), start=1):
         if header := _HEADER.match(content):
-            named = _parts(header[2])
+            header_path = _parts(header[2])
             if header[1] == "[[":
-                counted[named] = counted.get(named, -1) + 1
-            here = table = _numbered(named, counted)
+                last_items[header_path] = last_items.get(header_path, -1) + 1
+            here = table = _numbered(header_path, last_items)
         elif key := _KEY.match(content):
             here = (*table, *_parts(key[1]))
         else:
@@ -75,13 +79,13 @@ def _line_of(text: str, path: tuple[str, ...]) -> int | None:
     return line
 
 
-def _numbered(named: Sequence[str], counted: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
-    """A table's path with the place of each list's item in it: the last one so far, which is the one TOML means."""
+def _numbered(names: Sequence[str], last_items: Mapping[tuple[str, ...], int]) -> tuple[str, ...]:
+    """Returns a table's path with the index of the item after the name of each list: TOML means the last item so far."""
     path: list[str] = []
-    for length, name in enumerate(named, start=1):
+    for length, name in enumerate(names, start=1):
         path.append(name)
-        if (at := counted.get(tuple(named[:length]))) is not None:
-            path.append(str(at))
+        if (index := last_items.get(tuple(names[:length]))) is not None:
+            path.append(str(index))
     return tuple(path)
 
 

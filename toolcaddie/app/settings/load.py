@@ -1,4 +1,4 @@
-"""From a file and the environment to settings. Anything wrong is reported at start, with its line."""
+"""Makes settings from a file and the environment. Any mistake is reported at start, with its line."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ T = TypeVar("T")
 
 _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _SECRETS = frozenset({"api_key", "apikey", "key", "password", "secret", "token"})
-"""Keys of a part's settings that may hold no text in a file: a variable's name stands there instead."""
+"""Keys of a part's settings that may hold no secret in a file: the part takes the name of a variable instead."""
 
 _ELSEWHERE: Mapping[tuple[str, ...], str] = {
     ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"'
 }
-"""Keys that are looked for in another table than theirs."""
+"""Advice for keys that are often written into the wrong table."""
 
 
 def load_settings(
@@ -59,9 +59,9 @@ def load_settings(
 ) -> Settings:
     """Returns the settings of a file with the environment on top.
 
-    Without `path`: `toolcaddie.toml` of the current folder if it is there, else the defaults. `registry` knows the parts that
-    tables such as `[[source]]` name. Raises `ConfigError` naming the key, file and line, or the variable. A variable that
-    merely begins like ours is warned about, not refused: platforms set some of their own.
+    Without `path` the file is `toolcaddie.toml` of the current folder; if there is none, the defaults count. `registry` has the
+    parts that tables such as `[[source]]` name. Raises `ConfigError` naming the key, file and line, or the variable. An
+    unknown variable with our prefix is logged, not refused, because platforms set some of their own.
     """
     file, registry = read_file(path), registry or Registry()
     _refuse_unknown(file, file.data, file_schema(), ())
@@ -77,17 +77,17 @@ def load_settings(
 
 
 def effective_preset(settings: Settings) -> Preset:
-    """Returns the preset of the settings with their overrides in it. Raises `ConfigError` for an override that cannot be."""
-    chosen = preset(settings.preset)
+    """Returns the preset of the settings with their overrides. Raises `ConfigError` for an invalid override."""
+    base = preset(settings.preset)
     delivery, cache, page_size = settings.delivery.mode, settings.cache.mode, settings.catalog.page_size
     return replace(
-        chosen,
-        delivery=chosen.delivery if isinstance(delivery, UnsetType) else delivery,
-        cache=chosen.cache if isinstance(cache, UnsetType) else cache,
-        page_size=chosen.page_size if isinstance(page_size, UnsetType) else page_size,
-        selection=_laid_over(chosen.selection, "selection", settings.selection),
-        budget=_laid_over(chosen.budget, "budget", settings.budget),
-        limits=_laid_over(chosen.limits, "limits", settings.limits),
+        base,
+        delivery=base.delivery if isinstance(delivery, UnsetType) else delivery,
+        cache=base.cache if isinstance(cache, UnsetType) else cache,
+        page_size=base.page_size if isinstance(page_size, UnsetType) else page_size,
+        selection=_laid_over(base.selection, "selection", settings.selection),
+        budget=_laid_over(base.budget, "budget", settings.budget),
+        limits=_laid_over(base.limits, "limits", settings.limits),
     )
 
 
@@ -96,16 +96,16 @@ def age_seconds(age: str) -> float | None:
     try:
         checked = msgspec.convert(age, Age)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{age!r} is no age; write a number and m, h, d or w, such as 90d") from error
+        raise ConfigError(f"{age!r} is not an age; write a number and m, h, d or w, such as 90d") from error
     return None if checked == "off" else int(checked[:-1]) * _UNITS[checked[-1]]
 
 
 def names_variable(text: str) -> bool:
-    """Returns whether `text` can be the name of an environment variable, and is not the key itself."""
+    """Returns True if `text` can be the name of an environment variable, and does not look like the key itself."""
     return re.match(VARIABLE_PATTERN, text) is not None
 
 
-# --- from the form of a file to that of settings
+# --- from the types of the file to settings
 
 
 def _settings_of(whole: Struct) -> Settings:
@@ -127,56 +127,57 @@ def _part(table: Mapping[str, Any]) -> PartSettings:
     return PartSettings(type=table["type"], required=table.get("required", True), config=config)
 
 
-def _laid_over(base: T, name: str, given: Mapping[str, Any]) -> T:
-    if not given:
+def _laid_over(base: T, name: str, overrides: Mapping[str, Any]) -> T:
+    if not overrides:
         return base
-    written = {key: "off" if value is None else value for key, value in given.items()}
+    written = {key: "off" if value is None else value for key, value in overrides.items()}
     try:
         return replace(base, **set_values(msgspec.convert(written, partial_table(type(base)))))
     except msgspec.ValidationError as error:
         raise ConfigError(f"settings.{name}: {error}") from error
 
 
-# --- what is wrong with a file
+# --- checks
 
 
 def _check_file(file: SettingsFile, settings: Settings, registry: Registry) -> None:
-    """Raises `ConfigError` for what no type can say."""
+    """Raises `ConfigError` for mistakes that no type can express."""
     _check_names(file, settings, {})
     if settings.tool_config is not None:
         _check_tool_config(file, settings.tool_config)
     _check_providers(file, settings, registry)
     keep = settings.cache.keep
-    # The default is always there; to look at what is installed takes longer than all other checks together.
+    # The default is always there, and listing the installed caches takes longer than all other checks together.
     if keep != CacheSettings().keep and keep not in (caches := registry.names("cache")):
         there = choices(keep, caches)
         raise ConfigError(f"{file.place(('cache', 'keep'))}: cache.keep: no cache {keep!r}; {there}")
 
 
 def _refuse_unknown(file: SettingsFile, data: Any, kind: Any, path: tuple[str, ...]) -> None:
-    known = table_fields(kind)
+    columns = table_fields(kind)
     for key, value in _table(data).items():
         here = (*path, key)
-        if key not in known:
-            remedy = _ELSEWHERE.get(here) or choices(key, known)
+        if key not in columns:
+            remedy = _ELSEWHERE.get(here) or choices(key, columns)
             raise ConfigError(f"{file.place(here)}: unknown key {dotted(here)!r}; {remedy}")
-        declared = bare(known[key])
+        declared = bare(columns[key])
         if is_table(declared):
             _refuse_unknown(file, value, declared, here)
         elif is_list_of_tables(declared) and isinstance(value, list) and is_table(declared.__args__[0]):
             for number, item in enumerate(value):
                 _refuse_unknown(file, item, declared.__args__[0], (*here, str(number)))
-        elif (held := named_tables(declared)) is not None:
+        elif (inner := named_tables(declared)) is not None:
             for name, item in _table(value).items():
-                _refuse_unknown(file, item, held, (*here, name))
+                _refuse_unknown(file, item, inner, (*here, name))
 
 
 def _check_named_tables(file: SettingsFile) -> None:
-    """Each by itself, because an error within the whole does not say which of them it is about."""
+    """Raises `ConfigError` for a table such as `[bots.NAME]`. Each is checked alone, because an error in the whole
+    omits its name."""
     for table, kind in table_fields(file_schema()).items():
-        if (held := named_tables(bare(kind))) is not None:
+        if (inner := named_tables(bare(kind))) is not None:
             for name, values in _table(file.data.get(table)).items():
-                _convert(file, values, held, (table, name))
+                _convert(file, values, inner, (table, name))
 
 
 def _convert(file: SettingsFile, data: Any, kind: type[T], path: tuple[str, ...]) -> T:
@@ -189,12 +190,12 @@ def _convert(file: SettingsFile, data: Any, kind: type[T], path: tuple[str, ...]
 
 
 def _table(value: Any) -> Mapping[str, Any]:
-    """Anything else is for the conversion to complain about."""
+    """Returns the value if it is a table, else an empty one: the conversion reports the wrong type."""
     return value if isinstance(value, Mapping) else {}
 
 
 def _check_names(file: SettingsFile, settings: Settings, origins: Mapping[tuple[str, ...], str]) -> None:
-    """Raises `ConfigError` for a preset or a default bot that is not there."""
+    """Raises `ConfigError` for an unknown preset or default bot."""
     if settings.preset not in PRESETS:
         there = choices(settings.preset, PRESETS)
         raise ConfigError(f"{_place(file, origins, 'preset')}: no preset {settings.preset!r}; {there}")
@@ -210,17 +211,17 @@ def _place(file: SettingsFile, origins: Mapping[tuple[str, ...], str], key: str)
 
 
 def _check_providers(file: SettingsFile, settings: Settings, registry: Registry) -> None:
-    """Raises `ConfigError` with the line where a provider is named that is not installed."""
+    """Raises `ConfigError` for a provider that is not installed, with the line that names it."""
     config = _table(settings.tool_config)
-    stands_in = next((key for key in ("fallback_provider", "fallbackProvider") if _table(config.get(key))), "")
-    named = [
+    fallback_key = next((key for key in ("fallback_provider", "fallbackProvider") if _table(config.get(key))), "")
+    candidates = [
         (("upstream", "provider"), settings.upstream.provider),
-        (("tool_config", stands_in, "provider"), _table(config.get(stands_in)).get("provider")),
+        (("tool_config", fallback_key, "provider"), _table(config.get(fallback_key)).get("provider")),
         *((("fallback", str(at), "model"), each.model) for at, each in enumerate(settings.fallback)),
     ]
-    wanted = [(path, text) for path, text in named if text]
-    installed = registry.names("provider") if wanted else []
-    for path, text in wanted:
+    references = [(path, text) for path, text in candidates if text]
+    installed = registry.names("provider") if references else []
+    for path, text in references:
         name = text.partition(":")[0] if path[0] == "fallback" else text
         if name not in installed:
             write = "write provider:model; " if path[0] == "fallback" and ":" not in text else ""
@@ -229,7 +230,7 @@ def _check_providers(file: SettingsFile, settings: Settings, registry: Registry)
 
 
 def _check_parts(file: SettingsFile, registry: Registry) -> None:
-    """Raises `ConfigError` with the line of a part that is not installed, or of a setting that its factory does not take."""
+    """Raises `ConfigError` for a part that is not installed, or a setting that its factory does not take, with the line."""
     for socket in PART_LISTS:
         for number, table in enumerate(file.data.get(socket, ())):
             _check_part(file, registry, socket, table, (socket, str(number)))
@@ -276,7 +277,7 @@ def _check_config(
         if key.lower() in _SECRETS and isinstance(value, str):
             where = (*path, key)
             raise ConfigError(
-                f"{file.place(where)}: {dotted(where)}: a key never stands in this file; {NAME_ITS_VARIABLE}"
+                f"{file.place(where)}: {dotted(where)}: a key is never written into this file; {NAME_ITS_VARIABLE}"
             )
     _convert(file, config, kind, path)
 
@@ -284,25 +285,25 @@ def _check_config(
 _WRONG_KEY = re.compile(r"toolConfig(?:\.(\w+))?: (?:unknown key )?'([^']+)'")
 
 
-def _check_tool_config(file: SettingsFile, given: Mapping[str, Any]) -> None:
+def _check_tool_config(file: SettingsFile, table: Mapping[str, Any]) -> None:
     """Raises `ConfigError` with the line of the key."""
     try:
-        ToolConfig.of(given)
+        ToolConfig.of(table)
     except ConfigError as error:
         match = _WRONG_KEY.match(str(error))
         where = ["tool_config"]
         if match is not None:
-            where += [*([_spelled(match[1], given)] if match[1] else ()), match[2]]
+            where += [*([_spelled(match[1], table)] if match[1] else ()), match[2]]
         raise ConfigError(f"{file.place(where)}: {error}") from error
-    for outer in given:
-        for key in _table(given[outer]):
+    for outer in table:
+        for key in _table(table[outer]):
             if key in ("apiKey", "api_key"):
                 raise ConfigError(
-                    f"{file.place(('tool_config', outer, key))}: tool_config.{outer}.{key}: a key never stands in this file; "
-                    "put it into the provider's own environment variable"
+                    f"{file.place(('tool_config', outer, key))}: tool_config.{outer}.{key}: a key is never written into this "
+                    "file; put it into the provider's own environment variable"
                 )
 
 
-def _spelled(name: str, given: Mapping[str, Any]) -> str:
-    """`name` as the file writes it, in camelCase or in snake_case."""
-    return next((key for key in given if key.replace("_", "").lower() == name.lower()), name)
+def _spelled(name: str, table: Mapping[str, Any]) -> str:
+    """Returns `name` in the spelling of the file, camelCase or snake_case."""
+    return next((key for key in table if key.replace("_", "").lower() == name.lower()), name)

@@ -1,4 +1,4 @@
-"""What an operator sets, as values. Every table of `toolcaddie.toml` is a class here, or one of the core."""
+"""The settings of an operator, as values. Every table of `toolcaddie.toml` is a class here or in the core."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from toolcaddie.core.presets import CacheMode, DeliveryMode
 from toolcaddie.parts import Variable
 
 DEFAULT_DATABASE = "sqlite:///toolcaddie-data/toolcaddie.sqlite"
-"""Under the folder the process stands in."""
+"""Relative to the current folder of the process."""
 
 Age = Annotated[
     str, Meta(pattern=r"^(off|[1-9][0-9]{0,5}[mhdw])\Z", description='such as "12h", "90d" or "8w", or "off"')
 ]
-"""A length of time as people write it."""
+"""A length of time."""
 
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
@@ -30,39 +30,41 @@ HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 class Server(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535)] = 8321
-    """0: any free one."""
+    """0: any free port."""
 
 
 class Upstream(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the model is. The key itself never stands in a file: `key_env` names the variable that holds it."""
+    """The address and key of the model. The key itself is never written into a file:
+    `key_env` names the variable that holds it."""
 
     provider: str | None = None
-    """A name of the entry points `toolcaddie.providers`. None: `model` says, or it is openai."""
+    """A name of the entry points `toolcaddie.providers`. None: the provider named in `model`, or openai."""
     url: HttpUrl | None = None
     """None: the provider's own address."""
     key_env: Variable | None = None
     """None: the provider's own variable."""
     attempts: Annotated[int, Meta(ge=1, le=20)] | None = None
-    """Requests until it answers, the first included. None: as many as suits who asks."""
+    """Requests until it answers, including the first. None: 3, or 1 if the client repeats requests
+    itself."""
 
 
 class FallbackSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A table `[[fallback]]`: who is asked where those before it fail."""
+    """A table `[[fallback]]`: a model that is asked if those before it fail."""
 
     model: Annotated[str, Meta(min_length=1)]
     """`provider:model`."""
     url: HttpUrl | None = None
     """None: the provider's own address."""
     key_env: Variable | None = None
-    """None: the provider's own variable, and none where a `url` is set: a key goes to the address it was given for."""
+    """None: the provider's own variable, or no key if `url` is set: a key is sent only to the address it belongs to."""
 
 
 class Idempotency(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is kept of requests that carry an `idempotency-key`."""
+    """Stored answers to requests that carry an `idempotency-key`."""
 
     keep_hours: Annotated[float, Meta(gt=0, le=8_760)] = 24.0
     answer_bytes: Annotated[int, Meta(ge=0, le=64 * 1024 * 1024)] = 1024 * 1024
-    """A larger answer is not kept; its request is not run again all the same."""
+    """A larger answer is not stored; even so, its request is not run again."""
 
 
 class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -71,41 +73,43 @@ class Log(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ClassifierSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The model that is asked for categories; `selection.classify` says when. None: there is no such first stage."""
+    """The model that names the categories of a request; `selection.classify` says when it is asked. Without a `model` or `type`
+    there is no such first stage."""
 
     type: str | None = None
-    """A classifier of the registry in place of a model; `options` are its settings."""
+    """A classifier of the registry instead of a model; `options` are its settings."""
     options: dict[str, Any] = {}
     model: str | None = None
     url: HttpUrl | None = None
-    """None: where the other model is."""
+    """None: the address of the model that answers requests."""
     key_env: Variable | None = None
-    """None: the key of `upstream`, which goes to `upstream.url` only."""
+    """None: the key of `upstream`, which is sent to `upstream.url` only."""
     timeout: Seconds = 10.0
     most: Annotated[int, Meta(ge=1)] = 5
-    """Categories taken of an answer."""
+    """Maximum number of categories taken from an answer."""
     url_category: str = ""
-    """Added wherever the message holds a web address."""
+    """Added if the message contains a web address; empty: none."""
     examples: dict[str, tuple[str, ...]] = {}
-    """A message and its categories."""
+    """Categories by example message."""
 
 
 class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What turns texts into vectors, so that tools are found by meaning too. None: nothing does, words alone find them."""
+    """The embedder, which turns texts into vectors so that tools are found by meaning too. Without one, they are found by words
+    alone."""
 
     embedder: str | None = None
     """A name of the entry points `toolcaddie.embedders`: minilm, endpoint, fastembed, or another package's."""
     model: str | None = None
     url: HttpUrl | None = None
-    """Of an endpoint, with `/v1`."""
+    """Address of an endpoint, with `/v1`."""
     key_env: Variable | None = None
-    """The variable that holds the endpoint's key; None: it takes none."""
+    """The variable that holds the endpoint's key; None: it needs none."""
     runtime: Literal["auto", "numpy", "onnx"] | None = None
-    """Of minilm."""
+    """Runtime of minilm."""
     dimensions: Annotated[int, Meta(ge=1, le=16_384)] | None = None
-    """Numbers of a vector, requested of an endpoint; None: as many as its model gives."""
+    """Length of a vector, requested from an endpoint; None: the length that its model returns."""
     patience: Seconds = 1.0
-    """What a request waits for vectors at most; then words alone find its tools."""
+    """Maximum wait of a request for its vectors; after that its tools are found by words alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,40 +125,40 @@ class Learning(LearningSettings):
 
 
 class DeliverySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`presets.Preset.delivery`."""
+    """Overrides of `presets.Preset.delivery`."""
 
     mode: DeliveryMode | UnsetType = UNSET
 
 
 class CacheSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Results of tools that are given again."""
+    """The cache of tool results."""
 
     mode: CacheMode | UnsetType = UNSET
-    """`presets.Preset.cache`."""
+    """Overrides `presets.Preset.cache`."""
     keep: Annotated[str, Meta(min_length=1)] = "memory"
-    """A cache of the registry. `database`: what one process found serves all, also after a restart."""
+    """A cache of the registry. `database`: shared by all processes, and still there after a restart."""
 
 
 class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is on disk when, and for how long."""
+    """Durability of records, and their retention."""
 
     durable: Literal["intent", "answer"] = "intent"
-    """What waits for the disk: a call that may act, or also the end of each answer."""
+    """The events that wait for the disk: calls that may act, or also the end of each answer."""
     keep: Age = "off"
-    """Runs that ended longer ago are removed by `serve`; off: never."""
+    """Age at which `serve` removes runs that have ended; off: never."""
     lease: Annotated[float, Meta(gt=0, le=3_600)] = 3.0
-    """Seconds without a sign of life after which a process counts as gone and others settle its runs."""
+    """Seconds without a heartbeat after which a process counts as gone and others settle its runs."""
 
 
 class CatalogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What of the catalogs is there, and how it is looked through."""
+    """The enabled part of the catalogs, and the size of a page of it."""
 
     categories: tuple[str, ...] | None = None
-    """The enabled ones; None: all. Tools of others are not loaded, listed, searched or run."""
+    """Enabled categories; None: all. Tools of other categories are not loaded, listed, searched or run."""
     page_size: Annotated[int, Meta(ge=1, le=500)] | UnsetType = UNSET
-    """`presets.Preset.page_size`."""
+    """Overrides `presets.Preset.page_size`."""
     replace_reserved: tuple[str, ...] = ()
-    """Reserved names that the catalogs' own tools may have."""
+    """Reserved names that tools of the catalogs may have even so."""
 
 
 class PartSettings(Struct, frozen=True, kw_only=True):
@@ -164,32 +168,32 @@ class PartSettings(Struct, frozen=True, kw_only=True):
     config: Mapping[str, Any] = {}
     """The keyword parameters of the factory."""
     required: bool = True
-    """False, of a source: where it cannot be opened, the rest starts without its tools."""
+    """For a source only. False: if it cannot be opened, everything else starts without its tools."""
 
 
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that can be set. `replace` makes a changed copy (a command's options)."""
+    """All settings. The options of a command are laid over them with `replace`, which makes a changed copy."""
 
     preset: str = "default"
     model: str | None = None
     """`provider:model`, or a model of the configured provider. None: the provider's own choice."""
     catalogs: tuple[str, ...] = ()
-    """Sources in short, as `--catalog` takes them: names, .jsonl files, python:module."""
+    """Sources in the short form of `--catalog`: names, .jsonl files, python:module."""
     source: tuple[PartSettings, ...] = ()
-    """Sources with settings of their own, beside `catalogs`."""
+    """Sources with settings of their own, in addition to `catalogs`."""
     sink: tuple[PartSettings, ...] = ()
     middleware: tuple[PartSettings, ...] = ()
-    """Around every call; the first is the outermost."""
+    """Middleware around every call; the first is the outermost."""
     meta_tool: tuple[PartSettings, ...] = ()
-    """Offered beside those of the preset."""
+    """Meta tools in addition to those of the preset."""
     policy: PartSettings | None = None
     approver: PartSettings | None = None
     store: PartSettings | None = None
-    """Where documents are kept: paused runs, conversations, results. None: in the database."""
+    """The store of documents: paused runs, conversations, results. None: the database."""
     ranker: Mapping[str, Mapping[str, Any]] = {}
-    """Settings of rankers, by the ranker's name; which of them rank says `selection.rankers`."""
+    """Settings of rankers by name; `selection.rankers` says which rankers are used."""
     embedder: Mapping[str, Mapping[str, Any]] = {}
-    """Settings of embedders beside those of `embedding`, by the embedder's name."""
+    """Settings of embedders by name, in addition to those of `embedding`."""
     catalog: CatalogSettings = CatalogSettings()
     database_url: str = DEFAULT_DATABASE
     storage: StorageSettings = StorageSettings()
@@ -201,22 +205,22 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     embedding: EmbeddingSettings = EmbeddingSettings()
     learning: Learning = Learning()
     selection: Mapping[str, Any] = {}
-    """Fields of `presets.SelectionSettings` that take the place of the preset's."""
+    """Fields of `presets.SelectionSettings` that override the preset."""
     budget: Mapping[str, Any] = {}
-    """Fields of `selection.Budget` that take the place of the preset's."""
+    """Fields of `selection.Budget` that override the preset."""
     limits: Mapping[str, Any] = {}
-    """Fields of `run.Limits` that take the place of the preset's."""
+    """Fields of `run.Limits` that override the preset."""
     delivery: DeliverySettings = DeliverySettings()
     cache: CacheSettings = CacheSettings()
     bounds: Bounds = Bounds()
-    """How much of what comes from outside is accepted."""
+    """Limits of the size of everything that comes from outside."""
     fallback: tuple[FallbackSettings, ...] = ()
-    """The fallbacks, in the order of their requests."""
+    """The fallbacks, in the order in which they are asked."""
     tool_config: dict[str, Any] | None = None
-    """As `ToolConfig.of` reads it, in either spelling. None: tools are called when the model wants to."""
+    """Input of `ToolConfig.of`, in camelCase or snake_case. None: the model decides whether to call tools."""
     capabilities: tuple[Capabilities, ...] = ()
-    """Laid over the rows that ship."""
+    """Rows that stand above the shipped ones."""
     bots: dict[str, Bot] = {}
     roles: dict[str, Role] = {}
     default_bot: str | None = None
-    """The bot of requests that name none. None: they are refused where there are bots."""
+    """The bot of requests that name none. None: such requests are refused if there are bots."""

@@ -32,10 +32,10 @@ DERIVED: Mapping[str, type[Any]] = {"learning": Learning}
 """Tables whose keys are the fields of the class that they become, so that a file may say "off" for None."""
 
 PART_LISTS = ("source", "sink", "middleware", "meta_tool")
-"""Sockets that hold several parts: tables under a head in double brackets."""
+"""Sockets with several parts: tables under a header in double brackets."""
 SINGLE_PARTS = ("policy", "approver", "store")
 PARTS_BY_NAME = ("ranker", "embedder")
-"""Sockets whose parts are named elsewhere: a table of settings by the part's name."""
+"""Sockets whose parts are named by another setting: each part has a table with its name."""
 
 NAME_ITS_VARIABLE = "name the environment variable that holds it"
 LOOKS_LIKE_A_KEY = f"this looks like a key; {NAME_ITS_VARIABLE}"
@@ -56,7 +56,7 @@ def file_schema() -> type[Struct]:
 
 
 def table_fields(kind: Any) -> Mapping[str, Any]:
-    """Returns the keys of a table and their types."""
+    """Returns the types of a table's values by key."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         return {item.name: item.type for item in msgspec.structs.fields(kind)}
     hints = typing.get_type_hints(kind, include_extras=True)
@@ -72,7 +72,7 @@ def is_list_of_tables(kind: Any) -> bool:
 
 
 def named_tables(kind: Any) -> Any:
-    """Returns the type of the tables in a table of tables by any name, such as `[bots.NAME]`; None: it is something else."""
+    """Returns the type of the inner tables if `kind` is a table of tables with free names, such as `[bots.NAME]`; else None."""
     held = get_args(kind)[1] if get_origin(kind) is dict else None
     return held if is_table(held) else None
 
@@ -84,22 +84,22 @@ def bare(kind: Any) -> Any:
 
 
 def choices(name: str, names: Iterable[str]) -> str:
-    """Returns the names there are as the end of an error, the likely one first."""
+    """Returns the end of an error message: the closest name, or all names."""
     return did_you_mean(name, sorted(names))
 
 
 def dotted(path: Sequence[str]) -> str:
-    """Returns `fallback.1.model`: tables of a list are counted from 1, as in every other error."""
+    """Returns a key in the form `fallback.1.model`: tables of a list are counted from 1, as in every other error."""
     lists = {name for name, kind in table_fields(file_schema()).items() if is_list_of_tables(bare(kind))}
-    counted = [str(int(path[1]) + 1)] if len(path) > 1 and path[0] in lists and path[1].isdigit() else path[1:2]
-    return ".".join((*path[:1], *counted, *path[2:]))
+    second = [str(int(path[1]) + 1)] if len(path) > 1 and path[0] in lists and path[1].isdigit() else path[1:2]
+    return ".".join((*path[:1], *second, *path[2:]))
 
 
 _ERROR_PATH = re.compile(r" - at `\$\.?(.*)`\Z")
 
 
 def complaint_and_path(error: msgspec.ValidationError) -> tuple[str, Path]:
-    """Returns what is wrong, and the path to it: `Expected ... - at `$.limits.rounds``."""
+    """Splits a message such as `Expected ... - at `$.limits.rounds`` into the complaint and the path of the key."""
     text = str(error)
     match = _ERROR_PATH.search(text)
     if match is None:
@@ -109,11 +109,11 @@ def complaint_and_path(error: msgspec.ValidationError) -> tuple[str, Path]:
 
 
 def complaint(kind: Any, path: Sequence[str], what: str) -> str:
-    """Returns what is wrong with a value in words, and what may stand there."""
+    """Returns the error message for a value: the complaint, and the values that are valid there."""
     if path[-1:] and path[-1].endswith("_env") and "regex" in what:
         return LOOKS_LIKE_A_KEY
     if "matching regex" in what:
-        what = "this text does not fit"  # the pattern itself helps nobody
+        what = "this text is not valid here"  # the pattern itself would help nobody
     return f"{what}{_remedy(kind, path)}"
 
 
@@ -137,8 +137,8 @@ def _column(item: msgspec.structs.FieldInfo) -> tuple[Any, Any]:
 def _remedy(kind: Any, path: Sequence[str]) -> str:
     for name in path:
         kind = bare(kind)
-        if named := named_tables(kind):
-            kind = named
+        if inner := named_tables(kind):
+            kind = inner
             continue
         if not is_table(kind) and not is_list_of_tables(kind):
             break
@@ -157,7 +157,7 @@ def _words(arm: Any) -> str:
     if get_origin(arm) is Literal:
         return ", ".join(f'"{value}"' for value in get_args(arm))
     if is_list_of_tables(arm):
-        return "tables under a head in double brackets, [[like this]]"
+        return "tables under a header in double brackets, [[like this]]"
     if get_origin(arm) is tuple or get_origin(arm) is list:
         return 'a list of texts like ["one", "two"]'
     if get_origin(arm) is dict:
