@@ -1,6 +1,6 @@
-"""All benchmarks, or the ones named: python -m benchmarks [NAME ...] [--quick] [--json FILE]
+"""Runs all benchmarks, or those named: python -m benchmarks [NAME ...] [--quick] [--json FILE]
 
-They stand in the order they run; each prints its own table, and docs/performance.md says what the columns mean.
+They run in the order of the table below. Each prints its own table; docs/performance.md explains the columns.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 import msgspec
 
-from benchmarks import costs, embedders, gateway, ladder, left_out, loop, provider, selection, source003
+from benchmarks import costs, embedders, escalation, gateway, left_out, loop, provider, selection, tool_config_goals
 
 BENCHMARKS: Mapping[str, Callable[[Sequence[str]], Sequence[Any]]] = {
     "selection": selection.main,
     "embedders": embedders.main,
     "loop": loop.main,
     "provider": provider.main,
-    "ladder": ladder.main,
-    "source003": source003.main,
+    "escalation": escalation.main,
+    "tool_config_goals": tool_config_goals.main,
     "left_out": left_out.main,
     "gateway": gateway.main,
     "costs": costs.main,
@@ -35,16 +35,16 @@ def main() -> None:
     parser.add_argument(
         "--quick", action="store_true", help="fewer repetitions: some minutes instead of half an hour, and more noise"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there as well")
-    given = parser.parse_args()
-    if unknown := [name for name in given.names if name not in BENCHMARKS]:
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows to this file")
+    options = parser.parse_args()
+    if unknown := [name for name in options.names if name not in BENCHMARKS]:
         parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
     rows: dict[str, Sequence[Any]] = {}
-    for name in given.names or BENCHMARKS:
+    for name in options.names or BENCHMARKS:
         print(f"\n--- {name}", flush=True)
-        rows[name] = BENCHMARKS[name](["--quick"] if given.quick else [])
-    if given.json is not None:
-        given.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
+        rows[name] = BENCHMARKS[name](["--quick"] if options.quick else [])
+    if options.json is not None:
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The measure of a gateway's cost: a proxy that does nothing, on the same server and client libraries.
+"""A proxy that does nothing, on the gateway's server and client libraries: the baseline for the gateway's cost.
 
 python -m benchmarks.bare_proxy --upstream http://127.0.0.1:9000/v1 --port 9001
 """
@@ -39,10 +39,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--upstream", required=True)
     parser.add_argument("--port", type=int, default=9001)
-    given = parser.parse_args()
+    options = parser.parse_args()
     uvicorn.run(
-        proxy(given.upstream),
-        port=given.port,
+        proxy(options.upstream),
+        port=options.port,
         http="httptools",
         loop="uvloop",
         lifespan="off",

@@ -21,11 +21,11 @@ class Canned:
 
     plain: bytes
     events: tuple[bytes, ...]
-    """As they go over the wire, each with its blank line."""
+    """As sent over the wire, each with its blank line."""
 
 
 def _pieces(events_around: int) -> list[str]:
-    """Pieces of text for as many events as the others leave."""
+    """Returns pieces of text that make up `EVENTS` together with the other events of a stream."""
     return [f"{_WORDS[place % len(_WORDS)]} " for place in range(EVENTS - events_around)]
 
 
@@ -37,7 +37,7 @@ def _data(*values: Any) -> tuple[bytes, ...]:
     return tuple(b"data: " + _json(value) + b"\n\n" for value in values)
 
 
-def _named(*values: dict[str, Any]) -> tuple[bytes, ...]:
+def _typed(*values: dict[str, Any]) -> tuple[bytes, ...]:
     return tuple(b"event: " + each["type"].encode() + b"\ndata: " + _json(each) + b"\n\n" for each in values)
 
 
@@ -89,7 +89,7 @@ def _responses() -> Canned:
         {"type": "response.completed", "response": _response("completed", [item])},
     ]
     numbered = [{**event, "sequence_number": number} for number, event in enumerate(events)]
-    return Canned(plain=_json(_response("completed", [item])), events=_named(*numbered))
+    return Canned(plain=_json(_response("completed", [item])), events=_typed(*numbered))
 
 
 def _response(status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def _messages() -> Canned:
         {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": usage},
         {"type": "message_stop"},
     ]
-    return Canned(plain=_json(_message([{"type": "text", "text": _TEXT}], "end_turn", usage)), events=_named(*events))
+    return Canned(plain=_json(_message([{"type": "text", "text": _TEXT}], "end_turn", usage)), events=_typed(*events))
 
 
 def _message(content: list[dict[str, Any]], stop: str | None, usage: dict[str, Any]) -> dict[str, Any]:
@@ -186,4 +186,4 @@ CANNED: Mapping[bytes, Canned] = {
     b":generateContent": _generate(),
     b":streamGenerateContent": _generate(),
 }
-"""By what the path of a request ends with."""
+"""By the ending of the request's path."""

@@ -1,9 +1,9 @@
-"""What conversations cost under each way of sending tools: 200 scripts, four catalogs, seven price rules.
+"""The cost of conversations under each strategy of sending tools: 200 scripts, four catalogs, seven price rules.
 
 python -m benchmarks.costs [--quick] [--tuning]
 
-The scripts come from `FINAL_SEED`, which nothing was tuned on; `--tuning` takes those that things are tuned on. docs/costs.md
-says how the simulation works and what the columns mean.
+The scripts come from `FINAL_SEED`, which was not used for tuning; `--tuning` takes the seed that was. docs/costs.md explains
+the simulation and the columns.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ QUICK_SIZES = (40, SAMPLE_SIZE, 500)
 
 def run(scripts: int, sizes: Sequence[int], seed: int) -> list[CostReport]:
     catalogs = tuple(sample() if size == SAMPLE_SIZE else size for size in sizes)
-    what = Simulation(catalogs=catalogs, models=DEFAULT_RULES, strategies=tuple(STRATEGIES), scripts=scripts, seed=seed)
-    with progress("having conversations") as told:
-        return simulate(what, on_progress=told)
+    simulation = Simulation(
+        catalogs=catalogs, models=DEFAULT_RULES, strategies=tuple(STRATEGIES), scripts=scripts, seed=seed
+    )
+    with progress("having conversations") as on_progress:
+        return simulate(simulation, on_progress=on_progress)
 
 
 def main(arguments: Sequence[str] = ()) -> list[CostReport]:

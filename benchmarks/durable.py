@@ -1,8 +1,8 @@
-"""What it costs that an answer waits until its rows are on disk: python -m benchmarks.durable
+"""The cost of waiting until the rows of an answer are on disk: python -m benchmarks.durable
 
-The same run, which calls no tool, against two trails in one SQLite file that take turns: one waits for the disk before a call
-acts, `[storage] durable = "intent"`, and one also at the end of each answer, "answer". The model answers at once, so that a
-run is our own work and the disk's. Milliseconds.
+The same run, which calls no tool, takes turns with two trails in one SQLite file. With `[storage] durable = "intent"`, a trail
+waits for the disk before a call acts; with "answer", it also waits at the end of each answer. The model answers at once, so
+the time of a run is that of Toolcaddie and the disk. Milliseconds.
 """
 
 from __future__ import annotations

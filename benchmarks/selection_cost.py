@@ -1,4 +1,4 @@
-"""What selection costs in a catalog of some size, what it still finds there, and the baselines beside it."""
+"""The cost and recall of selection in catalogs of several sizes, compared with the baselines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.labelled import answers_of, asked_of, baselines, resident_mb, selector, vectors, wire
+from benchmarks.labelled import answers_of, baselines, query_of, resident_mb, selector, vectors, wire
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.selection import SelectionQuery
@@ -25,9 +25,9 @@ from toolcaddie.selection.selector import Selector
 SIZES = (199, 5_000, 25_031)
 TIMED = 1_000
 BESIDE = {"bm25s": 300, "rrf_lex": 60, "fastmcp_bm25": 60}
-"""Baselines whose time is taken beside ours, and on how many requests."""
+"""Baselines whose time is measured too, and the number of requests for it."""
 DILUTED = ("rrf_lex", "minilm", "rrf")
-"""Baselines that are asked for the same tools among as many others."""
+"""Baselines whose recall is measured in the larger catalogs too."""
 CHANGES = 50
 PICKED = 24
 
@@ -36,8 +36,10 @@ Spent = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """Query to allotted selection, or to a baseline's first 24 tools, in milliseconds; `cpu` is the thread's own time, which
-    other work on the machine does not touch."""
+    """The time from query to allotted selection, or to a baseline's first 24 tools, in milliseconds.
+
+    `cpu` is the thread's own time, which other work on the machine does not affect.
+    """
 
     p50: float
     p99: float
@@ -47,57 +49,61 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """At one size of catalog. Index, memory and changes are those of the lexical rankers."""
+    """The figures for one size of catalog. Index, memory and changes are those of the lexical rankers."""
 
     tools: int
     index_s: float
     index_cpu_s: float
     index_mb: float
     changes: Mapping[str, Times]
-    """One tool `added`, one `removed`: from the changed list of tools to the first selection."""
+    """Time from the changed list of tools to the first selection, by change: one tool `added`, one `removed`."""
     times: Mapping[str, Times]
     """By `presets.SIGNALS`, without those that need an embedder, and by baseline."""
     recall: Mapping[str, float]
     """recall@5 on toole's requests, by `presets.SIGNALS` and by baseline."""
 
     def change(self, what: str) -> tuple[float, float]:
-        """What a change costs above a selection, by the clock on the wall and by the thread's, in milliseconds."""
+        """Returns the cost of a change beyond a selection, wall-clock and thread time, in milliseconds."""
         usual, changed = self.times["lexical"], self.changes[what]
         return changed.p50 - usual.p50, changed.cpu_p50 - usual.cpu_p50
 
 
-def cost(bench: Path, size: int, signals: Sequence[str], named: Sequence[str], runtime: Runtime, cache: Path) -> Cost:
-    """Measured in a process of its own: memory that others gave back would hide what an index takes."""
+def cost(
+    bench: Path, size: int, signals: Sequence[str], baseline_names: Sequence[str], runtime: Runtime, cache: Path
+) -> Cost:
+    """Measures in a process of its own: memory freed by earlier measurements would hide the size of an index."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:
-        return alone.submit(_cost, bench, size, signals, named, runtime, cache).result()
+        return alone.submit(_cost, bench, size, signals, baseline_names, runtime, cache).result()
 
 
-def _cost(bench: Path, size: int, signals: Sequence[str], named: Sequence[str], runtime: Runtime, cache: Path) -> Cost:
-    """toole's requests, its tools among others to make up the size."""
+def _cost(
+    bench: Path, size: int, signals: Sequence[str], baseline_names: Sequence[str], runtime: Runtime, cache: Path
+) -> Cost:
+    """Measures toole's requests, with its tools among so many others that the catalog has this size."""
     view, requests = _diluted(bench / "sets", size)
-    asked = random.Random(1).sample(requests, TIMED)
-    index_s, index_cpu_s, index_mb = _index(view, asked)
+    requests = random.Random(1).sample(requests, TIMED)
+    index_s, index_cpu_s, index_mb = _index(view, requests)
     lexical = selector("lexical")
-    times = {"lexical": _timed(lexical, view, asked)}
-    changes = _changes(lexical, view, asked)
+    times = {"lexical": _timed(lexical, view, requests)}
+    changes = _changes(lexical, view, requests)
     if "plain" in signals:
-        times["plain"] = _timed(selector("plain"), view, asked)
+        times["plain"] = _timed(selector("plain"), view, requests)
     model = vectors(runtime, cache) if "embedding" in signals else None
     recall = {
-        each: measure(ranking_of(selector(each, model if each == "embedding" else None), view), asked)
+        each: measure(ranking_of(selector(each, model if each == "embedding" else None), view), requests)
         .metrics["recall@5"]
         .value
         for each in signals
     }
     tools = [wire(tool) for tool in view]
-    for name, make in baselines(bench, named, model).items():
+    for name, make in baselines(bench, baseline_names, model).items():
         if name not in BESIDE and name not in DILUTED:
             continue
         rank = make(tools, [])
         if name in BESIDE:
-            times[name] = _timed_baseline(rank, asked[: BESIDE[name]])
+            times[name] = _timed_baseline(rank, requests[: BESIDE[name]])
         if name in DILUTED:
-            recall[name] = measure(answers_of(rank, asked), asked).metrics["recall@5"].value
+            recall[name] = measure(answers_of(rank, requests), requests).metrics["recall@5"].value
     return Cost(
         tools=len(view),
         index_s=index_s,
@@ -117,34 +123,34 @@ def _diluted(sets: Path, size: int) -> tuple[View, Sequence[LabelledRequest]]:
     return View(catalog=Catalog.of([*tools, *more][:size], check_schemas=False)), requests
 
 
-def _index(view: View, asked: Sequence[LabelledRequest]) -> tuple[float, float, float]:
-    """Seconds by the wall's clock and by the thread's, and megabytes, from the catalog to its first selection."""
+def _index(view: View, requests: Sequence[LabelledRequest]) -> tuple[float, float, float]:
+    """Returns wall-clock seconds, thread seconds and megabytes, from the catalog to its first selection."""
     first = selector("lexical")
     small = View(catalog=Catalog.of(view.catalog.tools[:50], check_schemas=False))
-    first.select(small, SelectionQuery(messages=asked[0].messages), PRESETS["default"].budget)  # what is loaded once
+    first.select(small, SelectionQuery(messages=requests[0].messages), PRESETS["default"].budget)  # warms up
     gc.collect()
     before, worked, started = resident_mb(), time.thread_time(), time.perf_counter()
-    first.select(view, SelectionQuery(messages=asked[0].messages), PRESETS["default"].budget)
+    first.select(view, SelectionQuery(messages=requests[0].messages), PRESETS["default"].budget)
     return time.perf_counter() - started, time.thread_time() - worked, resident_mb() - before
 
 
-def _timed(chosen: Selector, view: View, asked: Sequence[LabelledRequest]) -> Times:
+def _timed(ours: Selector, view: View, requests: Sequence[LabelledRequest]) -> Times:
     preset = PRESETS["default"]
-    chosen.select(view, SelectionQuery(messages=asked[0].messages), preset.budget)
+    ours.select(view, SelectionQuery(messages=requests[0].messages), preset.budget)
     return _times(
         [
-            _spent(partial(chosen.select, view, SelectionQuery(messages=each.messages, expandable=True), preset.budget))
-            for each in asked
+            _spent(partial(ours.select, view, SelectionQuery(messages=each.messages, expandable=True), preset.budget))
+            for each in requests
         ]
     )
 
 
-def _timed_baseline(rank: Any, asked: Sequence[LabelledRequest]) -> Times:
-    return _times([_spent(partial(rank, *asked_of(request), PICKED)) for request in asked])
+def _timed_baseline(rank: Any, requests: Sequence[LabelledRequest]) -> Times:
+    return _times([_spent(partial(rank, *query_of(request), PICKED)) for request in requests])
 
 
 def _spent(call: Callable[[], object]) -> Spent:
-    """Milliseconds by the clock on the wall, and of the thread's own."""
+    """Returns wall-clock and thread time in milliseconds."""
     started, worked = time.perf_counter(), time.thread_time()
     call()
     return 1e3 * (time.perf_counter() - started), 1e3 * (time.thread_time() - worked)
@@ -155,14 +161,14 @@ def _times(spent: Sequence[Spent]) -> Times:
     return Times(p50=wall["p50"], p99=wall["p99"], cpu_p50=cpu["p50"], cpu_p99=cpu["p99"])
 
 
-def _changes(chosen: Selector, view: View, asked: Sequence[LabelledRequest]) -> Mapping[str, Times]:
-    """Each change follows the one before."""
+def _changes(ours: Selector, view: View, requests: Sequence[LabelledRequest]) -> Mapping[str, Times]:
+    """Measures a series of changes, each applied to the catalog left by the one before."""
     choose, catalog = random.Random(2), view.catalog
 
     def changed(change: Callable[[Catalog], Catalog], query: SelectionQuery) -> None:
         nonlocal catalog
         catalog = change(catalog)
-        chosen.select(View(catalog=catalog), query, PRESETS["default"].budget)
+        ours.select(View(catalog=catalog), query, PRESETS["default"].budget)
 
     spent: dict[str, list[Spent]] = {"added": [], "removed": []}
     for number in range(CHANGES):
@@ -173,6 +179,6 @@ def _changes(chosen: Selector, view: View, asked: Sequence[LabelledRequest]) -> 
             "removed": partial(Catalog.with_tools, removed=[choose.choice(catalog.tools).name]),
         }
         for what, change in changes.items():
-            query = SelectionQuery(messages=choose.choice(asked).messages, expandable=True)
+            query = SelectionQuery(messages=choose.choice(requests).messages, expandable=True)
             spent[what].append(_spent(partial(changed, change, query)))
     return {what: _times(each) for what, each in spent.items()}

@@ -1,9 +1,9 @@
-"""What selection finds and costs, beside the baselines that come with the labelled sets, and whether that is what it should.
+"""The quality and cost of selection, compared with the baselines that come with the labelled sets and with its goals.
 
 python -m benchmarks.selection_quality [--sets toole,sgd] [--baselines bm25s,rrf_lex] [--signals lexical,plain] [--json FILE]
 
-Ours is the default preset as it ships, three times: by words alone (`lexical`), with the table of words that every install
-brings (`plain`), and with all-MiniLM-L6-v2 (`embedding`). What was embedded once is kept in a folder.
+Ours is the default preset, three times: with words alone (`lexical`), with the word table that every install includes
+(`plain`), and with all-MiniLM-L6-v2 (`embedding`). Vectors are stored in a folder and used again by the next run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import get_args
 
 import msgspec
 
-from benchmarks.kept_vectors import KeptVectors
 from benchmarks.labelled import (
     CACHE,
     LEXICAL_BASELINES,
@@ -32,6 +31,7 @@ from benchmarks.labelled import (
     wire,
 )
 from benchmarks.selection_cost import SIZES, Cost, Times, cost
+from benchmarks.vector_cache import VectorCache
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, SIGNALS
@@ -43,26 +43,26 @@ from toolcaddie.ports import Embedder
 from toolcaddie.selection.rankers.embedding import tool_texts
 
 HISTORIES = (0, 4)
-"""Messages of history that a baseline is given: none, or the last four."""
+"""Messages of history that a baseline gets: none, or the last four."""
 SEVERAL = ("toole_multi", "seal")
 """Sets whose requests need several tools."""
 
 MEANS = {"lexical": 0.835, "plain": 0.86, "embedding": 0.89}
 DILUTIONS = {"lexical": 0.47, "plain": 0.54, "embedding": 0.69}
 BEHIND = {"lexical": 0.005, "embedding": 0.01}
-"""How far any set may be behind the best baseline: of those by words, of all."""
+"""The largest distance of any set from its best baseline: for `lexical` of the lexical ones, for `embedding` of all."""
 NO_FITS = {"lexical": 0.83, "embedding": 0.89}
 FALSE_NOTHING = 0.02
 TIMES_MS = {199: (0.4, 1.5), 5_000: (0.8, 3.0), 25_031: (3.0, 10.0)}
 """p50 and p99 of `lexical`, by size of catalog."""
 INDEX_S, INDEX_MB, CHANGE_MS = 5.0, 200.0, 5.0
 ABOVE = 1e-9
-"""Equal is not above."""
+"""The least difference that counts as above."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Floor:
-    """How often a selection says that nothing fits: where something does, and where nothing does."""
+    """The shares of selections that report no fitting tool, if there is one (`false`) and if there is none (`caught`)."""
 
     false: float
     caught: float | None
@@ -70,7 +70,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A labelled set."""
+    """The figures of a labelled set."""
 
     tools: int
     ours: Mapping[str, Measured]
@@ -79,26 +79,26 @@ class Row:
     """By name and messages of history: `bm25s/4`."""
 
     def best(self, metric: str, *, lexical: bool = False) -> tuple[str, float]:
-        """The best baseline of this set, chosen by hindsight."""
+        """Returns the baseline that is best for this set."""
         by_words = {name: each for name, each in self.baselines.items() if name.split("/")[0] in LEXICAL_BASELINES}
-        found = {name: each.metrics[metric].value for name, each in (by_words if lexical else self.baselines).items()}
-        return max(found.items(), key=lambda each: each[1], default=("none", 0.0))
+        values = {name: each.metrics[metric].value for name, each in (by_words if lexical else self.baselines).items()}
+        return max(values.items(), key=lambda each: each[1], default=("none", 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """A goal and what became of it."""
+    """A goal and its measurement."""
 
     what: str
-    found: float
+    value: float
     goal: float
     at_most: bool = False
     cpu: float | None = None
-    """Of a time: without what other work on the machine takes."""
+    """The CPU time, if the value is a time: other work on the machine does not affect it."""
 
     @property
     def holds(self) -> bool:
-        return self.found <= self.goal if self.at_most else self.found >= self.goal
+        return self.value <= self.goal if self.at_most else self.value >= self.goal
 
 
 def main() -> None:
@@ -146,9 +146,9 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--cache", type=Path, default=CACHE, help="the folder where vectors are kept")
     parser.add_argument(
-        "--split", default="dev", help="dev, on which the weights were chosen, or train, which was not looked at"
+        "--split", default="dev", help="dev, which the weights were chosen on, or train, which was never used"
     )
-    parser.add_argument("--quick", action="store_true", help="leave out the large catalogs")
+    parser.add_argument("--quick", action="store_true", help="omit the large catalogs")
     parser.add_argument("--json", help="also write every figure, with its interval, to this file")
     arguments = parser.parse_args()
     if unknown := [each for each in arguments.signals if each not in SIGNALS]:
@@ -156,7 +156,7 @@ def _arguments() -> argparse.Namespace:
     return arguments
 
 
-def _model(arguments: argparse.Namespace) -> KeptVectors | None:
+def _model(arguments: argparse.Namespace) -> VectorCache | None:
     if "embedding" not in arguments.signals:
         _tell(f"left out: embedding, {' and '.join(MODEL_BASELINES)}, as asked")
         return None
@@ -179,15 +179,15 @@ def _row(
 ) -> Row:
     tools, requests = read_tools(catalog), read_requests(labelled)
     view = View(catalog=Catalog.of(tools, check_schemas=False))
-    if model is not None:  # all at once, so that progress can be told
+    if model is not None:  # all at once, so that progress can be printed
         model.embed([text for tool in tools for text in tool_texts(tool, view.catalog)])
         model.embed([message.text for request in requests for message in request.messages])
     ours, floors = {}, {}
     for each in signals:
-        chosen = selector(each, model if each == "embedding" else None)
-        ours[each] = measure(ranking_of(chosen, view), requests)
+        with_signals = selector(each, model if each == "embedding" else None)
+        ours[each] = measure(ranking_of(with_signals, view), requests)
         nothing = [
-            chosen.select(view, SelectionQuery(messages=request.messages), PRESETS["default"].budget).no_match
+            with_signals.select(view, SelectionQuery(messages=request.messages), PRESETS["default"].budget).no_match
             for request in requests
         ]
         floors[each] = _floor(nothing, requests)
@@ -201,8 +201,8 @@ def _row(
 
 
 def _floor(nothing: Sequence[bool], requests: Sequence[LabelledRequest]) -> Floor:
-    fitting = [said for said, request in zip(nothing, requests, strict=True) if request.gold]
-    others = [said for said, request in zip(nothing, requests, strict=True) if not request.gold]
+    fitting = [no_match for no_match, request in zip(nothing, requests, strict=True) if request.gold]
+    others = [no_match for no_match, request in zip(nothing, requests, strict=True) if not request.gold]
     return Floor(false=sum(fitting) / len(fitting), caught=sum(others) / len(others) if others else None)
 
 
@@ -210,56 +210,58 @@ def _floor(nothing: Sequence[bool], requests: Sequence[LabelledRequest]) -> Floo
 
 
 def _quality(rows: Mapping[str, Row], signals: Sequence[str]) -> list[Verdict]:
-    found = []
+    verdicts = []
     for each in signals if len(rows) == len(SETS) else ():
         mean = sum(_recall(row, each) for row in rows.values()) / len(rows)
-        found.append(Verdict(what=f"{each}: mean recall@5 of {len(rows)} sets", found=mean, goal=MEANS[each]))
+        verdicts.append(Verdict(what=f"{each}: mean recall@5 of {len(rows)} sets", value=mean, goal=MEANS[each]))
     for each in (each for each in signals if each in BEHIND):
         lexical = each == "lexical"
         ahead = {name: _recall(row, each) - row.best("recall@5", lexical=lexical)[1] for name, row in rows.items()}
         worst = min(ahead, key=ahead.__getitem__)
         what = f"{each}: recall@5 above the set's best {'lexical ' * lexical}baseline, at worst ({worst})"
-        found.append(Verdict(what=what, found=ahead[worst], goal=-BEHIND[each]))
+        verdicts.append(Verdict(what=what, value=ahead[worst], goal=-BEHIND[each]))
     for name in (name for name in SEVERAL if name in rows and "embedding" in signals):
         above = rows[name].ours["embedding"].metrics["complete@10"].value - rows[name].best("complete@10")[1]
-        found.append(Verdict(what=f"embedding: complete@10 above the best baseline, {name}", found=above, goal=ABOVE))
+        verdicts.append(
+            Verdict(what=f"embedding: complete@10 above the best baseline, {name}", value=above, goal=ABOVE)
+        )
     for each in (each for each in signals if each in NO_FITS):
         for name in (name for name in ("toole_none", "clinc150") if name in rows):
             estimate = rows[name].ours[each].no_fit
             if estimate is not None:
                 what = f"{each}: nothing fits, AUROC, {name}"
-                found.append(Verdict(what=what, found=estimate.value, goal=NO_FITS[each]))
+                verdicts.append(Verdict(what=what, value=estimate.value, goal=NO_FITS[each]))
     for each in signals:
         worst = max(rows, key=lambda name: rows[name].floors[each].false)
         what = f"{each}: false 'nothing', at worst ({worst})"
-        found.append(Verdict(what=what, found=rows[worst].floors[each].false, goal=FALSE_NOTHING, at_most=True))
-    return found
+        verdicts.append(Verdict(what=what, value=rows[worst].floors[each].false, goal=FALSE_NOTHING, at_most=True))
+    return verdicts
 
 
 def _costs(costs: Sequence[Cost], signals: Sequence[str]) -> list[Verdict]:
-    found = []
+    verdicts = []
     for each in costs:
         size = f"{each.tools:,} tools"
         if each is costs[-1]:
-            found += [
-                Verdict(what=f"{signal}: recall@5 of toole, {size}", found=each.recall[signal], goal=DILUTIONS[signal])
+            verdicts += [
+                Verdict(what=f"{signal}: recall@5 of toole, {size}", value=each.recall[signal], goal=DILUTIONS[signal])
                 for signal in signals
             ]
         times, (p50, p99) = each.times["lexical"], TIMES_MS[each.tools]
-        found.append(_time(f"lexical: p50 in ms, {size}", times.p50, p50, times.cpu_p50))
-        found.append(_time(f"lexical: p99 in ms, {size}", times.p99, p99, times.cpu_p99))
+        verdicts.append(_time(f"lexical: p50 in ms, {size}", times.p50, p50, times.cpu_p50))
+        verdicts.append(_time(f"lexical: p99 in ms, {size}", times.p99, p99, times.cpu_p99))
         for what in each.changes:
             wall, cpu = each.change(what)
-            found.append(_time(f"one tool {what} in ms, {size}", wall, CHANGE_MS, cpu))
+            verdicts.append(_time(f"one tool {what} in ms, {size}", wall, CHANGE_MS, cpu))
     for each in costs[-1:]:
         size = f"{each.tools:,} tools"
-        found.append(_time(f"index in s, {size}", each.index_s, INDEX_S, each.index_cpu_s))
-        found.append(Verdict(what=f"index in MB, {size}", found=each.index_mb, goal=INDEX_MB, at_most=True))
-    return found
+        verdicts.append(_time(f"index in s, {size}", each.index_s, INDEX_S, each.index_cpu_s))
+        verdicts.append(Verdict(what=f"index in MB, {size}", value=each.index_mb, goal=INDEX_MB, at_most=True))
+    return verdicts
 
 
-def _time(what: str, found: float, goal: float, cpu: float) -> Verdict:
-    return Verdict(what=what, found=found, goal=goal, at_most=True, cpu=cpu)
+def _time(what: str, value: float, goal: float, cpu: float) -> Verdict:
+    return Verdict(what=what, value=value, goal=goal, at_most=True, cpu=cpu)
 
 
 def _recall(row: Row, signals: str) -> float:
@@ -285,12 +287,12 @@ def _print_recalls(rows: Mapping[str, Row], signals: Sequence[str]) -> None:
 
 
 def _cell(measured: Measured, metric: str) -> str:
-    found = measured.metrics[metric]
-    return f"{f'{found.value:.3f} ±{(found.high - found.low) / 2:.3f}':>16}"
+    estimate = measured.metrics[metric]
+    return f"{f'{estimate.value:.3f} ±{(estimate.high - estimate.low) / 2:.3f}':>16}"
 
 
 def _print_baselines(rows: Mapping[str, Row], names: Sequence[str]) -> None:
-    """Where a set has no history, a baseline with history is the one without."""
+    """Prints all baselines; for a set without history, the figure without history stands for both."""
     if not names:
         return
     print(f"\n{'recall@5':<16}" + "".join(f"{name:>15}" for name in names) + "   without history / with four messages")
@@ -327,8 +329,10 @@ def _print_nothing(rows: Mapping[str, Row], signals: Sequence[str]) -> None:
     print(f"{'best AUROC of a baseline':>28}")
     for name, row in rows.items():
         print(f"{name:<16}" + "".join(f"{_nothing(row, each):>36}" for each in signals), end="")
-        told = [(each.no_fit.value, baseline) for baseline, each in row.baselines.items() if each.no_fit is not None]
-        print(f"{'{:.3f} {}'.format(*max(told)):>28}" if told else "")
+        estimates = [
+            (each.no_fit.value, baseline) for baseline, each in row.baselines.items() if each.no_fit is not None
+        ]
+        print(f"{'{:.3f} {}'.format(*max(estimates)):>28}" if estimates else "")
 
 
 def _nothing(row: Row, signals: str) -> str:
@@ -355,8 +359,8 @@ def _print_costs(costs: Sequence[Cost]) -> None:
         base = each.times["lexical"]
         for name in others:
             times = each.times[name]
-            shown = f"{_both_clocks(times)}  {times.cpu_p50 / base.cpu_p50:.2f} {times.cpu_p99 / base.cpu_p99:.2f}"
-            print(f"{shown:>48}", end="")
+            text = f"{_both_clocks(times)}  {times.cpu_p50 / base.cpu_p50:.2f} {times.cpu_p99 / base.cpu_p99:.2f}"
+            print(f"{text:>48}", end="")
         print()
     for each in costs:
         changes = ", ".join("{} {:.2f} ({:.2f}) ms".format(what, *each.change(what)) for what in each.changes)
@@ -371,10 +375,10 @@ def _both_clocks(times: Times) -> str:
 def _print_verdicts(verdicts: Sequence[Verdict]) -> None:
     print()
     for each in sorted(verdicts, key=lambda verdict: verdict.holds):
-        said = "holds" if each.holds else "MISSED"
+        verdict = "holds" if each.holds else "MISSED"
         sign = "<=" if each.at_most else ">="
         cpu = f"  CPU {each.cpu:.4f}" if each.cpu is not None else ""
-        print(f"{said:<7} {each.what:<72} {each.found:>8.4f}  (goal {sign} {each.goal:.3f}){cpu}")
+        print(f"{verdict:<7} {each.what:<72} {each.value:>8.4f}  (goal {sign} {each.goal:.3f}){cpu}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The servers that are measured, each in a process of its own: the upstream, the bare proxy, our gateway, litellm's proxy."""
+"""The measured servers, each in a process of its own: the upstream, the bare proxy, our gateway, litellm's proxy."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ litellm_settings: {{telemetry: false}}
 
 
 class NotAvailableError(Exception):
-    """A server that cannot be had on this machine; the reason, in a line."""
+    """A server cannot be installed or started on this machine; the message is the reason, in a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +45,13 @@ class Server:
     """Sent with every request."""
 
     def cpu_seconds(self) -> float:
-        """CPU the process has used so far, all its threads together (the kernel's clock of that process)."""
+        """Returns the CPU time of the process so far, of all its threads (the kernel's clock of that process)."""
         return time.clock_gettime((~self.pid << 3) | 2)
 
 
 @contextlib.contextmanager
 def upstream() -> Iterator[Server]:
-    """What all the others stand before: canned answers at next to no cost."""
+    """Starts the upstream of all other servers: canned answers at nearly no cost."""
     port = _free_port()
     with _started("upstream", [sys.executable, "-m", "benchmarks.upstream", "--port", str(port)], port, {}) as server:
         yield server
@@ -67,7 +67,7 @@ def bare_proxy(target: str) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def toolcaddie(target: str, *, tree: Path = _ROOT) -> Iterator[Server]:
-    """`toolcaddie serve` as anybody starts it, with its trail in a new SQLite file. `tree`: the checkout it is started from."""
+    """Starts `toolcaddie serve` of the checkout `tree` with default settings and its trail in a new SQLite file."""
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
         database = f"sqlite:///{folder}/bench.sqlite"
@@ -79,7 +79,10 @@ def toolcaddie(target: str, *, tree: Path = _ROOT) -> Iterator[Server]:
 
 @contextlib.contextmanager
 def litellm(target: str) -> Iterator[Server]:
-    """litellm's proxy with one worker and no database. Raises `NotAvailableError` if it cannot be installed or started."""
+    """Starts litellm's proxy with one worker and no database.
+
+    Raises `NotAvailableError` if it cannot be installed or started.
+    """
     _install_litellm()
     port = _free_port()
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +96,7 @@ def litellm(target: str) -> Iterator[Server]:
 
 
 def python_of(tree: Path) -> Path:
-    """The Python of a checkout: that of its .venv, or this one."""
+    """Returns the Python of a checkout: that of its .venv, or this one."""
     own = tree / ".venv" / "bin" / "python"
     return own if own.exists() else Path(sys.executable)
 
@@ -109,24 +112,24 @@ def _install_litellm() -> None:
         except subprocess.TimeoutExpired:
             raise NotAvailableError(f"installing it took longer than {_INSTALL_SECONDS:.0f} s") from None
         if made.returncode:
-            said = [line for line in made.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
-            raise NotAvailableError(f"it cannot be installed: {said[-1][:200]}")
+            errors = [line for line in made.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
+            raise NotAvailableError(f"it cannot be installed: {errors[-1][:200]}")
 
 
 @contextlib.contextmanager
 def _started(
     name: str, command: list[str], port: int, environment: Mapping[str, str], *, key: str = "", folder: Path = _ROOT
 ) -> Iterator[Server]:
-    """`folder`: the one it starts in, which `python -m` imports from first."""
+    """Starts a server in `folder`, from which `python -m` imports first."""
     inherited = {key: value for key, value in os.environ.items() if not key.startswith(("TOOLCADDIE_", "OPENAI_"))}
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, env={**inherited, **environment}, stdout=said, stderr=said, cwd=folder)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, env={**inherited, **environment}, stdout=output, stderr=output, cwd=folder)
         try:
             headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
             server = Server(name=name, base_url=f"http://127.0.0.1:{port}/v1", pid=process.pid, headers=headers)
             if not _answers(server, process):
-                said.seek(0)
-                words = said.read().decode(errors="replace").split()
+                output.seek(0)
+                words = output.read().decode(errors="replace").split()
                 raise NotAvailableError(f"it did not start: {' '.join(words)[-300:]}")
             yield server
         finally:
@@ -139,17 +142,17 @@ def _started(
 
 
 def _answers(server: Server, process: subprocess.Popen[bytes]) -> bool:
-    """Whether the server lists its models before the time is over."""
+    """Returns true once the server lists its models, false if it does not in time."""
     until = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < until:
-        asked = urllib.request.Request(f"{server.base_url}/models", headers=dict(server.headers))
-        with contextlib.suppress(OSError), urllib.request.urlopen(asked, timeout=10) as answer:
+        request = urllib.request.Request(f"{server.base_url}/models", headers=dict(server.headers))
+        with contextlib.suppress(OSError), urllib.request.urlopen(request, timeout=10) as answer:
             return bool(answer.status == 200)
         time.sleep(0.2)
     return False
 
 
 def _free_port() -> int:
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        return int(chosen.getsockname()[1])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A provider that costs next to nothing: canned answers of four wires, plain or as a stream, from its own process.
+"""A provider of canned answers on four wires, plain or as a stream, which takes nearly no time; in its own process.
 
 python -m benchmarks.upstream --port 9000
 
@@ -28,7 +28,7 @@ def _plain(body: bytes) -> bytes:
 
 
 def _chunks(events: Sequence[bytes]) -> tuple[bytes, ...]:
-    """The events as HTTP chunks, and the end."""
+    """Returns the events as HTTP chunks, with the last, empty chunk."""
     return (*(b"%x\r\n%b\r\n" % (len(event), event) for event in events), b"0\r\n\r\n")
 
 
@@ -50,7 +50,7 @@ class _Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's own class is none by inheritance
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's class does not inherit from it
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
@@ -66,8 +66,8 @@ class _Connection(asyncio.Protocol):
         if b"transfer-encoding: chunked" in head:
             end = self._buffer.find(b"\r\n0\r\n\r\n", head_end)
             return None if end < 0 else end + 7
-        _, found, rest = head.partition(b"content-length:")
-        end = head_end + 4 + (int(rest.split(b"\r\n", 1)[0]) if found else 0)
+        _, has_length, rest = head.partition(b"content-length:")
+        end = head_end + 4 + (int(rest.split(b"\r\n", 1)[0]) if has_length else 0)
         return end if len(self._buffer) >= end else None
 
     def _answer(self, request: bytes) -> None:
@@ -82,14 +82,14 @@ class _Connection(asyncio.Protocol):
             self._transport.write(_PLAIN[ending])
 
     def _write_from(self, stream: Sequence[bytes], position: int) -> None:
-        """One event a turn of the loop: written at once they would arrive as one piece, which no model's answer does."""
+        """Writes one event per turn of the loop: together they would arrive as one piece, unlike any model's answer."""
         self._transport.write(stream[position])
         if position + 1 < len(stream) and not self._transport.is_closing():
             self._loop.call_soon(self._write_from, stream, position + 1)
 
 
 def _ending(request: bytes) -> bytes:
-    """Which answer is wanted; an unknown path is one of chat completions."""
+    """Returns the key of the answer in `CANNED`; an unknown path gets the one of chat completions."""
     path = request.split(b" ", 2)[1].partition(b"?")[0]
     return next((ending for ending in CANNED if path.endswith(ending)), _CHAT)
 

@@ -1,4 +1,4 @@
-"""Our four adapters and the official packages of the same APIs, each asked the same thing in its own words."""
+"""Our four adapters and the official packages of the same APIs, each with the same request in its own form."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Contest:
     package: str
     theirs: dict[str, Call]
     close: Callable[[], Awaitable[Any]]
-    """Of the official client."""
+    """Closes the official client."""
 
     def our_calls(self) -> dict[str, Call]:
         return {
@@ -49,7 +49,7 @@ class Contest:
 
 
 def contests(root: str) -> tuple[Contest, ...]:
-    """All of them, asking the server at `root`; to be made inside the running loop."""
+    """Returns all contests, with clients of the server at `root`. Call it inside the running loop."""
     return _chat(root), _responses(root), _anthropic(root), _gemini(root)
 
 
@@ -88,15 +88,15 @@ _WITH_TOOLS = ModelRequest(
 def _chat(root: str) -> Contest:
     client = openai.AsyncOpenAI(base_url=f"{root}/v1", api_key=_KEY)
     create: Any = client.chat.completions.create
-    asked: dict[str, Any] = {"model": "bench", "messages": _MESSAGES}
+    arguments: dict[str, Any] = {"model": "bench", "messages": _MESSAGES}
     return Contest(
         wire="chat completions",
         ours=OpenAIChat(f"{root}/v1", _KEY),
         package="openai",
         theirs={
-            "plain": lambda: create(**asked),
-            "stream": lambda: _drained(create(**asked, stream=True)),
-            "tools": lambda: create(**asked, tools=list(_WITH_TOOLS.tools)),
+            "plain": lambda: create(**arguments),
+            "stream": lambda: _drained(create(**arguments, stream=True)),
+            "tools": lambda: create(**arguments, tools=list(_WITH_TOOLS.tools)),
         },
         close=client.close,
     )
@@ -105,16 +105,16 @@ def _chat(root: str) -> Contest:
 def _responses(root: str) -> Contest:
     client = openai.AsyncOpenAI(base_url=f"{root}/v1", api_key=_KEY)
     create: Any = client.responses.create
-    asked: dict[str, Any] = {"model": "bench", "input": _MESSAGES, "store": False}
+    arguments: dict[str, Any] = {"model": "bench", "input": _MESSAGES, "store": False}
     tools = [{"type": "function", **function} for function in _FUNCTIONS]
     return Contest(
         wire="responses",
         ours=OpenAIResponses(f"{root}/v1", _KEY),
         package="openai",
         theirs={
-            "plain": lambda: create(**asked),
-            "stream": lambda: _drained(create(**asked, stream=True)),
-            "tools": lambda: create(**asked, tools=tools),
+            "plain": lambda: create(**arguments),
+            "stream": lambda: _drained(create(**arguments, stream=True)),
+            "tools": lambda: create(**arguments, tools=tools),
         },
         close=client.close,
     )
@@ -123,16 +123,16 @@ def _responses(root: str) -> Contest:
 def _anthropic(root: str) -> Contest:
     client = anthropic.AsyncAnthropic(base_url=root, api_key=_KEY)
     create: Any = client.messages.create
-    asked: dict[str, Any] = {"model": "bench", "max_tokens": _MAX_TOKENS, "messages": _MESSAGES}
+    arguments: dict[str, Any] = {"model": "bench", "max_tokens": _MAX_TOKENS, "messages": _MESSAGES}
     tools = [{"name": each["name"], "description": each["description"], "input_schema": _SCHEMA} for each in _FUNCTIONS]
     return Contest(
         wire="messages",
         ours=Anthropic(f"{root}/v1", _KEY),
         package="anthropic",
         theirs={
-            "plain": lambda: create(**asked),
-            "stream": lambda: _drained(create(**asked, stream=True)),
-            "tools": lambda: create(**asked, tools=tools),
+            "plain": lambda: create(**arguments),
+            "stream": lambda: _drained(create(**arguments, stream=True)),
+            "tools": lambda: create(**arguments, tools=tools),
         },
         close=client.close,
     )
@@ -141,7 +141,7 @@ def _anthropic(root: str) -> Contest:
 def _gemini(root: str) -> Contest:
     client = genai.Client(api_key=_KEY, http_options=types.HttpOptions(base_url=root))
     models: Any = client.aio.models
-    asked: dict[str, Any] = {"model": "bench", "contents": [{"role": "user", "parts": [{"text": _WORDS}]}]}
+    arguments: dict[str, Any] = {"model": "bench", "contents": [{"role": "user", "parts": [{"text": _WORDS}]}]}
     declared = [
         {"name": each["name"], "description": each["description"], "parameters_json_schema": _SCHEMA}
         for each in _FUNCTIONS
@@ -152,9 +152,9 @@ def _gemini(root: str) -> Contest:
         ours=Gemini(f"{root}/v1beta", _KEY),
         package="google-genai",
         theirs={
-            "plain": lambda: models.generate_content(**asked),
-            "stream": lambda: _drained(models.generate_content_stream(**asked)),
-            "tools": lambda: models.generate_content(**asked, config=config),
+            "plain": lambda: models.generate_content(**arguments),
+            "stream": lambda: _drained(models.generate_content_stream(**arguments)),
+            "tools": lambda: models.generate_content(**arguments, config=config),
         },
         close=client.aio.aclose,
     )

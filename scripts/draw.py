@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*])")
 _SHORT = 25
-"""Characters below which a text is a label and no sentence."""
+"""Texts with fewer characters are labels, not sentences."""
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -73,11 +73,11 @@ def _sentences(text: str, place: str) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("functions", "sentences"))
+    parser.add_argument("kind", choices=("functions", "sentences"))
     parser.add_argument("number", type=int)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    texts = functions() if options.what == "functions" else sentences()
+    texts = functions() if options.kind == "functions" else sentences()
     drawn = random.Random(options.seed).sample(texts, min(options.number, len(texts)))
     print("\n\n".join(drawn))
 

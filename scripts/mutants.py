@@ -1,4 +1,4 @@
-"""Mutation testing: draws small changes of the code at random and counts those that no test notices.
+"""Draws small changes of the code at random and counts those that no test notices (mutation testing).
 
 python scripts/mutants.py [--count 300] [--seed 1] [--folders engine delivery ...] [--tests tests/engine ...] [--json FILE]
 
@@ -8,7 +8,7 @@ working tree is never touched. A line that only another process runs counts as n
 
 Ends with 1 where fewer than `--at-least` percent are killed.
 
-Not drawn: annotations, docstrings, log lines, and the texts of errors: nothing depends on them but readers.
+Annotations, docstrings, log lines and texts of errors are not changed: they matter to readers only.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ _IGNORED_NAMES = ("__all__", "T", "S")
 
 
 def mutants_of(source: str, file: str) -> Iterator[Mutant]:
-    """All mutants of a source that parse."""
+    """Yields all mutants of a source that parse."""
     offsets = _line_offsets(source)
     for node, changed in _changes(ast.parse(source)):
         start = offsets[node.lineno - 1] + _characters(source, offsets, node.lineno, node.col_offset)
@@ -118,7 +118,7 @@ def mutants_of(source: str, file: str) -> Iterator[Mutant]:
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr | ast.stmt]]:
-    """Nodes below this one, each with what it becomes."""
+    """Yields the nodes below this one, each with its replacement."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "decorator_list", "bases", "type_params"):
             continue
@@ -132,7 +132,7 @@ def _changes(node: ast.AST) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr | as
 
 
 def _is_for_readers(node: ast.AST) -> bool:
-    """Docstrings, log lines, f-strings, errors with their texts, imports, names of the module."""
+    """Returns true for docstrings, log lines, f-strings, errors with their texts, imports and names of the module."""
     match node:
         case ast.Expr(value=ast.Constant()) | ast.JoinedStr() | ast.Raise() | ast.Import() | ast.ImportFrom():
             return True
@@ -150,13 +150,13 @@ def _is_for_readers(node: ast.AST) -> bool:
 
 
 def _is_of_a_type(name: str) -> bool:
-    """Whether a name is written as that of a type: an alias says nothing when the code runs."""
+    """Returns true if a name is written as that of a type: an alias has no effect when the code runs."""
     plain = name.lstrip("_")
     return plain[:1].isupper() and not plain.isupper()
 
 
 def _changed(node: ast.expr | ast.stmt) -> Iterator[ast.expr | ast.stmt]:
-    """What a node becomes in each of its mutants."""
+    """Yields the replacement of a node in each of its mutants."""
     match node:
         case ast.Compare(ops=[operator, *_]) if type(operator) in _COMPARISONS:
             yield ast.Compare(node.left, [_COMPARISONS[type(operator)](), *node.ops[1:]], node.comparators)
@@ -262,7 +262,7 @@ class Map:
     seconds: Mapping[str, float]
 
     def tests_of(self, mutant: Mutant) -> list[str]:
-        """The fastest first. For a line that runs at import: all tests that run anything of its file."""
+        """Returns the tests of a mutant, the fastest first; for a line that runs at import, all tests of its file."""
         lines = self.lines.get(mutant.file, {})
         tests = {test for line in range(mutant.line, mutant.last_line + 1) for test in lines.get(str(line), ()) if test}
         if not tests and any(str(line) in lines for line in range(mutant.line, mutant.last_line + 1)):
@@ -271,7 +271,7 @@ class Map:
 
 
 def recorded_map(tree: Path, folders: Sequence[str], tests: Sequence[str], jobs: int) -> Map:
-    """The map of the tests, recorded now or read where nothing has changed since."""
+    """Returns the map of the tests, from the cache if nothing has changed since."""
     digest = _digest(folders, tests)
     with suppress(OSError, ValueError, KeyError):
         cached = json.loads(CACHE.read_text())
@@ -394,7 +394,7 @@ class Judge:
 
 
 def _environment(tree: Path) -> dict[str, str]:
-    """Processes that tests start import the copy too."""
+    """Returns an environment in which processes started by tests import the copy too."""
     return {**os.environ, "PYTHONPATH": str(tree)}
 
 

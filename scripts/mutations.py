@@ -1,5 +1,4 @@
-"""Changes numbers and texts of the product one by one and sees that a test fails: a mutation that no test notices is a number
-that nothing holds.
+"""Changes numbers and texts of the product one by one and checks that a test fails each time.
 
 python scripts/mutations.py [--only N] [--start N] [--list]
 
@@ -35,38 +34,38 @@ NUMBERS = "tests/requirements/test_numbers.py"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """`text` stands exactly once in `file`, and becomes `other`."""
+    """A change of `text`, which stands exactly once in `file`, to `other`."""
 
     file: str
     text: str
     other: str
     tests: str
     """A file of tests."""
-    chosen: str = ""
-    """As pytest's `-k`; empty: all of the file."""
+    keyword: str = ""
+    """The `-k` of pytest; empty for all tests of the file."""
 
 
-def _presets(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
-    return Mutation(file="toolcaddie/core/presets.py", text=text, other=other, tests=tests, chosen=chosen)
+def _presets(text: str, other: str, tests: str, keyword: str = "") -> Mutation:
+    return Mutation(file="toolcaddie/core/presets.py", text=text, other=other, tests=tests, keyword=keyword)
 
 
-def _run(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
-    return Mutation(file="toolcaddie/core/run.py", text=text, other=other, tests=tests, chosen=chosen)
+def _run(text: str, other: str, tests: str, keyword: str = "") -> Mutation:
+    return Mutation(file="toolcaddie/core/run.py", text=text, other=other, tests=tests, keyword=keyword)
 
 
-def _budget(text: str, other: str, tests: str, chosen: str = "") -> Mutation:
-    return Mutation(file="toolcaddie/core/selection.py", text=text, other=other, tests=tests, chosen=chosen)
+def _budget(text: str, other: str, tests: str, keyword: str = "") -> Mutation:
+    return Mutation(file="toolcaddie/core/selection.py", text=text, other=other, tests=tests, keyword=keyword)
 
 
 def _settings(text: str, other: str) -> Mutation:
     page = "page_of_settings"
-    return Mutation(file="toolcaddie/app/settings/model.py", text=text, other=other, tests=NUMBERS, chosen=page)
+    return Mutation(file="toolcaddie/app/settings/model.py", text=text, other=other, tests=NUMBERS, keyword=page)
 
 
 def _timeout(file: str, wire: str) -> Mutation:
     text, other = "timeout: float = 600.0", "timeout: float = 60.0"
     return Mutation(
-        file=f"toolcaddie/providers/{file}", text=text, other=other, tests=NUMBERS, chosen=f"ten and {wire}"
+        file=f"toolcaddie/providers/{file}", text=text, other=other, tests=NUMBERS, keyword=f"ten and {wire}"
     )
 
 
@@ -80,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         text="No more tools can be called. Answer now with what you have found out so far.",
         other="No more tools can be called.",
         tests=DIFFERENCES,
-        chosen="last_round_is_told",
+        keyword="last_round_is_told",
     ),
     _timeout("openai_chat.py", "chat"),
     # Windows and limits the other way, and by one.
@@ -131,21 +130,21 @@ MUTATIONS: tuple[Mutation, ...] = (
         text="MIN_QUOTA = 2\n",
         other="MIN_QUOTA = 1\n",
         tests=DIFFERENCES,
-        chosen="least_quota",
+        keyword="least_quota",
     ),
     Mutation(
         file="toolcaddie/selection/rankers/categories.py",
         text="RELATED = 0.5\n",
         other="RELATED = 0.4\n",
         tests=NUMBERS,
-        chosen="related_category",
+        keyword="related_category",
     ),
     Mutation(
         file="toolcaddie/selection/selector.py",
         text="DROPPED_LISTED = 32\n",
         other="DROPPED_LISTED = 31\n",
         tests=NUMBERS,
-        chosen="left_out_are_listed",
+        keyword="left_out_are_listed",
     ),
     # What else makes a preset.
     _presets(
@@ -186,63 +185,63 @@ MUTATIONS: tuple[Mutation, ...] = (
         text="You see only the tools that seem to fit this request. More exist",
         other="More tools exist",
         tests=NUMBERS,
-        chosen="capability_note",
+        keyword="capability_note",
     ),
     Mutation(
         file="toolcaddie/engine/rounds.py",
         text="I could not finish this within the allowed number of steps.",
         other="I could not finish this.",
         tests=NUMBERS,
-        chosen="nothing_was_said",
+        keyword="nothing_was_said",
     ),
     Mutation(
         file="toolcaddie/engine/calls.py",
         text="times in a row. Change something, or answer.)",
         other="times in a row.)",
         tests=NUMBERS,
-        chosen="same_call",
+        keyword="same_call",
     ),
     Mutation(
         file="toolcaddie/core/bounds.py",
         text="calls_run: Size = 256\n",
         other="calls_run: Size = 255\n",
         tests="tests/engine/test_strangers.py",
-        chosen="thousand_calls",
+        keyword="thousand_calls",
     ),
     Mutation(
         file="toolcaddie/meta/request_more_tools.py",
         text=" You can call them now.",
         other="",
         tests=NUMBERS,
-        chosen="expansion_answers",
+        keyword="expansion_answers",
     ),
     Mutation(
         file="toolcaddie/meta/request_more_tools.py",
         text=": all that fits is loaded already, or nothing fits.",
         other=".",
         tests=NUMBERS,
-        chosen="expansion_answers",
+        keyword="expansion_answers",
     ),
     Mutation(
         file="toolcaddie/meta/request_more_tools.py",
         text='f"Available categories: {listed}."',
         other='f"Categories: {listed}."',
         tests=BOUGHT,
-        chosen="lists_every_category",
+        keyword="lists_every_category",
     ),
     Mutation(
         file="toolcaddie/core/meta_names.py",
         text="PAGE_SIZE = 50\n",
         other="PAGE_SIZE = 49\n",
         tests="tests/engine/test_compact.py",
-        chosen="two_pages",
+        keyword="two_pages",
     ),
     Mutation(
         file="toolcaddie/providers/forced_attempts.py",
         text='Do not answer from general knowledge, and do not only say "',
         other='Do not only say "',
         tests=NUMBERS,
-        chosen="forced_attempt_says",
+        keyword="forced_attempt_says",
     ),
     # Asking a model.
     _timeout("anthropic.py", "messages"),
@@ -253,42 +252,42 @@ MUTATIONS: tuple[Mutation, ...] = (
         text="attempts: int = 3,",
         other="attempts: int = 4,",
         tests=NUMBERS,
-        chosen="retrying_provider",
+        keyword="retrying_provider",
     ),
     Mutation(
         file="toolcaddie/providers/retry.py",
         text="first_wait: float = 0.5,",
         other="first_wait: float = 0.4,",
         tests=NUMBERS,
-        chosen="retrying_provider",
+        keyword="retrying_provider",
     ),
     Mutation(
         file="toolcaddie/providers/retry.py",
         text="longest_wait: float = 30.0,",
         other="longest_wait: float = 20.0,",
         tests=NUMBERS,
-        chosen="retrying_provider",
+        keyword="retrying_provider",
     ),
     Mutation(
         file="toolcaddie/providers/retry.py",
         text="_JITTER = 0.3\n",
         other="_JITTER = 0.2\n",
         tests=NUMBERS,
-        chosen="retrying_provider",
+        keyword="retrying_provider",
     ),
     Mutation(
         file="toolcaddie/providers/forced.py",
         text="attempts: int = 3,",
         other="attempts: int = 2,",
         tests=NUMBERS,
-        chosen="three_attempts_by_itself",
+        keyword="three_attempts_by_itself",
     ),
     Mutation(
         file="toolcaddie/providers/forced.py",
         text='then="fallback"',
         other='then="retry"',
         tests=FORCED,
-        chosen="log_says_in_order",
+        keyword="log_says_in_order",
     ),
     # What is kept, and tried again.
     Mutation(
@@ -296,42 +295,42 @@ MUTATIONS: tuple[Mutation, ...] = (
         text="DEFAULT_TTL = 300.0\n",
         other="DEFAULT_TTL = 299.0\n",
         tests=NUMBERS,
-        chosen="five_minutes and preset",
+        keyword="five_minutes and preset",
     ),
     Mutation(
         file="toolcaddie/core/tool_config.py",
         text="ttl=300.0 if ttl is None",
         other="ttl=299.0 if ttl is None",
         tests=NUMBERS,
-        chosen="five_minutes and tool_config",
+        keyword="five_minutes and tool_config",
     ),
     Mutation(
         file="toolcaddie/core/tool_config.py",
         text='table.count("maxSize", 100, least=1)',
         other='table.count("maxSize", 99, least=1)',
         tests=NUMBERS,
-        chosen="agents_configuration",
+        keyword="agents_configuration",
     ),
     Mutation(
         file="toolcaddie/core/tool_config.py",
         text='table.count("maxRetries", 3, least=0)',
         other='table.count("maxRetries", 2, least=0)',
         tests=NUMBERS,
-        chosen="agents_configuration",
+        keyword="agents_configuration",
     ),
     Mutation(
         file="toolcaddie/core/tool_config.py",
         text="_MANY_RETRIES = 10\n",
         other="_MANY_RETRIES = 11\n",
         tests=NUMBERS,
-        chosen="agents_configuration",
+        keyword="agents_configuration",
     ),
     Mutation(
         file="toolcaddie/control/results/retry.py",
         text="FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0\n",
         other="FIRST_WAIT, LONGEST_WAIT = 0.1, 4.0\n",
         tests="tests/control/results/test_retry.py",
-        chosen="waits_double",
+        keyword="waits_double",
     ),
     # Settings.
     _settings("timeout: Seconds = 10.0\n", "timeout: Seconds = 9.0\n"),
@@ -357,11 +356,13 @@ def main() -> int:
     parser.add_argument("--only", type=int, metavar="N", help="the mutation of that number")
     parser.add_argument("--start", type=int, default=1, metavar="N", help="that one and those behind it")
     parser.add_argument("--list", action="store_true", help="show them and change nothing")
-    given = parser.parse_args()
-    numbered = [(n, each) for n, each in enumerate(MUTATIONS, start=1) if given.only in (None, n) and n >= given.start]
+    options = parser.parse_args()
+    numbered = [
+        (n, each) for n, each in enumerate(MUTATIONS, start=1) if options.only in (None, n) and n >= options.start
+    ]
     if not numbered:
         parser.error(f"there are mutations 1 to {len(MUTATIONS)}")
-    if given.list:
+    if options.list:
         for number, mutation in numbered:
             print(_line(number, mutation, ""))
         return PASSED
@@ -407,14 +408,14 @@ class Tree:
     def check(self, mutations: Sequence[Mutation]) -> None:
         """Raises `UnmakeableError` unless every text stands once and all the tests pass on the unchanged copy."""
         for mutation in mutations:
-            found = (self._folder / mutation.file).read_text().count(mutation.text)
-            if found != 1:
-                raise UnmakeableError(f"{mutation.file} holds {mutation.text!r} {found} times, not once")
-        wanted: dict[str, list[str]] = {}
+            count = (self._folder / mutation.file).read_text().count(mutation.text)
+            if count != 1:
+                raise UnmakeableError(f"{mutation.file} holds {mutation.text!r} {count} times, not once")
+        keywords_by_file: dict[str, list[str]] = {}
         for mutation in mutations:
-            wanted.setdefault(mutation.tests, []).append(f"({mutation.chosen})" if mutation.chosen else "")
-        for tests, chosen in wanted.items():
-            words = "" if "" in chosen else " or ".join(dict.fromkeys(chosen))
+            keywords_by_file.setdefault(mutation.tests, []).append(f"({mutation.keyword})" if mutation.keyword else "")
+        for tests, keywords in keywords_by_file.items():
+            words = "" if "" in keywords else " or ".join(dict.fromkeys(keywords))
             if self._pytest(tests, words) != PASSED:
                 raise UnmakeableError(f"{tests} does not pass without any mutation")
 
@@ -423,24 +424,24 @@ class Tree:
         before = path.read_text()
         self._write(path, before.replace(mutation.text, mutation.other))
         try:
-            code = self._pytest(mutation.tests, mutation.chosen)
+            code = self._pytest(mutation.tests, mutation.keyword)
         finally:
             self._write(path, before)
         if code not in (PASSED, FAILED):
-            raise UnmakeableError(f"{mutation.tests} -k {mutation.chosen!r} ended with {code}; are there such tests?")
+            raise UnmakeableError(f"{mutation.tests} -k {mutation.keyword!r} ended with {code}; are there such tests?")
         return code == PASSED
 
     def _write(self, path: Path, text: str) -> None:
-        """With a time of its own: a compiled file is told from its source by size and second alone."""
+        """Writes a file with a time of its own, because Python compares a compiled file with its source by size and second."""
         path.write_text(text)
         self._changes += 1
         at = time.time() + self._changes
         os.utime(path, (at, at))
 
-    def _pytest(self, tests: str, chosen: str) -> int:
+    def _pytest(self, tests: str, keyword: str) -> int:
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", tests]
         done = subprocess.run(
-            [*command, *(("-k", chosen) if chosen else ())], cwd=self._folder, capture_output=True, check=False
+            [*command, *(("-k", keyword) if keyword else ())], cwd=self._folder, capture_output=True, check=False
         )
         return done.returncode
 

@@ -12,7 +12,7 @@ import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
-from benchmarks import ladder, source003
+from benchmarks import escalation, tool_config_goals
 from tests.test_tool_config_source003 import ASKED, DONE, FORCED, FOUND, WORDS, Library, agent, results_of
 from toolcaddie import tool
 from toolcaddie.core.errors import ConfigError
@@ -166,17 +166,17 @@ def asked_for(title: str) -> Any:
 @pytest.mark.proves("R003-29")
 async def test_the_four_goals_are_measured_and_met_where_there_is_as_much_to_gain() -> None:
     """+80 % calls, -40 % latency, -30 % cost; the fourth, how little a developer has to write, is counted in settings."""
-    forcing = await source003.forcing(12, ladder.KINDS[1], 0.5)
-    cache = await source003.caching(10, 0.75, tool_seconds=0.2, model_seconds=0.0)
-    retries = await source003.retrying(12, 0.9, 0.3)
-    assert (source003.CALL_GOAL, source003.LATENCY_GOAL, source003.COST_GOAL) == (0.8, 0.4, 0.3)
-    assert forcing.gain >= source003.CALL_GOAL
-    assert cache.saved >= source003.LATENCY_GOAL
-    assert retries.saved >= source003.COST_GOAL
+    forcing = await tool_config_goals.forcing(12, escalation.KINDS[1], 0.5)
+    cache = await tool_config_goals.caching(10, 0.75, tool_seconds=0.2, model_seconds=0.0)
+    retries = await tool_config_goals.retrying(12, 0.9, 0.3)
+    assert (tool_config_goals.CALL_GOAL, tool_config_goals.LATENCY_GOAL, tool_config_goals.COST_GOAL) == (0.8, 0.4, 0.3)
+    assert forcing.gain >= tool_config_goals.CALL_GOAL
+    assert cache.saved >= tool_config_goals.LATENCY_GOAL
+    assert retries.saved >= tool_config_goals.COST_GOAL
     async with agent([WORDS, FOUND, DONE], {"forceToolUse": True}) as mine:
         assert (await mine.chat()).tool_calls == ("search_books",), "one setting is enough"
     page = (ROOT / "docs" / "performance.md").read_text()
-    goals = page.partition("### The goals of source 003")[2].partition("\n### ")[0]
+    goals = page.partition("### The gain of forced use, cache and retries")[2].partition("\n### ")[0]
     for word in ("80 % more successful calls", "40 % less latency", "30 % less cost", "met", "missed"):
         assert word in goals
 

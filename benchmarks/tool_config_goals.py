@@ -1,21 +1,21 @@
-"""The goals that source 003 sets itself: more successful tool calls, less waiting, less cost. Measured on whole runs.
+"""The goals of `tool_config`: more successful tool calls, less latency, less cost. Measured on whole runs.
 
-python -m benchmarks.source003 [--quick]
+python -m benchmarks.tool_config_goals [--quick]
 
-An agent with `tool_config` and one without, each a `Runtime` before a scripted model behind a real HTTP server. In full:
+An agent with `tool_config` and one without, each a `Runtime` that calls a scripted model behind a real HTTP server. In full:
 
-- **Forcing.** The model answers a request in words with probability p, each time anew, and calls the right tool otherwise;
-  servers are those of `benchmarks.ladder`. A chat succeeds when the tool ran. The fallback is a second server of the same kind,
-  p = 0.2. Where few chats fail, no forcing can gain 80 %; `most` says what perfect forcing would.
-- **Cache.** The model takes 20 ms an answer and the tool 100 ms; of the chats a share repeats a question asked before. What is
-  saved depends on those three alone, so the share is varied; put in your own times, and it is arithmetic.
+- **Forcing.** The model answers a request in words with probability p, independently each time, and otherwise calls the right
+  tool; the servers are those of `benchmarks.escalation`. A chat succeeds if the tool ran. The fallback is a second server of the
+  same kind, p = 0.2. If few chats fail, no forcing can gain 80 %; `possible` is the gain of perfect forcing.
+- **Cache.** The model takes 20 ms per answer and the tool 100 ms; a share of the chats repeats an earlier question. The saving
+  depends on these three alone, so the share is varied; for other times it can be calculated.
 - **Retries.** The agent has a system prompt and four tools, some 500 tokens. The model ignores them with probability p, on a
-  server that ignores choices and has JSON schemas; the tool fails with probability q. Without `tool_config` somebody asks again,
-  in a new chat, at most five times in all; with it, attempts, the ladder and the tool's own retries do that inside one chat, and
-  whoever still has no answer asks again likewise. Tokens are counted by size, as the server is sent them. Cost is what all chats
-  cost, over the answers there were in the end.
+  server that ignores choices and has JSON schemas; the tool fails with probability q. Without `tool_config`, a user asks again in
+  a new chat, at most five times in all. With it, attempts, the escalation and the tool's retries happen inside one chat; a user
+  who still has no answer asks again as well. Tokens are counted by the size of the requests. Cost is that of all chats, divided
+  by the number of answers.
 
-Nothing but the milliseconds depends on timing: what a model does is drawn from the seed, the chat's number and the attempt's.
+Only the milliseconds depend on timing: the model's behaviour is drawn from the seed and the numbers of the chat and the attempt.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ import msgspec
 import structlog
 import uvloop
 
-from benchmarks import ladder
+from benchmarks import escalation
 from toolcaddie import Message, RunRequest, Runtime, tool
 from toolcaddie.core.capabilities import capabilities_from
 from toolcaddie.core.message import Usage
@@ -63,17 +63,17 @@ class Forcing:
     kind: str
     p: float
     alone: float
-    """Share of chats whose tool ran, without `tool_config`."""
+    """The share of chats whose tool ran, without `tool_config`."""
     forced: float
     with_fallback: float
 
     @property
     def gain(self) -> float:
-        """Successful calls by forcing, over those without, less 1."""
+        """Successful calls with forcing divided by those without, minus 1."""
         return self.forced / self.alone - 1
 
     @property
-    def most(self) -> float:
+    def possible(self) -> float:
         """The gain if every chat succeeded."""
         return 1 / self.alone - 1
 
@@ -81,19 +81,19 @@ class Forcing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
     repeated: float
-    """Share of chats that ask what was asked before."""
+    """The probability that a chat repeats an earlier question."""
     hits: float
-    """The share it was in the end."""
+    """The share of chats that did."""
     without_ms: float
-    """Of a chat, the median."""
+    """The median of a chat without the cache."""
     miss_ms: float
-    """Median of the chats whose tool ran."""
+    """The median of the chats whose tool ran."""
     hit_ms: float
-    """Median of those whose result was kept."""
+    """The median of the chats whose result came from the cache."""
 
     @property
     def with_ms(self) -> float:
-        """Both medians by their shares: a plain average would show every pause of the machine."""
+        """Both medians weighted by their shares: a plain average would show every pause of the machine."""
         return self.hits * self.hit_ms + (1 - self.hits) * self.miss_ms
 
     @property
@@ -103,12 +103,12 @@ class Caching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of an answer."""
+    """The cost of an answer."""
 
     tokens: float
     calls: float
     answered: float
-    """Share of the questions that were answered in the end."""
+    """The share of the questions that were answered in the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ class Retrying:
 
     @property
     def saved(self) -> float:
-        """Of the tokens."""
+        """The share of tokens saved."""
         return 1 - self.retried.tokens / self.without.tokens
 
 
@@ -128,7 +128,7 @@ Row = Forcing | Caching | Retrying
 
 
 class Library:
-    """A tool that fails as often as it is told to, and counts the times it ran by what was looked for."""
+    """A tool that fails with a certain probability, and counts its runs by the words searched for."""
 
     def __init__(self, *, fails: float = 0.0, seconds: float = 0.0) -> None:
         self.runs: Counter[str] = Counter()
@@ -142,15 +142,15 @@ class Library:
             self.runs[words] += 1
             if self._seconds:
                 await asyncio.sleep(self._seconds)
-            if _drawn("tool", words, self.runs[words]) < self._fails:
+            if _random("tool", words, self.runs[words]) < self._fails:
                 raise OSError("the catalog is being written to")
             return ["The Hive", "Keeping Bees"]
 
         return search_books
 
     def others(self) -> list[Callable[..., Any]]:
-        """Tools that the right one stands beside."""
-        return [_beside(name) for name in ladder.NAMES[1:]]
+        """Returns tools that are sent together with the right one."""
+        return [_beside(name) for name in escalation.NAMES[1:]]
 
 
 def _beside(name: str) -> Callable[..., Any]:
@@ -163,44 +163,50 @@ def _beside(name: str) -> Callable[..., Any]:
 
 
 class Model:
-    """As that of `benchmarks.ladder` until its tool has run; then it says what was found, or that nothing was.
+    """The model of `benchmarks.escalation` until its tool has run; then it reports the result.
 
-    Questions are "number: words", and it looks for the number: each chat has a tool call of its own.
+    Questions are "number: words". It searches for the number, so that each chat has a different tool call.
     """
 
-    def __init__(self, kind: ladder.Kind, p: float, *, name: str = "first") -> None:
-        self._picks = ladder.Model(name, kind, p, stubborn=0.0, seed=SEED)
+    def __init__(self, kind: escalation.Kind, p: float, *, name: str = "first") -> None:
+        self._picks = escalation.Model(name, kind, p, stubborn=0.0, seed=SEED)
         self.calls = 0
 
     def __call__(self, body: Any) -> Reply:
         self.calls += 1
-        said = [message for message in body["messages"] if message["role"] != "system"]
-        if said[-1]["role"] == "tool":
-            return counted(_FOUND if "Bees" in said[-1]["content"] else _NOT_FOUND, body)
-        return counted(_about(self._picks({**body, "messages": said}), _number(said)), body)
+        messages = _without_prompt(body)
+        if messages[-1]["role"] == "tool":
+            return with_usage(_FOUND if "Bees" in messages[-1]["content"] else _NOT_FOUND, body)
+        return with_usage(_about(self._picks({**body, "messages": messages}), _number(messages)), body)
 
 
-def _number(said: Sequence[Any]) -> str:
-    return str(said[0]["content"].partition(":")[0])
+def _without_prompt(body: Any) -> list[Any]:
+    return [message for message in body["messages"] if message["role"] != "system"]
+
+
+def _number(messages: Sequence[Any]) -> str:
+    return str(messages[0]["content"].partition(":")[0])
 
 
 def _about(reply: Reply, number: str) -> Reply:
-    """The answer of the ladder's model, looking for what this chat asks."""
+    """Returns the answer of the escalation's model, with the number of this chat as the words to search for."""
     calls = tuple(replace(each, arguments=each.arguments.replace("bees", number)) for each in reply.calls)
     text = reply.text
     return replace(reply, calls=calls, text=text.replace("bees", number) if text and text.startswith("{") else text)
 
 
-def counted(reply: Reply, body: Any) -> Reply:
-    """The answer with the tokens of what was sent and said."""
-    said = estimate_tokens(msgspec.json.encode([reply.text, [each.arguments for each in reply.calls]]))
-    return replace(reply, usage=Usage(input_tokens=estimate_tokens(msgspec.json.encode(body)), output_tokens=said))
+def with_usage(reply: Reply, body: Any) -> Reply:
+    """Returns the answer with the tokens of the request and of the answer."""
+    output_tokens = estimate_tokens(msgspec.json.encode([reply.text, [each.arguments for each in reply.calls]]))
+    return replace(
+        reply, usage=Usage(input_tokens=estimate_tokens(msgspec.json.encode(body)), output_tokens=output_tokens)
+    )
 
 
 # ---------------------------------------------------------------- forcing
 
 
-async def forcing(requests: int, kind: ladder.Kind, p: float) -> Forcing:
+async def forcing(requests: int, kind: escalation.Kind, p: float) -> Forcing:
     alone = await _success(requests, kind, p, None)
     forced = await _success(requests, kind, p, _CONFIG)
     async with ScriptedUpstream(Model(kind, FALLBACK_P, name="second")) as second:
@@ -209,7 +215,7 @@ async def forcing(requests: int, kind: ladder.Kind, p: float) -> Forcing:
     return Forcing(kind=kind.name, p=p, alone=alone, forced=forced, with_fallback=with_fallback)
 
 
-async def _success(requests: int, kind: ladder.Kind, p: float, config: Mapping[str, Any] | None) -> float:
+async def _success(requests: int, kind: escalation.Kind, p: float, config: Mapping[str, Any] | None) -> float:
     library = Library()
     async with _agent(Model(kind, p), library, config, kind) as runtime:
         await _each(requests, lambda number: runtime.run(_chat(number)))
@@ -224,49 +230,49 @@ async def caching(
 ) -> Caching:
     async def model(body: Any) -> Reply:
         await asyncio.sleep(model_seconds)
-        said = [message for message in body["messages"] if message["role"] != "system"]
-        return _FOUND if said[-1]["role"] == "tool" else call("search_books", {"words": _number(said)})
+        messages = _without_prompt(body)
+        return _FOUND if messages[-1]["role"] == "tool" else call("search_books", {"words": _number(messages)})
 
-    asked = _questions(requests, repeated)
-    hits = [number in asked[:place] for place, number in enumerate(asked)]
-    without = await _milliseconds(model, asked, tool_seconds, _CONFIG)
-    kept = await _milliseconds(model, asked, tool_seconds, {**_CONFIG, "cacheResults": {"maxSize": requests}})
+    questions = _questions(requests, repeated)
+    hits = [number in questions[:place] for place, number in enumerate(questions)]
+    without = await _milliseconds(model, questions, tool_seconds, _CONFIG)
+    cached = await _milliseconds(model, questions, tool_seconds, {**_CONFIG, "cacheResults": {"maxSize": requests}})
     return Caching(
         repeated=repeated,
         hits=statistics.fmean(hits),
         without_ms=statistics.median(without),
-        miss_ms=statistics.median(ms for ms, hit in zip(kept, hits, strict=True) if not hit),
-        hit_ms=statistics.median(ms for ms, hit in zip(kept, hits, strict=True) if hit),
+        miss_ms=statistics.median(ms for ms, hit in zip(cached, hits, strict=True) if not hit),
+        hit_ms=statistics.median(ms for ms, hit in zip(cached, hits, strict=True) if hit),
     )
 
 
 def _questions(requests: int, repeated: float) -> list[int]:
-    """Numbers of questions; such a share of them was there before, the first one never."""
-    chance, asked = random.Random(SEED), [0]
-    while len(asked) < requests:
+    """Returns numbers of questions, of which such a share repeats an earlier one."""
+    chance, questions = random.Random(SEED), [0]
+    while len(questions) < requests:
         again = chance.random() < repeated
-        asked.append(chance.choice(asked) if again else len(asked))
-    return asked
+        questions.append(chance.choice(questions) if again else len(questions))
+    return questions
 
 
 async def _milliseconds(
-    model: Any, asked: Sequence[int], tool_seconds: float, config: Mapping[str, Any]
+    model: Any, questions: Sequence[int], tool_seconds: float, config: Mapping[str, Any]
 ) -> list[float]:
-    """Of each chat, one after another."""
-    found: list[float] = []
-    async with _agent(model, Library(seconds=tool_seconds), config, ladder.KINDS[0]) as runtime:
-        for number in asked:
+    """Returns the time of each chat; they run one after another."""
+    times: list[float] = []
+    async with _agent(model, Library(seconds=tool_seconds), config, escalation.KINDS[0]) as runtime:
+        for number in questions:
             started = time.perf_counter()
             await runtime.run(_chat(number))
-            found.append((time.perf_counter() - started) * 1000)
-    return found
+            times.append((time.perf_counter() - started) * 1000)
+    return times
 
 
 # ---------------------------------------------------------------- retries
 
 
 async def retrying(requests: int, p: float, q: float) -> Retrying:
-    kind = ladder.KINDS[1]
+    kind = escalation.KINDS[1]
     return Retrying(
         p=p,
         q=q,
@@ -275,11 +281,11 @@ async def retrying(requests: int, p: float, q: float) -> Retrying:
     )
 
 
-async def _cost(requests: int, kind: ladder.Kind, p: float, q: float, config: Mapping[str, Any] | None) -> Cost:
+async def _cost(requests: int, kind: escalation.Kind, p: float, q: float, config: Mapping[str, Any] | None) -> Cost:
     model, tokens, answered = Model(kind, p), 0, 0
     async with _agent(model, Library(fails=q), config, kind) as runtime:
 
-        async def asked(number: int) -> None:
+        async def ask(number: int) -> None:
             nonlocal tokens, answered
             for attempt in range(MOST_TRIES):
                 result = await runtime.run(_chat(number, attempt))
@@ -288,21 +294,21 @@ async def _cost(requests: int, kind: ladder.Kind, p: float, q: float, config: Ma
                     answered += 1
                     return
 
-        await _each(requests, asked)
+        await _each(requests, ask)
     return Cost(tokens=tokens / answered, calls=model.calls / answered, answered=answered / requests)
 
 
-# ---------------------------------------------------------------- what they share
+# ---------------------------------------------------------------- shared by all
 
 
 def _chat(number: int, attempt: int = 0) -> RunRequest:
-    """Its number first: each chat of a question has one of its own."""
-    asked = f"{number}.{attempt}: is there any book on keeping bees?"
-    return RunRequest(messages=(Message(role="system", content=_PROMPT), Message(role="user", content=asked)))
+    """Returns a request that begins with the number of the chat, so that each chat of a question is different."""
+    text = f"{number}.{attempt}: is there any book on keeping bees?"
+    return RunRequest(messages=(Message(role="system", content=_PROMPT), Message(role="user", content=text)))
 
 
-def _drawn(*what: object) -> float:
-    return random.Random(f"{SEED}/{what}").random()
+def _random(*label: object) -> float:
+    return random.Random(f"{SEED}/{label}").random()
 
 
 async def _each(requests: int, ask: Callable[[int], Any]) -> None:
@@ -319,7 +325,7 @@ async def _each(requests: int, ask: Callable[[int], Any]) -> None:
 
 @asynccontextmanager
 async def _agent(
-    model: Any, library: Library, config: Mapping[str, Any] | None, kind: ladder.Kind
+    model: Any, library: Library, config: Mapping[str, Any] | None, kind: escalation.Kind
 ) -> AsyncIterator[Runtime]:
     async with ScriptedUpstream(model) as upstream:
         runtime = Runtime(
@@ -336,7 +342,7 @@ async def _agent(
 
 
 async def _rows(requests: int) -> list[Row]:
-    rows: list[Row] = [await forcing(requests, kind, p) for kind in ladder.KINDS for p in (0.2, 0.5, 0.9)]
+    rows: list[Row] = [await forcing(requests, kind, p) for kind in escalation.KINDS for p in (0.2, 0.5, 0.9)]
     rows += [await caching(max(40, requests // 10), repeated) for repeated in (0.25, 0.5, 0.75, 0.9)]
     return rows + [await retrying(requests, p, q) for p, q in ((0.2, 0.1), (0.5, 0.1), (0.5, 0.3), (0.9, 0.3))]
 
@@ -355,7 +361,9 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
     for row in rows:
         if isinstance(row, Forcing):
             shares = [f"{share:.1%}" for share in (row.alone, row.forced, row.with_fallback)]
-            print(_line(row.kind, row.p, *shares, f"{row.gain:+.0%}", f"{row.most:+.0%}", _met(row.gain, CALL_GOAL)))
+            print(
+                _line(row.kind, row.p, *shares, f"{row.gain:+.0%}", f"{row.possible:+.0%}", _met(row.gain, CALL_GOAL))
+            )
     print(_head("ms a chat, by share repeated", "without", "cache", "miss", "hit", "saved", goal=LATENCY_GOAL))
     for row in rows:
         if isinstance(row, Caching):
@@ -383,8 +391,8 @@ def _line(first: str, *rest: object) -> str:
     return f"{first:<32}" + "".join(f"{word!s:>9}" for word in rest)
 
 
-def _met(found: float, goal: float) -> str:
-    return "   met" if found >= goal else "   MISSED"
+def _met(value: float, goal: float) -> str:
+    return "   met" if value >= goal else "   MISSED"
 
 
 if __name__ == "__main__":

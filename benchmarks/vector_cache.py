@@ -1,4 +1,4 @@
-"""Vectors of texts, kept in a folder from one run to the next: a model takes half an hour for the texts of all labelled sets."""
+"""A cache of vectors in a folder, since a model takes half an hour for the texts of all labelled sets."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from toolcaddie.ports import Embedder
 
 Floats = npt.NDArray[np.float32]
 
-_AT_ONCE = 256
-_WORTH_SAYING = 1_000
+_BATCH = 256
+_PROGRESS_EVERY = 1_000
 
 
-class KeptVectors:
-    """`ports.Embedder` of the same name as `source`, which is asked only for what the folder does not hold.
+class VectorCache:
+    """`ports.Embedder` of the same name as `source`, which is called only for texts that the folder does not hold.
 
-    A file a model, the digest of the text and its vector in half floats for each text, one behind the other; a run that
-    was broken off goes on where it was. Half floats are what a running Toolcaddie compares too (`embedders.prepared`).
+    One file per model, with the digest and the vector of each text in turn; an interrupted run continues where it stopped.
+    Vectors are half floats, as those that a running Toolcaddie compares (`embedders.prepared`).
     """
 
     def __init__(self, source: Embedder, folder: Path) -> None:
@@ -37,7 +37,7 @@ class KeptVectors:
         self._rows = self._read()
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """float32 [texts, dimensions], each row of length 1, or 0 where the model has nothing to say of a text."""
+        """Returns float32 [texts, dimensions]; each row has length 1, or 0 if the model has no vector for the text."""
         keys = [_key(text) for text in texts]
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
         self._make(missing)
@@ -49,7 +49,7 @@ class KeptVectors:
     def _make(self, missing: dict[bytes, str]) -> None:
         items, started, done = list(missing.items()), time.monotonic(), 0
         while done < len(items):
-            some = items[done : done + _AT_ONCE]
+            some = items[done : done + _BATCH]
             vectors = self._source.embed([text for _, text in some]).astype(np.float16)
             records = np.zeros(len(some), dtype=self._record)
             records["key"], records["row"] = [key for key, _ in some], vectors
@@ -57,7 +57,7 @@ class KeptVectors:
                 file.write(records.tobytes())
             self._rows |= {key: row for (key, _), row in zip(some, vectors, strict=True)}
             done += len(some)
-            if len(items) >= _WORTH_SAYING and done // _WORTH_SAYING > (done - len(some)) // _WORTH_SAYING:
+            if len(items) >= _PROGRESS_EVERY and done // _PROGRESS_EVERY > (done - len(some)) // _PROGRESS_EVERY:
                 seconds = time.monotonic() - started
                 print(f"{self.name}: {done:,} of {len(items):,} texts, {seconds:.0f} s", file=sys.stderr, flush=True)
 
@@ -66,7 +66,7 @@ class KeptVectors:
             return {}
         whole = self._file.stat().st_size // self._record.itemsize
         with self._file.open("r+b") as file:
-            file.truncate(whole * self._record.itemsize)  # what a run that was killed had half written
+            file.truncate(whole * self._record.itemsize)  # drops the incomplete record of a killed run
         records = np.fromfile(self._file, dtype=self._record)
         return dict(zip(records["key"].tolist(), records["row"], strict=True))
 

@@ -1,22 +1,22 @@
-"""What forcing a tool call is worth: success, model calls and time, against a single attempt and against nudging alone.
+"""The gain of forcing a tool call: success, model calls and time, compared with a single attempt and with nudges alone.
 
-python -m benchmarks.ladder [--quick]
+python -m benchmarks.escalation [--quick]
 
-Scripted models behind real HTTP servers. The failure model, in full:
+Scripted models behind real HTTP servers. The complete failure model:
 
-- A request in words, nudged or not, is answered without a tool with probability p, independently each time. Real models are
-  not so fair: what they overlooked once they overlook again. So a second table repeats p = 0.5 with stubborn requests: half of
-  the share p of all requests are ones that no words move, the others are as before.
-- A server that honours choices always calls under `required` or a named choice; one that ignores them treats such a request
-  as words. A server with JSON schemas always answers with JSON that fits; one without treats that as words too.
+- A request that forces by words alone, with or without a nudge, is answered without a tool call with probability p,
+  independently each time. Real models do not fail independently: a tool they overlooked once they overlook again. So a second
+  table repeats p = 0.5 with stubborn requests: half of the failures are requests that no words change, the others are as before.
+- A server that honours choices always calls a tool if the choice is `required` or a named tool; one that ignores choices treats
+  such a request as words. A server with JSON schemas always answers with JSON that fits; one without treats that as words too.
 - A call, once made, is the right one, and the servers answer at once. Added milliseconds are CPU time of client and server, both
-  in this process, so that other work on the machine does not show; with a real model, add its own time for every further call.
-- The fallback is a second server of the same kind with p = 0.2 that climbs a ladder of its own, 3 attempts.
+  in this process, so that other work on the machine does not show; with a real model, add its time for every further call.
+- The fallback is a second server of the same kind with p = 0.2 and an escalation of its own, 3 attempts.
 
-"told": the capability table says what the server can do. "not told": it is an unknown server, and only what is seen at run time
-says so.
+"known server": the capability table has a row for the server. "unknown server": it has none, and the provider learns what the
+server supports from its answers.
 
-Nothing depends on timing: whether a request is ignored is drawn from the seed, the request's number and the attempt's.
+Nothing depends on timing: each failure is drawn from the seed and the numbers of the request and the attempt.
 """
 
 from __future__ import annotations
@@ -87,22 +87,22 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """How a tool call is got."""
+class Strategy:
+    """A way to get a tool call."""
 
     name: str
     attempts: int = ATTEMPTS
-    rungs: str = "all"
-    """`words`: nudging alone; `all`: as the table says; `untold`: all, but the table knows nothing of the server."""
+    steps: str = "all"
+    """`words`: nudges alone; `all`: the steps in the capability table; `unknown`: all, for a server without a row there."""
     fallback: bool = False
 
 
-WAYS = (
-    Way(name="single attempt", attempts=1),
-    Way(name="nudges alone", rungs="words"),
-    Way(name="ladder, told"),
-    Way(name="ladder, not told", rungs="untold"),
-    Way(name="ladder and fallback", fallback=True),
+STRATEGIES = (
+    Strategy(name="single attempt", attempts=1),
+    Strategy(name="nudges alone", steps="words"),
+    Strategy(name="known server"),
+    Strategy(name="unknown server", steps="unknown"),
+    Strategy(name="known, and fallback", fallback=True),
 )
 _WORDS = {"required": "ignored", "named": "ignored", "json_schema": "no"}
 
@@ -112,20 +112,20 @@ class Row:
     model: str
     kind: str
     p: float
-    way: str
+    strategy: str
     success: float
     gain: float
-    """Successful calls over those of a single attempt, less 1."""
+    """Successful calls divided by those of a single attempt, minus 1."""
     calls: float
     """Model calls a request, on average."""
     calls_p95: int
     added_ms: float
-    """CPU of client and server over a single attempt, on average, the model itself taking no time."""
+    """CPU of client and server beyond a single attempt, on average; the model itself takes no time."""
     goal: float | None = None
 
 
 class Model:
-    """A scripted model that leaves its tools alone with probability `p`."""
+    """A scripted model that ignores its tools with probability `p`."""
 
     def __init__(self, name: str, kind: Kind, p: float, *, stubborn: float, seed: int) -> None:
         self.name = name
@@ -133,11 +133,11 @@ class Model:
         self._p = p
         self._stubborn = stubborn
         self._seed = seed
-        self.asked: Counter[str] = Counter()
+        self.attempts: Counter[str] = Counter()
 
     def __call__(self, body: Any) -> Reply:
         number = body["messages"][0]["content"].partition(":")[0]
-        self.asked[number] += 1
+        self.attempts[number] += 1
         if self._kind.has_schema and "response_format" in body:
             return _JSON
         forced = body.get("tool_choice") not in (None, "auto", "none")
@@ -146,12 +146,12 @@ class Model:
         return say("Bees are kept by many people, and much has been written of them.")
 
     def _ignores(self, number: str) -> bool:
-        if self._drawn(number, "whole request") < self._stubborn:
+        if self._random(number, "whole request") < self._stubborn:
             return True
-        return self._drawn(number, str(self.asked[number])) < (self._p - self._stubborn) / (1 - self._stubborn)
+        return self._random(number, str(self.attempts[number])) < (self._p - self._stubborn) / (1 - self._stubborn)
 
-    def _drawn(self, number: str, what: str) -> float:
-        return random.Random(f"{self._seed}/{self.name}/{number}/{what}").random()
+    def _random(self, number: str, label: str) -> float:
+        return random.Random(f"{self._seed}/{self.name}/{number}/{label}").random()
 
 
 def run(requests: int = REQUESTS, *, seed: int = SEED) -> list[Row]:
@@ -173,8 +173,8 @@ async def _rows(requests: int, seed: int) -> list[Row]:
 async def _cells(model: str, kind: Kind, p: float, stubborn: float, requests: int, seed: int) -> list[Row]:
     rows: list[Row] = []
     first: tuple[float, float] | None = None
-    for way in WAYS:
-        measured = await _measured(way, kind, p, stubborn, requests, seed)
+    for strategy in STRATEGIES:
+        measured = await _measured(strategy, kind, p, stubborn, requests, seed)
         success = statistics.fmean(measured.succeeded)
         seconds = statistics.fmean(measured.seconds)
         first = first or (success, seconds)
@@ -183,23 +183,23 @@ async def _cells(model: str, kind: Kind, p: float, stubborn: float, requests: in
                 model=model,
                 kind=kind.name,
                 p=p,
-                way=way.name,
+                strategy=strategy.name,
                 success=success,
                 gain=success / first[0] - 1,
                 calls=statistics.fmean(measured.calls),
                 calls_p95=sorted(measured.calls)[int(0.95 * len(measured.calls))],
                 added_ms=(seconds - first[1]) * 1000,
-                goal=_goal(model, kind, p, way),
+                goal=_goal_of(model, kind, p, strategy),
             )
         )
     return rows
 
 
-def _goal(model: str, kind: Kind, p: float, way: Way) -> float | None:
-    """Set for p = 0.5 on servers that ignore choices: with the fallback, and by the ladder alone where there is a schema."""
+def _goal_of(model: str, kind: Kind, p: float, strategy: Strategy) -> float | None:
+    """Returns the goal for p = 0.5 on servers that ignore choices: with the fallback, and without it if there is a schema."""
     if model != "independent" or p != 0.5 or kind.honours_choice:
         return None
-    return GOAL if way.fallback or (kind.has_schema and way.name == "ladder, told") else None
+    return GOAL if strategy.fallback or (kind.has_schema and strategy.name == "known server") else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,25 +209,25 @@ class _Measured:
     seconds: Sequence[float]
 
 
-async def _measured(way: Way, kind: Kind, p: float, stubborn: float, requests: int, seed: int) -> _Measured:
+async def _measured(strategy: Strategy, kind: Kind, p: float, stubborn: float, requests: int, seed: int) -> _Measured:
     models = [Model("first", kind, p, stubborn=stubborn, seed=seed)]
-    if way.fallback:
+    if strategy.fallback:
         models.append(Model("second", kind, FALLBACK_P, stubborn=0.0, seed=seed))
     succeeded, calls, seconds = list[bool](), list[int](), list[float]()
-    async with _provider(way, kind, models) as provider:
+    async with _provider(strategy, kind, models) as provider:
         for number in range(requests):
-            asked = Message(role="user", content=f"{number}: is there any book on keeping bees?")
-            request = ModelRequest(model="m", messages=(asked,), tools=TOOLS, force=Force(candidates=NAMES))
+            message = Message(role="user", content=f"{number}: is there any book on keeping bees?")
+            request = ModelRequest(model="m", messages=(message,), tools=TOOLS, force=Force(candidates=NAMES))
             started = time.process_time()
             reply = await provider.complete(request)
             seconds.append(time.process_time() - started)
             succeeded.append(bool(reply.message.tool_calls))
-            calls.append(sum(model.asked[str(number)] for model in models))
+            calls.append(sum(model.attempts[str(number)] for model in models))
     return _Measured(succeeded=succeeded, calls=calls, seconds=seconds)
 
 
 @asynccontextmanager
-async def _provider(way: Way, kind: Kind, models: Sequence[Model]) -> AsyncIterator[Provider]:
+async def _provider(strategy: Strategy, kind: Kind, models: Sequence[Model]) -> AsyncIterator[Provider]:
     async with AsyncExitStack() as stack:
         servers = []
         for model in models:
@@ -235,21 +235,21 @@ async def _provider(way: Way, kind: Kind, models: Sequence[Model]) -> AsyncItera
             server = OpenAIChat(upstream.base_url, "test-key", name=model.name)
             stack.push_async_callback(server.close)
             servers.append(server)
-        fallback = Entry(provider=servers[1], model="m", attempts=ATTEMPTS) if way.fallback else None
+        fallback = Entry(provider=servers[1], model="m", attempts=ATTEMPTS) if strategy.fallback else None
         yield Forced(
             servers[0],
             fallback=fallback,
-            attempts=way.attempts,
+            attempts=strategy.attempts,
             on_not_called="allow",
-            capabilities=_table(way, kind),
+            capabilities=_table(strategy, kind),
             statistics=StepStatistics(),
         )
 
 
-def _table(way: Way, kind: Kind) -> Sequence[Capabilities]:
-    if way.rungs == "untold":
+def _table(strategy: Strategy, kind: Kind) -> Sequence[Capabilities]:
+    if strategy.steps == "unknown":
         return ()
-    return [capabilities_from({"pattern": "*", **(_WORDS if way.rungs == "words" else kind.row)})]
+    return [capabilities_from({"pattern": "*", **(_WORDS if strategy.steps == "words" else kind.row)})]
 
 
 def main(arguments: Sequence[str] = ()) -> list[Row]:
@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] = ()) -> list[Row]:
         model, kind = row.model, row.kind
         met = "" if row.goal is None else f"{row.goal:>7.0%} {'met' if row.success >= row.goal else 'MISSED'}"
         print(
-            f"{row.p:<6}{row.way:<22}{row.success:>9.2%}{row.gain:>+8.0%}{row.calls:>8.2f}{row.calls_p95:>5}"
+            f"{row.p:<6}{row.strategy:<22}{row.success:>9.2%}{row.gain:>+8.0%}{row.calls:>8.2f}{row.calls_p95:>5}"
             f"{row.added_ms:>10.2f} {met}"
         )
     return rows
