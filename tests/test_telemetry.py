@@ -44,7 +44,7 @@ from toolcaddie.core.selection import SelectedTool, Selection
 from toolcaddie.core.tool import Tool, ToolCall, ToolResult, failed
 from toolcaddie.ports import EventSink
 from toolcaddie.telemetry import OpenTelemetrySink, PrometheusSink, StructlogSink, configure_logging
-from toolcaddie.telemetry.bounded import LABEL_LIMIT
+from toolcaddie.telemetry.limits import LABEL_LIMIT
 from toolcaddie.util.replacing import replace
 
 PROMPT = "freeze John's membership"
@@ -494,7 +494,7 @@ async def main():
     for number in range(100):
         await sink.emit(RunStarted(run_id=str(number), principal=Principal(), preset="p", model="m", message="",
                                    catalog_version="", catalog_size=0))
-    print(len(sink._runs._runs))
+    print(len(sink._runs))
 
 asyncio.run(main())
 """

@@ -10,7 +10,7 @@ import binascii
 import hashlib
 import re
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from heapq import nlargest
 from operator import attrgetter
@@ -55,6 +55,7 @@ from toolcaddie.core.selection import DroppedTool, SelectedTool
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.core.tool import ToolCall, ToolResult
 from toolcaddie.ports import EventLog
+from toolcaddie.util.bounded import Bounded
 
 TEXT_LIMIT = 4_000
 """Characters stored of a text, of arguments or of a result."""
@@ -94,7 +95,7 @@ class Trail:
         self._log = log
         self._clock = clock
         self._durable = durable
-        self._last: OrderedDict[str, int] = OrderedDict()
+        self._last: Bounded[str, int] = Bounded(_MOST_RUNS)
         """Run id -> number of its last row, for active runs. Bounded: an evicted run is looked up in the log again."""
 
     async def emit(self, event: RunEvent) -> None:
@@ -107,7 +108,7 @@ class Trail:
         if isinstance(event, CallIntended):
             await self._flush_intent(record)
         elif isinstance(event, RunFinished | RunFailed | RunPaused):
-            self._last.pop(event.run_id, None)
+            self._last.pop(event.run_id)
             if self._durable == "answer":
                 await self._log.flush(event.run_id)
 
@@ -134,14 +135,11 @@ class Trail:
     async def _load_last(self, run_id: str) -> None:
         records = await self._log.events(run_id)
         # Calls of one turn end side by side: another event of this run may have been first.
-        self._last.setdefault(run_id, max((record.seq for record in records), default=0))
+        self._last.put_if_absent(run_id, max((record.seq for record in records), default=0))
 
     def _next(self, run_id: str) -> int:
-        seq = self._last.get(run_id, 0) + 1
-        self._last[run_id] = seq
-        self._last.move_to_end(run_id)
-        if len(self._last) > _MOST_RUNS:
-            self._last.popitem(last=False)
+        seq = (self._last.peek(run_id) or 0) + 1
+        self._last.put(run_id, seq)
         return seq
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from toolcaddie.core.meta_names import READ_RESULT
 from toolcaddie.core.schema import estimate_tokens, wire_definition
 from toolcaddie.core.selection import Budget
 from toolcaddie.core.tool import Tool
+from toolcaddie.util.bounded import Bounded, Limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,29 +28,24 @@ class Definition:
 
 
 class Definitions:
-    """Encodes each tool once, and holds the definitions used last: up to `size` of them, with up to `tokens` in all.
+    """Encodes each tool once, and caches the definitions used last: up to `size` of them, with up to `tokens` in all.
 
-    They are found by identity, because a tool holds dicts and has no hash.
+    The cache key is the tool's identity, because a tool holds dicts and has no hash.
     """
 
     def __init__(self, size: int = 50_000, *, tokens: int = 16_000_000) -> None:
-        self._size = size
-        self._tokens_left = tokens
-        self._cache: OrderedDict[tuple[int, bool], Definition] = OrderedDict()
+        self._cache: Bounded[tuple[int, bool], Definition] = Bounded(size, Limit(tokens, _tokens))
 
     def of(self, tool: Tool, *, slim: bool = False) -> Definition:
         key = (id(tool), slim)  # unique as long as the definition holds the tool
         definition = self._cache.get(key)
         if definition is not None:
-            self._cache.move_to_end(key)
             return definition
         wire = wire_definition(tool, slim=slim)
         encoded = msgspec.json.encode(wire)
         digest = hashlib.sha256(encoded).digest()
-        definition = self._cache[key] = Definition(tool, wire, digest, estimate_tokens(encoded))
-        self._tokens_left -= definition.tokens
-        while len(self._cache) > 1 and (len(self._cache) > self._size or self._tokens_left < 0):
-            self._tokens_left += self._cache.popitem(last=False)[1].tokens
+        definition = Definition(tool, wire, digest, estimate_tokens(encoded))
+        self._cache.put(key, definition)
         return definition
 
     def tokens(self, plan: DeliveryPlan, tools: Iterable[DeliveredTool]) -> int:
@@ -103,6 +98,10 @@ class Definitions:
             note=note,
             deferred=frozenset(deferred),
         )
+
+
+def _tokens(definition: Definition) -> int:
+    return definition.tokens
 
 
 def _places_left(plan: DeliveryPlan, tools: int) -> int | None:

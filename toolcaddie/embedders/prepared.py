@@ -19,7 +19,7 @@ import numpy.typing as npt
 from toolcaddie.core.errors import ConfigError, ProviderError, ProviderProtocolError, StorageError, ToolcaddieError
 from toolcaddie.embedders.bert import Floats, unit
 from toolcaddie.ports import Embedder, RemoteEmbedder, Store
-from toolcaddie.util.bounded import Bounded
+from toolcaddie.util.bounded import Bounded, Limit
 from toolcaddie.util.log import Logger
 
 log = Logger(__name__)
@@ -63,8 +63,8 @@ class Prepared:
         self._documents = documents
         self._patience = patience
         self._clock = clock
-        self._lasting: _Rows = Bounded(heaviest=_CATALOG_BYTES, weight=len)
-        self._passing: _Rows = Bounded(heaviest=_QUERY_BYTES, weight=len)
+        self._lasting: _Rows = Bounded(None, Limit(_CATALOG_BYTES, len))
+        self._passing: _Rows = Bounded(None, Limit(_QUERY_BYTES, len))
         self._down_until = float("-inf")
         self._down = False
         self._problem = ""

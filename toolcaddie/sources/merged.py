@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.core.tool import Tool
+from toolcaddie.util.bounded import Bounded, Limit
 
 _Key = tuple[tuple[int, ...], str]
 
@@ -40,11 +39,8 @@ class MergedCatalogs:
     """
 
     def __init__(self, *, most: int = 256, tools: int = 100_000, size: int = 32 * 1024 * 1024) -> None:
-        self._most, self._most_tools, self._most_bytes = most, tools, size
-        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
-        self._tools = self._bytes = 0
+        self._entries: Bounded[_Key, _Entry] = Bounded(most, Limit(tools, _tools), Limit(size, _bytes))
         self._last: _Last | None = None
-        self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -54,8 +50,7 @@ class MergedCatalogs:
         last = self._last
         if last is not None and last.theirs is theirs and last.version == ours.version:
             return last.catalog
-        with self._lock:
-            entry = self._entries.get((tuple(map(id, theirs)), ours.version))
+        entry = self._entries.peek((tuple(map(id, theirs)), ours.version))
         return None if entry is None else entry.catalog
 
     def of(self, theirs: Sequence[Tool], ours: Catalog) -> Catalog:
@@ -70,28 +65,18 @@ class MergedCatalogs:
 
     def _joined(self, theirs: tuple[Tool, ...], ours: Catalog) -> Catalog:
         key = (tuple(map(id, theirs)), ours.version)
-        with self._lock:
-            if (entry := self._entries.get(key)) is not None:
-                self._entries.move_to_end(key)
-                return entry.catalog
+        if (entry := self._entries.get(key)) is not None:
+            return entry.catalog
         names = {tool.name for tool in theirs}
         others = (tool for tool in ours.tools if tool.name not in names)
         catalog = Catalog.of([*theirs, *others], ours.categories, check_schemas=False, before=ours)
-        self._keep(key, _Entry(theirs=theirs, catalog=catalog, size=len(canonical_json(theirs))))
-        return catalog
+        entry = _Entry(theirs=theirs, catalog=catalog, size=len(canonical_json(theirs)))
+        return self._entries.put_if_absent(key, entry).catalog
 
-    def _keep(self, key: _Key, entry: _Entry) -> None:
-        with self._lock:
-            if key in self._entries:  # another thread made it meanwhile
-                return
-            self._entries[key] = entry
-            self._count(entry, 1)
-            while len(self._entries) > 1 and self._over():
-                self._count(self._entries.popitem(last=False)[1], -1)
 
-    def _count(self, entry: _Entry, sign: int) -> None:
-        self._tools += sign * len(entry.catalog)
-        self._bytes += sign * entry.size
+def _tools(entry: _Entry) -> int:
+    return len(entry.catalog)
 
-    def _over(self) -> bool:
-        return len(self._entries) > self._most or self._tools > self._most_tools or self._bytes > self._most_bytes
+
+def _bytes(entry: _Entry) -> int:
+    return entry.size

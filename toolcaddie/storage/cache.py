@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.storage import CacheLevel
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Store
-from toolcaddie.util.replacing import replace
+from toolcaddie.util.bounded import Bounded, Limit
 
 MAX_SIZE = 10_000
 MAX_BYTES = 64 * 1024 * 1024
 
 _SHARE = 8
 """A value may take an eighth of all bytes; a larger one would evict nearly everything else."""
+
+_Entry = tuple[bytes, float]
+"""A value and its expiry."""
 
 
 class MemoryCache:
@@ -31,50 +33,45 @@ class MemoryCache:
     ) -> None:
         if max_size < 1 or max_bytes < 1:
             raise ConfigError(f"a cache needs room: max_size {max_size} and max_bytes {max_bytes} must be 1 or more")
-        self._max_size = max_size
         self._max_bytes = max_bytes
         self._clock = clock
-        self._values: OrderedDict[str, tuple[bytes, float]] = OrderedDict()
-        """Key -> value and its expiry; the most recently used is last."""
-        self._level = CacheLevel()
+        self._entries: Bounded[str, _Entry] = Bounded(max_size, Limit(max_bytes, _size), on_eviction=self._count)
+        self._evicted = self._expired = 0
         self._changing = threading.Lock()  # `run_sync` in several threads: several loops, one cache
 
     @property
     def level(self) -> CacheLevel:
-        return self._level
+        with self._changing:
+            (size,) = self._entries.totals
+            return CacheLevel(entries=len(self._entries), bytes=size, evicted=self._evicted, expired=self._expired)
 
     async def get(self, key: str) -> bytes | None:
         with self._changing:
-            value, expiry = self._values.get(key, (None, 0.0))
-            if value is None:
+            entry = self._entries.get(key)
+            if entry is None:
                 return None
+            value, expiry = entry
             if expiry <= self._clock():
-                self._remove(key)
+                self._entries.pop(key)
+                self._count(entry)
                 return None
-            self._values.move_to_end(key)
             return value
 
     async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
         if len(value) * _SHARE > self._max_bytes:
             return False
         with self._changing:
-            replaced, _ = self._values.pop(key, (b"", 0.0))
-            self._values[key] = (value, self._clock() + ttl)
-            size = self._level.bytes + len(value) - len(replaced)
-            self._level = replace(self._level, entries=len(self._values), bytes=size)
-            while self._level.entries > self._max_size or self._level.bytes > self._max_bytes:
-                self._remove(next(iter(self._values)))
+            self._entries.put(key, (value, self._clock() + ttl))
         return True
 
-    def _remove(self, key: str) -> None:
-        value, expiry = self._values.pop(key)
-        is_expired = expiry <= self._clock()
-        self._level = CacheLevel(
-            entries=len(self._values),
-            bytes=self._level.bytes - len(value),
-            evicted=self._level.evicted + (not is_expired),
-            expired=self._level.expired + is_expired,
-        )
+    def _count(self, entry: _Entry) -> None:
+        is_expired = entry[1] <= self._clock()
+        self._expired += is_expired
+        self._evicted += not is_expired
+
+
+def _size(entry: _Entry) -> int:
+    return len(entry[0])
 
 
 class StoreCache:

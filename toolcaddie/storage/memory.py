@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from toolcaddie.core.errors import StorageError
 from toolcaddie.core.storage import Document, DocumentPage, LogEntry
 from toolcaddie.storage.names import check_key, check_kind
+from toolcaddie.util.bounded import Bounded
 
 _NUMBER = 1
 """Number of the only lease: no other process can reach the store, and this one lives while it is used."""
@@ -21,10 +22,9 @@ class MemoryStore:
     """
 
     def __init__(self, size: int = 10_000, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._size = size
         self._clock = clock
-        self._documents: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
-        """(kind, key) -> value and its expiry; the last written is last."""
+        self._documents: Bounded[tuple[str, str], tuple[bytes, float]] = Bounded(size)
+        """(kind, key) -> value and its expiry. Reading is no use of a document: the last written is last."""
         self._streams: defaultdict[str, list[bytes]] = defaultdict(list)
 
     async def get(self, kind: str, key: str) -> bytes | None:
@@ -72,7 +72,7 @@ class MemoryStore:
     async def delete(self, kind: str, key: str, *, owner: int | None = None) -> bool:
         _require(owner)
         existed = self._live(kind, key) is not None
-        self._documents.pop((kind, key), None)
+        self._documents.pop((kind, key))
         return existed
 
     async def scan(self, kind: str, *, prefix: str = "", cursor: str | None = None, limit: int = 100) -> DocumentPage:
@@ -103,16 +103,13 @@ class MemoryStore:
 
     def _live(self, kind: str, key: str) -> bytes | None:
         check_key(key)
-        value, expiry = self._documents.get((kind, key), (None, 0.0))
+        value, expiry = self._documents.peek((kind, key)) or (None, 0.0)
         return value if expiry > self._clock() else None
 
     def _write(self, kind: str, key: str, value: bytes, ttl: float | None) -> None:
         check_kind(kind)
         check_key(key)
-        self._documents[kind, key] = (value, self._clock() + (ttl if ttl is not None else float("inf")))
-        self._documents.move_to_end((kind, key))
-        if len(self._documents) > self._size:
-            self._documents.popitem(last=False)
+        self._documents.put((kind, key), (value, self._clock() + (ttl if ttl is not None else float("inf"))))
 
 
 def _require(owner: int | None) -> None:

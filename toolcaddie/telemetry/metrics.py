@@ -28,7 +28,8 @@ from toolcaddie.core.message import Attempt, Usage
 from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.run import RunState
 from toolcaddie.parts import Parts
-from toolcaddie.telemetry.bounded import Labels, Remembered
+from toolcaddie.telemetry.limits import MOST_RUNS, Labels
+from toolcaddie.util.bounded import Bounded
 
 _SECONDS = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
 _SHORT_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
@@ -40,7 +41,7 @@ class PrometheusSink:
     """Counts runs in `registry`; a few numbers of each run are held until it ends."""
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
-        self._runs = Remembered[_RunNumbers]()
+        self._runs = Bounded[str, _RunNumbers](MOST_RUNS)
         self._tools, self._models, self._providers = Labels(), Labels(), Labels()
         self._measures: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,

@@ -24,7 +24,8 @@ from toolcaddie.core.events import (
     ToolsSelected,
 )
 from toolcaddie.core.message import Attempt
-from toolcaddie.telemetry.bounded import Remembered
+from toolcaddie.telemetry.limits import MOST_RUNS
+from toolcaddie.util.bounded import Bounded
 
 # The names of OpenTelemetry's conventions for generative AI, copied because the package that defines them marks them as
 # incubating and moves them.
@@ -66,7 +67,7 @@ class OpenTelemetrySink:
 
     def __init__(self, tracer_provider: TracerProvider | None = None) -> None:
         self._tracer: Tracer = trace.get_tracer("toolcaddie", tracer_provider=tracer_provider)
-        self._runs = Remembered[_RunSpan](forget=lambda run: run.span.end())
+        self._runs = Bounded[str, _RunSpan](MOST_RUNS, on_eviction=lambda run: run.span.end())
         self._spans: Mapping[type, Callable[[Any], None]] = {
             RunStarted: self._started,
             ToolsSelected: self._selected,

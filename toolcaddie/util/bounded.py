@@ -1,29 +1,39 @@
-"""The one least-recently-used store: values by key, bounded by their number and their weight."""
+"""The one least-recently-used store: values by key, bounded by their number and by sizes such as their bytes."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Bounded(Generic[K, V]):
-    """Keeps at most `most` values, of at most `heaviest` weight together; the ones that were not used for longest go first.
+@dataclass(frozen=True, slots=True)
+class Limit(Generic[V]):
+    """The sizes of all values together may be at most `most`. The size of a value must not change while it is stored."""
 
-    `weight` is the weight of a value, such as its bytes. The newest value stays whatever it weighs. Safe for many threads.
+    most: int
+    size: Callable[[V], int]
+
+
+class Bounded(Generic[K, V]):
+    """Stores at most `most` values, within the `limits`; the least recently used values are evicted first.
+
+    The newest value stays whatever its size. `on_eviction` is called with each evicted value. None cannot be a value. Safe for
+    many threads.
     """
 
     def __init__(
-        self, most: int | None = None, *, heaviest: int | None = None, weight: Callable[[V], int] | None = None
+        self, most: int | None = None, *limits: Limit[V], on_eviction: Callable[[V], None] | None = None
     ) -> None:
         self._most = most
-        self._heaviest = heaviest
-        self._weight = weight
-        self._total = 0
+        self._limits = limits
+        self._on_eviction = on_eviction
+        self._totals = [0] * len(limits)
         self._values: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -33,47 +43,88 @@ class Bounded(Generic[K, V]):
     def __contains__(self, key: K) -> bool:
         return key in self._values
 
-    def get(self, key: K) -> V | None:
-        """Returns the value, which counts as used now, or None."""
+    def __iter__(self) -> Iterator[K]:
+        """Iterates over the keys there are now, the least recently used first."""
         with self._lock:
-            value = self._values.get(key)
-            if value is not None:
-                self._values.move_to_end(key)
-            return value
+            return iter(list(self._values))
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """The sizes of all values together, in the order of the limits."""
+        return tuple(self._totals)
+
+    def get(self, key: K) -> V | None:
+        """Returns the value, which counts as used now, or None.
+
+        It takes no lock, which would double its time: each of the two steps is atomic, and a value that another thread evicts
+        between them is a miss.
+        """
+        try:
+            value = self._values[key]
+            self._values.move_to_end(key)
+        except KeyError:
+            return None
+        return value
 
     def peek(self, key: K) -> V | None:
         """Returns the value, which does not count as used, or None."""
         return self._values.get(key)
 
     def put(self, key: K, value: V) -> None:
-        """Stores a value under a key, and drops those that are too many now."""
+        """Stores a value under a key, and evicts values until the limits hold."""
         with self._lock:
-            self._drop(key)
-            self._values[key] = value
-            if self._weight is not None:
-                self._total += self._weight(value)
-            while self._is_over():
-                self._drop(next(iter(self._values)))
+            evicted = self._store(key, value)
+        self._report(evicted)
+
+    def put_if_absent(self, key: K, value: V) -> V:
+        """Stores a value unless the key has one, and returns the key's value: of several threads the first one wins."""
+        with self._lock:
+            existing = self._values.get(key)
+            if existing is not None:
+                return existing
+            evicted = self._store(key, value)
+        self._report(evicted)
+        return value
 
     def pop(self, key: K) -> V | None:
-        """Removes a value and returns it, or None."""
+        """Removes a value and returns it, or None. It does not count as evicted."""
         with self._lock:
             return self._drop(key)
 
     def latest(self) -> list[V]:
-        """Returns the values, the ones used last first."""
+        """Returns the values, the most recently used first."""
         with self._lock:
             return list(reversed(self._values.values()))
 
+    def _store(self, key: K, value: V) -> list[V]:
+        """Returns the values that were evicted."""
+        self._drop(key)
+        self._values[key] = value
+        self._count(value, 1)
+        evicted = []
+        while len(self._values) > 1 and self._is_over():
+            _, oldest = self._values.popitem(last=False)
+            self._count(oldest, -1)
+            evicted.append(oldest)
+        return evicted
+
     def _drop(self, key: K) -> V | None:
         value = self._values.pop(key, None)
-        if value is not None and self._weight is not None:
-            self._total -= self._weight(value)
+        if value is not None:
+            self._count(value, -1)
         return value
 
+    def _count(self, value: V, sign: int) -> None:
+        for i, limit in enumerate(self._limits):
+            self._totals[i] += sign * limit.size(value)
+
     def _is_over(self) -> bool:
-        if len(self._values) <= 1:
-            return False
-        return (self._most is not None and len(self._values) > self._most) or (
-            self._heaviest is not None and self._total > self._heaviest
-        )
+        if self._most is not None and len(self._values) > self._most:
+            return True
+        return any(total > limit.most for total, limit in zip(self._totals, self._limits, strict=True))
+
+    def _report(self, evicted: list[V]) -> None:
+        """Calls `on_eviction` without the lock, so that it may use the store."""
+        if self._on_eviction is not None:
+            for value in evicted:
+                self._on_eviction(value)

@@ -19,6 +19,7 @@ from typing import Any
 from toolcaddie.core.errors import RequestError
 from toolcaddie.core.message import Message
 from toolcaddie.core.tool import Tool
+from toolcaddie.util.bounded import Bounded
 
 PIN_HEADER = "x-toolcaddie-pin"
 
@@ -57,7 +58,7 @@ class ToolFacts:
     """Output tools and hand-offs, each with the reason."""
     answers: Mapping[str, str] = field(default_factory=dict)
     """Tools that probably give the answer if a tool must be called, each with the reason."""
-    _tools_by_text: dict[tuple[int, int], Mapping[str, str]] = field(default_factory=dict)
+    _tools_by_text: Bounded[tuple[int, int], Mapping[str, str]] = field(default_factory=lambda: Bounded(_TEXTS))
     """Cache of the mentioned tools, by length and hash of the instructions, which are the same in most requests."""
 
     @classmethod
@@ -73,17 +74,17 @@ class ToolFacts:
     def tools_in(self, text: str) -> Mapping[str, str]:
         """Returns the tools that instructions mention, with the reason; none if they mention many."""
         key = len(text), hash(text)
-        if key not in self._tools_by_text:
-            if len(self._tools_by_text) >= _TEXTS:
-                del self._tools_by_text[next(iter(self._tools_by_text))]
-            words = _WORD.findall(text)
-            before_tool = (word for word, following in pairwise(words) if following == "tool")
-            mentioned = self.names.intersection((*_QUOTED.findall(text), *before_tool)) | self.identifiers.intersection(
-                words
-            )
-            names = sorted(mentioned) if len(mentioned) <= _MOST_MENTIONED else ()
-            self._tools_by_text[key] = dict.fromkeys(names, "the instructions name it")
-        return self._tools_by_text[key]
+        tools = self._tools_by_text.get(key)
+        if tools is None:
+            tools = dict.fromkeys(self._mentioned(text), "the instructions name it")
+            self._tools_by_text.put(key, tools)
+        return tools
+
+    def _mentioned(self, text: str) -> Sequence[str]:
+        words = _WORD.findall(text)
+        before_tool = (word for word, following in pairwise(words) if following == "tool")
+        names = self.names.intersection((*_QUOTED.findall(text), *before_tool)) | self.identifiers.intersection(words)
+        return sorted(names) if len(names) <= _MOST_MENTIONED else ()
 
 
 NO_FACTS = ToolFacts()

@@ -11,7 +11,6 @@ conversation. The digests include the principal: no one can reach another's part
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -24,10 +23,12 @@ from toolcaddie.core.transcript import digest_of, empty_digest, extended, visibl
 from toolcaddie.engine.reveal import result_message
 from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Store
+from toolcaddie.util.bounded import Bounded, Limit
 from toolcaddie.util.replacing import replace
 
 _KIND = "hidden"
 _TTL = 30 * 86_400.0
+_NO_PART = b""
 _UNIQUE_ID = 20
 """Least length of an id that counts as unique."""
 _MANY_MESSAGES, _MANY_CHARACTERS = 500, 1_000_000
@@ -70,9 +71,8 @@ class HiddenParts:
 
     def __init__(self, documents: Store, *, size: int = 20_000, weight: int = 32 * 1024 * 1024) -> None:
         self._documents = documents
-        self._size = size
-        self._weight = weight
-        self._cache: OrderedDict[str, bytes | None] = OrderedDict()
+        self._cache: Bounded[str, bytes] = Bounded(size, Limit(weight, len))
+        """Parts by key; empty: there is none."""
 
     async def restore(self, messages: Sequence[Message], principal: Principal) -> Restored:
         """Returns the conversation with its hidden parts."""
@@ -84,8 +84,8 @@ class HiddenParts:
         stored = await self._parts_by_key({key for item in visible for key in item.keys})
         assembly = _Assembly()
         for item in visible:
-            part_json = next((stored[key] for key in item.keys if stored.get(key) is not None), None)
-            assembly.add(item.message, None if part_json is None else msgspec.json.decode(part_json, type=HiddenPart))
+            part_json = next((stored[key] for key in item.keys if stored[key]), _NO_PART)
+            assembly.add(item.message, msgspec.json.decode(part_json, type=HiddenPart) if part_json else None)
         answers = [item.digest for item in visible if item.message.role == "assistant"]
         openings = [item.digest for item in visible if item.message.role == "user"]
         digest = visible[-1].digest if visible else empty_digest(principal)
@@ -109,35 +109,22 @@ class HiddenParts:
             if part is not None:
                 value = msgspec.json.encode(part)
                 await self._documents.put(_KIND, key, value, ttl=_TTL)
-                self._remember(key, value)
-            elif self._cache.get(key) is not None:  # the same answer again, this time without a hidden part
+                self._cache.put(key, value)
+            elif self._cache.peek(key):  # the same answer again, this time without a hidden part
                 await self._documents.delete(_KIND, key)
-                self._remember(key, None)
+                self._cache.put(key, _NO_PART)
 
-    async def _parts_by_key(self, keys: Iterable[str]) -> dict[str, bytes | None]:
-        """Returns the parts under these keys: from the cache, and all others with one read."""
-        parts: dict[str, bytes | None] = {}
-        missing: list[str] = []
-        for key in keys:
-            if key in self._cache:
-                self._cache.move_to_end(key)
-                parts[key] = self._cache[key]
-            else:
-                missing.append(key)
+    async def _parts_by_key(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """Returns the parts under these keys, empty where there is none: from the cache, and all others with one read."""
+        cached = {key: self._cache.get(key) for key in keys}
+        parts = {key: part for key, part in cached.items() if part is not None}
+        missing = [key for key, part in cached.items() if part is None]
         if missing:
             stored = await self._documents.get_many(_KIND, missing)
             for key in missing:
-                parts[key] = stored.get(key)
-                self._remember(key, parts[key])
+                parts[key] = stored.get(key, _NO_PART)
+                self._cache.put(key, parts[key])
         return parts
-
-    def _remember(self, key: str, value: bytes | None) -> None:
-        self._weight += len(self._cache.pop(key, None) or b"")
-        self._cache[key] = value
-        self._weight -= len(value or b"")
-        while len(self._cache) > 1 and (len(self._cache) > self._size or self._weight < 0):
-            _, evicted = self._cache.popitem(last=False)
-            self._weight += len(evicted or b"")
 
 
 class _Assembly:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.tool import Tool
 from toolcaddie.doors.gateway.essential import NO_FACTS, ToolFacts
+from toolcaddie.util.bounded import Bounded, Limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +18,8 @@ class ClientTools:
 
     tools: Sequence[Tool] = ()
     facts: ToolFacts = NO_FACTS
+    size: int = 0
+    """Bytes of the list as the client sent it."""
 
 
 NO_CLIENT_TOOLS = ClientTools()
@@ -40,26 +41,17 @@ class ToolLists:
         bounds: Bounds = DEFAULT,
     ) -> None:
         self._read_tools = read_tools
-        self._size = size
-        self._weight = weight
         self._bounds = bounds
-        self._lists: OrderedDict[bytes, ClientTools] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lists: Bounded[bytes, ClientTools] = Bounded(size, Limit(weight, _size))
 
     def read(self, raw: bytes) -> ClientTools:
         """Returns the tools of a list. Raises `RequestError` with the wrong field."""
-        with self._lock:
-            if raw in self._lists:
-                self._lists.move_to_end(raw)
-                return self._lists[raw]
+        if (client_tools := self._lists.get(raw)) is not None:
+            return client_tools
         tools = self._read_tools(raw, self._bounds)
-        client_tools = ClientTools(tools=tools, facts=ToolFacts.of(tools))
-        with self._lock:
-            if raw in self._lists:  # another thread read it meanwhile
-                return self._lists[raw]
-            self._lists[raw] = client_tools
-            self._weight -= len(raw)
-            while len(self._lists) > 1 and (len(self._lists) > self._size or self._weight < 0):
-                evicted, _ = self._lists.popitem(last=False)
-                self._weight += len(evicted)
-        return client_tools
+        # Another thread may have read the same list meanwhile: equal bytes give the same objects.
+        return self._lists.put_if_absent(raw, ClientTools(tools=tools, facts=ToolFacts.of(tools), size=len(raw)))
+
+
+def _size(client_tools: ClientTools) -> int:
+    return client_tools.size

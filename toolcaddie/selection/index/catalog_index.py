@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -20,6 +19,7 @@ from toolcaddie.selection.index.change import CatalogChange, change_between
 from toolcaddie.selection.index.groups import Groups
 from toolcaddie.selection.index.links import Links
 from toolcaddie.selection.rankers.categories import Categories
+from toolcaddie.util.bounded import Bounded, Limit
 
 _MOST_CATALOGS = 64
 _MOST_TOOLS = 100_000
@@ -136,49 +136,44 @@ class CatalogIndex:
 
 
 class IndexCache:
-    """The indexes used last, by catalog version; bounded by catalogs, by their tools together and by those tools' sizes. That
-    of a catalog much like one of the last follows from it."""
+    """The indexes used last, by catalog version; bounded by catalogs, by their tools together and by those tools' sizes. The
+    index of a catalog that differs little from a recent one is made from that one's."""
 
     def __init__(self, make: Callable[[Catalog], CatalogIndex]) -> None:
         self._make = make
-        self._kept: OrderedDict[str, CatalogIndex] = OrderedDict()
+        self._indexes: Bounded[str, CatalogIndex] = Bounded(
+            _MOST_CATALOGS, Limit(_MOST_TOOLS, _size_of), Limit(_MOST_TOKENS, _tokens_of)
+        )
         self._lock = threading.Lock()
         self._building: dict[str, threading.Lock] = {}
 
     def of(self, catalog: Catalog) -> CatalogIndex:
-        with self._lock:
-            if (index := self._kept.get(catalog.version)) is not None:
-                self._kept.move_to_end(catalog.version)
-                return index
-            building = self._building.setdefault(catalog.version, threading.Lock())
-        with building:  # one thread builds, the others of this version wait for it, and everybody else goes on
-            with self._lock:
-                index = self._kept.get(catalog.version)
-            return index or self._built(catalog)
+        index = self._indexes.get(catalog.version)
+        return self._build(catalog) if index is None else index
 
     def is_ready(self, catalog: Catalog) -> bool:
         """Returns True if a selection from it begins at once, with nothing to compute first."""
-        with self._lock:
-            index = self._kept.get(catalog.version)
+        index = self._indexes.peek(catalog.version)
         return index is not None and index.used
 
-    def _built(self, catalog: Catalog) -> CatalogIndex:
-        try:
-            index = self._followed(catalog) or self._make(catalog)
-        finally:
-            with self._lock:
-                self._building.pop(catalog.version, None)
+    def _build(self, catalog: Catalog) -> CatalogIndex:
+        """Returns the index. One thread builds it, others that need it wait for that thread, and everybody else goes on."""
         with self._lock:
-            self._kept[catalog.version] = index
-            while len(self._kept) > 1 and self._over():
-                self._kept.popitem(last=False)
-        return index
+            building = self._building.setdefault(catalog.version, threading.Lock())
+        with building:
+            try:
+                index = self._indexes.get(catalog.version)
+                if index is None:
+                    index = self._changed(catalog) or self._make(catalog)
+                    self._indexes.put(catalog.version, index)
+                return index
+            finally:
+                with self._lock:
+                    self._building.pop(catalog.version, None)
 
-    def _followed(self, catalog: Catalog) -> CatalogIndex | None:
-        """An index made from one of the last, where few tools differ: a change costs what changed, not what there is."""
-        with self._lock:
-            latest = list(self._kept.values())[: -_LOOKED_AT - 1 : -1]
-        for index in latest:
+    def _changed(self, catalog: Catalog) -> CatalogIndex | None:
+        """Returns the index made from a recent one if few tools differ: a change costs what changed, not what there is."""
+        for index in self._indexes.latest()[:_LOOKED_AT]:
             most = _MOST_CHANGED * len(catalog)
             if abs(index.size - len(catalog)) <= most:
                 change = change_between(index.catalog, catalog)
@@ -186,13 +181,13 @@ class IndexCache:
                     return index.changed(change)
         return None
 
-    def _over(self) -> bool:
-        indexes = self._kept.values()
-        return (
-            len(indexes) > _MOST_CATALOGS
-            or sum(index.size for index in indexes) > _MOST_TOOLS
-            or sum(index.tokens for index in indexes) > _MOST_TOKENS
-        )
+
+def _size_of(index: CatalogIndex) -> int:
+    return index.size
+
+
+def _tokens_of(index: CatalogIndex) -> int:
+    return index.tokens
 
 
 def _carried(values: npt.NDArray[T], change: CatalogChange, unknown: int) -> npt.NDArray[T]:
