@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -22,16 +23,18 @@ from toolcaddie.core.tool import Tool, ToolResult
 from toolcaddie.meta.registry import OURS
 from toolcaddie.parts import Parts
 from toolcaddie.ports.ranking import Ranking
-from toolcaddie.registry import Registry
+from toolcaddie.registry import SOCKETS, Registry
+from toolcaddie.selection.classifier import ModelClassifier
 from toolcaddie.sources.definitions import DefinitionSource
 from toolcaddie.sources.functions import FunctionSource
 from toolcaddie.storage.cache import MemoryCache, StoreCache
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.telemetry import OpenTelemetrySink, StructlogSink
-from toolcaddie.testing import part_contracts
+from toolcaddie.testing import ScriptedProvider, part_contracts, say
 from toolcaddie.testing.part_contracts import (
     APPROVER,
     CACHE,
+    CLASSIFIER,
     EMBEDDER,
     META_TOOL,
     MIDDLEWARE,
@@ -70,6 +73,16 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+async def keywords(messages: Sequence[Any], view: Any) -> list[str]:
+    """A classifier: the categories that the last message names by a keyword."""
+    text = messages[-1].text.lower()
+    return [
+        category.name
+        for category in view.catalog.categories
+        if category.name in view.category_names() and any(word in text for word in category.keywords)
+    ]
+
+
 OWN: list[tuple[Sequence[Check[Any]], str, Callable[[], Any]]] = [
     (SOURCE, "functions", lambda: FunctionSource("sums", [add])),
     (SOURCE, "definitions", lambda: DefinitionSource("known", [Tool(name="a", source="known")], origin="x")),
@@ -84,6 +97,12 @@ OWN: list[tuple[Sequence[Check[Any]], str, Callable[[], Any]]] = [
     (SINK, "log", StructlogSink),
     (SINK, "traces", OpenTelemetrySink),
     (SINK, "metrics", lambda: Registry().make("sink", "metrics", {}, Parts(metrics=CollectorRegistry()))),
+    (CLASSIFIER, "keywords", lambda: keywords),
+    (
+        CLASSIFIER,
+        "model",
+        lambda: ModelClassifier(ScriptedProvider(lambda request: say('["invoices", "x"]')), owns=True),
+    ),
     (CACHE, "memory", MemoryCache),
     (CACHE, "store", lambda: StoreCache(MemoryStore())),
     *((META_TOOL, name, lambda tool=tool: tool) for name, tool in OURS.items()),
@@ -292,6 +311,53 @@ class Overdone(Flat):
         return Ranking(scores=np.full(self.size, 7, dtype=np.float32), calibrated=True)
 
 
+async def _in_one_text(messages: Any, view: Any) -> Any:
+    return "clients"
+
+
+async def _needs_a_word(messages: Any, view: Any) -> Any:
+    return [name for name in view.category_names() if name == messages[-1].text.split()[0]]
+
+
+async def _names_all(messages: Any, view: Any) -> Any:
+    return [category.name for category in view.catalog.categories]
+
+
+async def _shortens(messages: Any, view: Any) -> Any:
+    if isinstance(messages, list):
+        messages.clear()
+    return []
+
+
+async def _goes_on(messages: Any, view: Any) -> Any:
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0.01)
+    return []
+
+
+class LastView:
+    """Holds the view in itself, so that conversations side by side meet."""
+
+    async def __call__(self, messages: Any, view: Any) -> Any:
+        self.view = view
+        await asyncio.sleep(0)
+        return list(self.view.category_names())
+
+
+class Connecting:
+    """Closes what only its first call opens."""
+
+    connection: Any = None
+
+    async def __call__(self, messages: Any, view: Any) -> Any:
+        self.connection = object()
+        return []
+
+    async def close(self) -> None:
+        if self.connection is None:
+            raise RuntimeError("not connected")
+
+
 class Forever(MemoryCache):
     async def put(self, key: str, value: bytes, *, ttl: float) -> bool:
         return await super().put(key, value, ttl=1_000)
@@ -366,6 +432,13 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (RANKER, lambda: Endless, "every tool has a score that is a number from nothing up"),
     (RANKER, lambda: Wavering, "the same request gets the same scores also after others"),
     (RANKER, lambda: Overdone, "a calibrated score is at most one"),
+    (CLASSIFIER, lambda: _in_one_text, "it answers every conversation with a list of names or a classification"),
+    (CLASSIFIER, lambda: _needs_a_word, "it answers every conversation with a list of names or a classification"),
+    (CLASSIFIER, lambda: _names_all, "it names only categories that the caller may see"),
+    (CLASSIFIER, lambda: _shortens, "the conversation stays as it was"),
+    (CLASSIFIER, lambda: _goes_on, "a cancelled call is cancelled"),
+    (CLASSIFIER, LastView, "conversations side by side get answers of their own"),
+    (CLASSIFIER, Connecting, "closing it works before and after a call"),
     (CACHE, Forever, "an expired value is never returned"),
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),
@@ -393,3 +466,8 @@ def test_every_suite_catches_at_least_three_spoiled_parts() -> None:
     suites = {name: getattr(part_contracts, name) for name in part_contracts.__all__ if name.isupper()}
     for name, suite in suites.items():
         assert sum(checks is suite for checks, _, _ in SPOILED) >= 3, name
+
+
+def test_every_socket_has_a_suite() -> None:
+    of_their_own = {"provider", "store"}  # testing.provider_contract, testing.store_contract
+    assert {name for name in SOCKETS if not hasattr(part_contracts, name.upper())} == of_their_own

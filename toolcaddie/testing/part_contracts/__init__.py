@@ -1,4 +1,4 @@
-"""What the parts of each socket promise, as checks that anyone runs against a part of their own.
+"""Contract suites: the promises of each socket's parts, as checks that anyone runs against a part of their own.
 
     from toolcaddie.testing.part_contracts import SOURCE, Subject, check_all
 
@@ -19,6 +19,7 @@ from toolcaddie.testing.contract import BrokenPromises, Check, ContractError, ch
 from toolcaddie.testing.part_contracts import (
     approver,
     cache,
+    classifier,
     embedder,
     meta_tool,
     middleware,
@@ -32,6 +33,7 @@ from toolcaddie.testing.part_contracts.subject import Subject
 __all__ = [
     "APPROVER",
     "CACHE",
+    "CLASSIFIER",
     "EMBEDDER",
     "META_TOOL",
     "MIDDLEWARE",
@@ -48,6 +50,7 @@ __all__ = [
 
 APPROVER = tuple(approver.CHECKS)
 CACHE = tuple(cache.CHECKS)
+CLASSIFIER = tuple(classifier.CHECKS)
 EMBEDDER = tuple(embedder.CHECKS)
 META_TOOL = tuple(meta_tool.CHECKS)
 MIDDLEWARE = tuple(middleware.CHECKS)
