@@ -18,7 +18,9 @@ from toolcaddie.core.presets import PRESETS
 from toolcaddie.doors.cli.root import cli
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]
+SEVERAL_FILES = {page for page in PAGES if page.parent.name == "extending" and page.name != "README.md"}
+"""Pages whose Python is several files of one folder: `test_extending.py` runs them."""
 BLOCK = re.compile(r"^```(?P<kind>python|python gateway|sh)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTS = re.compile(r"^.*print\(.*  # -> (.*)$", re.MULTILINE)
 """What a page says that a line of its Python prints."""
@@ -28,9 +30,9 @@ RUNNER = """
 import ast, asyncio, inspect, sys
 code = compile(sys.stdin.read(), "<page>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 async def main():
-    found = eval(code, {"__name__": "__main__"})
-    if inspect.isawaitable(found):
-        await found
+    value = eval(code, {"__name__": "__main__"})
+    if inspect.isawaitable(value):
+        await value
 if code.co_flags & inspect.CO_COROUTINE:
     asyncio.run(main())
 else:
@@ -40,34 +42,36 @@ else:
 
 
 def blocks(kind: str) -> list[object]:
-    found: list[object] = []
+    params: list[object] = []
     for page in PAGES:
+        if page in SEVERAL_FILES:
+            continue
         for number, match in enumerate(BLOCK.finditer(page.read_text())):
             if match["kind"] == kind:
-                found.append(pytest.param(match["code"], id=f"{page.stem}-{number}"))
-    return found
+                params.append(pytest.param(match["code"], id=f"{page.stem}-{number}"))
+    return params
 
 
 def commands() -> list[object]:
-    """The lines of `sh` blocks that start with our command; what a comment says behind it is left away."""
-    found = []
+    """The lines of `sh` blocks that start with our command, without the comments behind them."""
+    params = []
     for page in PAGES:
         for match in BLOCK.finditer(page.read_text()):
             for line in match["code"].splitlines() if match["kind"] == "sh" else ():
                 words = shlex.split(line, comments=True) if line.startswith("toolcaddie ") else []
                 if words and words[1] not in ("serve", "chat"):
-                    found.append(pytest.param(words, id=f"{page.stem}: {' '.join(words)}"))
-    return found
+                    params.append(pytest.param(words, id=f"{page.stem}: {' '.join(words)}"))
+    return params
 
 
 def environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLCADDIE_", "OPENAI_"))}
-    return {**kept, "PATH": f"{BIN}:{kept['PATH']}", "HOME": str(folder)}
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("TOOLCADDIE_", "OPENAI_"))}
+    return {**ours, "PATH": f"{BIN}:{ours['PATH']}", "HOME": str(folder)}
 
 
 @pytest.mark.parametrize("code", blocks("python"))
 def test_the_python_of_the_docs_runs(code: str, tmp_path: Path) -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-W", "error::SyntaxWarning", "-c", RUNNER],
         cwd=tmp_path,
         env=environment(tmp_path),
@@ -76,17 +80,17 @@ def test_the_python_of_the_docs_runs(code: str, tmp_path: Path) -> None:
         timeout=60,
         input=code,
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
     for printed in PRINTS.findall(code):
-        assert printed in done.stdout, done.stdout
+        assert printed in completed.stdout, completed.stdout
 
 
 @pytest.mark.parametrize("words", commands())
 def test_the_commands_of_the_docs_run(words: list[str], tmp_path: Path) -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         words, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, timeout=60, input=""
     )
-    assert done.returncode == 0, done.stderr
+    assert completed.returncode == 0, completed.stderr
 
 
 @pytest.fixture
@@ -116,24 +120,24 @@ def test_the_clients_of_readme_get_the_gyms_work_done(server: str, tmp_path: Pat
     text = (ROOT / "README.md").read_text()
     (python,) = [match["code"] for match in BLOCK.finditer(text) if match["kind"] == "python gateway"]
     (shell,) = [match["code"] for match in BLOCK.finditer(text) if match["code"].startswith("curl")]
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", python.replace("127.0.0.1:8321", server)],
         env=environment(tmp_path),
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert done.returncode == 0, done.stderr
-    assert "practice model" in done.stdout
-    assert "freeze_membership" in done.stdout
-    asked = subprocess.run(
+    assert completed.returncode == 0, completed.stderr
+    assert "practice model" in completed.stdout
+    assert "freeze_membership" in completed.stdout
+    answer = subprocess.run(
         ["bash", "-c", shell.replace("127.0.0.1:8321", server)], capture_output=True, text=True, timeout=60
     )
-    assert '"role":"assistant"' in asked.stdout
-    listed = subprocess.run(
+    assert '"role":"assistant"' in answer.stdout
+    trail = subprocess.run(
         [BIN / "toolcaddie", "trail"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
     )
-    assert listed.stdout.count("run_") == 3
+    assert trail.stdout.count("run_") == 3
 
 
 def _commands(group: click.Group) -> Iterator[str]:

@@ -52,7 +52,8 @@ class Remote:
         seen.append("source closed")
 
     def tools(self):
-        return [Tool(name="look_up_ticket", description="Look up a ticket.", source=self.name)] if self.connected else []
+        tool = Tool(name="look_up_ticket", description="Look up a ticket.", category="tickets", source=self.name)
+        return [tool] if self.connected else []
 
     def categories(self):
         return ()
@@ -148,6 +149,15 @@ class Embedder:
         return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
+class Topics:
+    def __init__(self, *, topic: str):
+        self.topic = topic
+
+    async def __call__(self, messages, view):
+        seen.append("classified as " + self.topic)
+        return [self.topic]
+
+
 class Cache(MemoryCache):
     pass
 
@@ -175,6 +185,8 @@ ask = acme:AskAPerson
 flat = acme:ranker
 [toolcaddie.embedders]
 letters = acme:Embedder
+[toolcaddie.classifiers]
+topics = acme:Topics
 [toolcaddie.caches]
 acme = acme:Cache
 [toolcaddie.providers]
@@ -213,6 +225,7 @@ type = "acme"
 [selection]
 rankers = ["flat"]
 whole_if_it_fits = false
+classify = "always"
 
 [ranker.flat]
 score = 0.25
@@ -225,6 +238,10 @@ letter = "e"
 
 [cache]
 keep = "acme"
+
+[classifier]
+type = "topics"
+options = { topic = "tickets" }
 """
 
 
@@ -262,6 +279,7 @@ async def test_a_part_of_each_socket_from_a_settings_file(acme: ModuleType, tmp_
         "store asked",
         "ranked with 0.25",
         "embeds by e",
+        "classified as tickets",
         "source closed",
     ):
         assert fact in acme.seen, fact
@@ -280,6 +298,7 @@ async def test_a_part_of_each_socket_from_python(acme: ModuleType) -> None:
         approver=made("approver", "desk"),
         documents=made("store", "acme"),
         embedder=made("embedder", "letters"),
+        classifier=made("classifier", "topics", {"topic": "tickets"}),
         cache=made("cache", "acme"),
         rankers={"flat": made("ranker", "even", {"score": 0.75})},
         meta_tools=[made("meta_tool", "ask", {"answer": "no"})],
@@ -287,12 +306,18 @@ async def test_a_part_of_each_socket_from_python(acme: ModuleType) -> None:
     ) as runtime:
         result = await runtime.run("look up the ticket")
     assert result.text == "done"
-    assert {"ranked with 0.75", "sink saw ticket 7: the printer is on fire!", "source closed"} <= set(acme.seen)
+    facts = {
+        "ranked with 0.75",
+        "sink saw ticket 7: the printer is on fire!",
+        "classified as tickets",
+        "source closed",
+    }
+    assert facts <= set(acme.seen)
 
 
 def _with_flat_ranker() -> Preset:
     chosen = preset("default")
-    selection = replace(chosen.selection, rankers=("flat",), whole_if_it_fits=False)
+    selection = replace(chosen.selection, rankers=("flat",), whole_if_it_fits=False, classify="always")
     return replace(chosen, meta=(*chosen.meta, "ask_a_person"), selection=selection)
 
 
