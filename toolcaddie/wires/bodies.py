@@ -29,23 +29,23 @@ _DECODER = msgspec.json.Decoder()
 _FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _MOST_TOKENS = 2**53
 _QUOTED = 300
-"""So much of an answer we cannot read is shown in the error."""
+"""Bytes of an unreadable answer that an error shows."""
 UNREADABLE = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What decoding raises: for what is no JSON, for texts in it that are no UTF-8, for brackets within brackets without end."""
+"""Exceptions of decoding: for text that is not JSON, for strings that are not UTF-8, for brackets nested too deeply."""
 
 
 def _plain(value: Any) -> Any:
-    """Converts what the encoder does not know by itself: mappings that are no dicts."""
+    """Converts mappings that are not dicts, which the encoder does not know."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
 
 
 class _BodyEncoder:
-    """Encodes JSON bodies, whatever text is in them.
+    """Encodes JSON bodies with any text.
 
-    A model's arguments or a caller's words may hold half of a surrogate pair, which UTF-8 cannot. It becomes U+FFFD and not
-    JSON's escape `\\ud800`, because strict parsers refuse that, and with it the whole body.
+    A model's arguments or a caller's text may contain half of a surrogate pair, which UTF-8 cannot encode. It becomes U+FFFD
+    and not JSON's escape `\\ud800`, because strict parsers refuse a body with such an escape.
     """
 
     def __init__(self) -> None:
@@ -75,8 +75,8 @@ ENCODER = _BodyEncoder()
 
 
 def decoded(data: bytes, *, who: str) -> dict[str, Any]:
-    """Returns the JSON object in `data`. Raises `ProviderProtocolError` for garbage, and for an error object where an answer
-    was due."""
+    """Returns the JSON object in `data`. Raises `ProviderProtocolError` for anything else, and for an error object in place of
+    an answer."""
     try:
         value = _DECODER.decode(data)
     except UNREADABLE as error:
@@ -91,7 +91,7 @@ def decoded(data: bytes, *, who: str) -> dict[str, Any]:
 
 
 def count(tokens: int | None) -> int:
-    """Returns a server's number of tokens; what it does not say, or no database could keep, counts nothing."""
+    """Returns a server's number of tokens; 0 if it is missing, negative, or too large for a database."""
     return tokens if tokens is not None and 0 <= tokens <= _MOST_TOKENS else 0
 
 
@@ -110,24 +110,25 @@ def other_fields(data: bytes, names: Collection[str]) -> dict[str, Any]:
 
 
 def kind_of(status: int) -> type[ProviderError]:
-    """Returns the error that an HTTP status means; also for statuses named inside an answer."""
+    """Returns the error class for an HTTP status, also for one that is named inside an answer."""
     if status in (401, 403):
         return ProviderAuthError
     if status == 429:
         return ProviderRateLimitError
-    # 409: the server lost a race with itself, and says so of a chat request only then
+    # A chat request is answered with 409 only if the server conflicted with itself, so a retry may succeed.
     if status in (408, 409) or status >= 500:
         return ProviderUnavailableError
     return ProviderRejectedError if status >= 400 else ProviderProtocolError
 
 
 def error_message(body: bytes) -> str:
-    """Returns what an error body says, in one line: OpenAI's shape, its common variations, or the beginning of the text."""
+    """Returns the message of an error body, in one line: from OpenAI's shape, a common variation of it, or the beginning of
+    the text."""
     try:
         value = _DECODER.decode(body)
     except UNREADABLE:
         return _quoted(body)
-    if isinstance(value, list) and len(value) == 1:  # a stream that never began, as one provider words it
+    if isinstance(value, list) and len(value) == 1:  # one provider reports a failed stream in a list
         value = value[0]
     error = value.get("error", value) if isinstance(value, dict) else value
     if isinstance(error, dict):
@@ -136,12 +137,12 @@ def error_message(body: bytes) -> str:
 
 
 def error_report(status: int, body: bytes) -> ErrorReport:
-    """Returns what status and body of an error answer mean where an API has no words of its own for it."""
+    """Reads an error answer of an API that has no rules of its own for errors."""
     return ErrorReport(kind=kind_of(status), message=error_message(body))
 
 
 def model_page(body: bytes, *, who: str) -> ModelPage:
-    """Returns the one page of a list of models as OpenAI writes it. Raises `ProviderProtocolError`."""
+    """Reads a list of models in OpenAI's format, which is a single page. Raises `ProviderProtocolError`."""
     models = decoded(body, who=who).get("data")
     if not isinstance(models, list) or not all(isinstance(model, dict) for model in models):
         raise ProviderProtocolError(f"{who} answered without a list of models")
@@ -172,8 +173,8 @@ def with_unknown(ours: JsonObject, theirs: Any) -> JsonObject:
 
 
 def open_envelope(body: bytes, bounds: Bounds, *, what: str) -> Envelope:
-    """Returns the fields of a client's request. `what` names it in errors, such as 'a chat request'. Raises `RequestError`
-    where the body is no JSON object, or holds more than the bounds allow."""
+    """Returns the fields of a client's request. `what` names it in errors, such as 'a chat request'. Raises `RequestError` if
+    the body is not a JSON object, or exceeds the bounds."""
     if len(body) >= LARGE:
         _check_fields(check_counts(body, bounds, what="the body").fields, bounds)
     try:
@@ -190,7 +191,7 @@ def _check_fields(number: int, bounds: Bounds) -> None:
 
 
 def field_value(raw: msgspec.Raw | bytes, *, what: str) -> Any:
-    """Returns the value of a field. Raises `RequestError` where it cannot be read."""
+    """Returns the value of a field. Raises `RequestError` if it cannot be decoded."""
     try:
         return _DECODER.decode(raw)
     except UNREADABLE as error:

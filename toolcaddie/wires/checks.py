@@ -1,4 +1,4 @@
-"""How much a client's conversation may hold, whatever wire it came by."""
+"""Limits of a client's conversation, the same on every wire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from toolcaddie.core.message import Message
 
 
 def check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
-    """Checks what all messages hold together. Raises `RequestError`."""
+    """Checks the totals of all messages, and the names of their calls. Raises `RequestError`."""
     parts = sum(len(message.content) for message in messages if isinstance(message.content, tuple))
     if parts > bounds.parts:
         message = beyond(f"'messages' holds {parts:,} parts of content", bounds.parts, "parts")

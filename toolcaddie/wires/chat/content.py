@@ -1,7 +1,7 @@
 """Content parts of chat completions as blocks, and back.
 
-What came in by this wire goes out by it as it was: fields that have no word of ours ride in a block's `extra`, and a
-part of an unknown kind, or one that is not of its kind's shape, is carried whole.
+A part that came by this wire goes out unchanged: fields unknown here are kept in a block's `extra`, and a part of an unknown
+kind, or one that is malformed, is kept whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from toolcaddie.core.tool import JsonObject
 CHAT = "chat"
 
 _FORMATS = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav"}
-"""Kinds of sound that MIME calls otherwise than this wire."""
+"""Audio formats that MIME names differently than this wire."""
 
 
 # ---------------------------------------------------------------- in
@@ -57,30 +57,32 @@ def read_part(part: JsonObject) -> Block:
 
 def _read_text(part: JsonObject) -> Block | str:
     text = part.get("text")
-    return Text(text=text, wire=CHAT, extra=_beside(part)) if isinstance(text, str) else "text: must be text"
+    return Text(text=text, wire=CHAT, extra=_other_fields(part)) if isinstance(text, str) else "text: must be text"
 
 
 def _read_refusal(part: JsonObject) -> Block | str:
     text = part.get("refusal")
-    return Refusal(text=text, wire=CHAT, extra=_beside(part)) if isinstance(text, str) else "refusal: must be text"
+    return (
+        Refusal(text=text, wire=CHAT, extra=_other_fields(part)) if isinstance(text, str) else "refusal: must be text"
+    )
 
 
 def _read_image(part: JsonObject) -> Block | str:
     inside = part.get("image_url")
-    if isinstance(inside, str):  # as some clients write it
-        return Image(**_address(inside), wire=CHAT, extra={**(_beside(part) or {}), "image_url": inside})
+    if isinstance(inside, str):  # the form of some clients
+        return Image(**_address(inside), wire=CHAT, extra={**(_other_fields(part) or {}), "image_url": inside})
     if not isinstance(inside, Mapping) or not isinstance(inside.get("url"), str):
         return "image_url: must hold a url"
     detail = inside.get("detail")
     fields: dict[str, Any] = {"detail": detail} if detail and isinstance(detail, str) else {}
-    return Image(**_address(inside["url"]), **fields, wire=CHAT, extra=_beside(part, "url", *fields))
+    return Image(**_address(inside["url"]), **fields, wire=CHAT, extra=_other_fields(part, "url", *fields))
 
 
 def _read_video(part: JsonObject) -> Block | str:
     inside = part.get("video_url")
     if not isinstance(inside, Mapping) or not isinstance(inside.get("url"), str):
         return "video_url: must hold a url"
-    return Video(**_address(inside["url"]), wire=CHAT, extra=_beside(part, "url"))
+    return Video(**_address(inside["url"]), wire=CHAT, extra=_other_fields(part, "url"))
 
 
 def _read_audio(part: JsonObject) -> Block | str:
@@ -88,7 +90,10 @@ def _read_audio(part: JsonObject) -> Block | str:
     if not isinstance(inside, Mapping) or not all(isinstance(inside.get(name), str) for name in ("data", "format")):
         return "input_audio: must hold data and format"
     return Audio(
-        data=inside["data"], mime_type=f"audio/{inside['format']}", wire=CHAT, extra=_beside(part, "data", "format")
+        data=inside["data"],
+        mime_type=f"audio/{inside['format']}",
+        wire=CHAT,
+        extra=_other_fields(part, "data", "format"),
     )
 
 
@@ -107,7 +112,7 @@ def _read_file(part: JsonObject) -> Block | str:
         file_id=texts.get("file_id", ""),
         name=texts.get("filename", ""),
         wire=CHAT,
-        extra=_beside(part, *texts),
+        extra=_other_fields(part, *texts),
     )
 
 
@@ -120,7 +125,7 @@ _READERS: Mapping[str, Callable[[JsonObject], Block | str]] = {
     "input_audio": _read_audio,
     "file": _read_file,
 }
-"""From a part to its block, or to what is wrong with it."""
+"""Readers by type of part. Each returns the block, or the problem as text."""
 
 
 def _address(url: str) -> dict[str, Any]:
@@ -128,12 +133,12 @@ def _address(url: str) -> dict[str, Any]:
     return {"url": url} if media is None else {"mime_type": media[0], "data": media[1]}
 
 
-def _beside(part: JsonObject, *known: str) -> JsonObject | None:
-    """Returns what is left of a part, and of the object inside of it, without the fields that are known."""
+def _other_fields(part: JsonObject, *names: str) -> JsonObject | None:
+    """Returns the fields of a part, and of the object inside it, except the `names`."""
     kind = part["type"]
     extra = {name: value for name, value in part.items() if name not in ("type", kind)}
     if isinstance(inside := part.get(kind), Mapping):
-        nested = {name: value for name, value in inside.items() if name not in known}
+        nested = {name: value for name, value in inside.items() if name not in names}
         if nested:
             extra[kind] = nested
     return extra or None
@@ -143,16 +148,16 @@ def _beside(part: JsonObject, *known: str) -> JsonObject | None:
 
 
 def write_content(content: Content | None, *, role: str = "user") -> str | list[JsonObject] | None:
-    """Returns content as this wire has it. Of a tool's result only text can be sent, so a line stands for a picture;
-    what the caller itself put into one goes out as it came. Raises `RequestError` for what no message can hold."""
+    """Returns content in the form of this wire. A tool's result can only be text, so a line of text replaces a picture;
+    parts that came by this wire go out unchanged. Raises `RequestError` for content that no message can hold."""
     if content is None or isinstance(content, str):
         return content
     if role == "tool" and not any(block.wire == CHAT for block in content):
         return shown_text(content)
-    return [_written(block, role) for block in content]
+    return [_message_part(block, role) for block in content]
 
 
-def _written(block: Block, role: str) -> JsonObject:
+def _message_part(block: Block, role: str) -> JsonObject:
     part = write_part(block) if role != "tool" or block.wire == CHAT else {"type": "text", "text": placeholder(block)}
     if part is None:
         raise RequestError(
@@ -163,9 +168,9 @@ def _written(block: Block, role: str) -> JsonObject:
 
 
 def write_part(block: Block) -> JsonObject | None:
-    """Returns the part of a block; None: this wire has none for it."""
+    """Returns the part for a block; None: this wire has none."""
     part = block.part if isinstance(block, Other) and block.wire == CHAT else _PARTS[type(block)](block)
-    return part if part is None or block.extra is None or block.wire != CHAT else _grown(part, block.extra)
+    return part if part is None or block.extra is None or block.wire != CHAT else _with_extra(part, block.extra)
 
 
 def _text_part(block: Any) -> JsonObject:
@@ -178,17 +183,17 @@ def _refusal_part(block: Any) -> JsonObject:
 
 def _image_part(block: Any) -> JsonObject | None:
     url = _url_of(block)
-    return url and _inside("image_url", {"url": url, "detail": block.detail})
+    return url and _nested_part("image_url", {"url": url, "detail": block.detail})
 
 
 def _video_part(block: Any) -> JsonObject | None:
     url = _url_of(block)
-    return url and _inside("video_url", {"url": url})
+    return url and _nested_part("video_url", {"url": url})
 
 
 def _audio_part(block: Any) -> JsonObject | None:
     kind = block.mime_type.rpartition("/")[2]
-    return _inside("input_audio", {"data": block.data, "format": _FORMATS.get(kind, kind)}) if block.data else None
+    return _nested_part("input_audio", {"data": block.data, "format": _FORMATS.get(kind, kind)}) if block.data else None
 
 
 def _resource_part(block: Any) -> JsonObject | None:
@@ -197,7 +202,7 @@ def _resource_part(block: Any) -> JsonObject | None:
     data = data_url(block.mime_type, block.data) if block.data else block.uri if block.wire == CHAT else ""
     if not data and not block.file_id:
         return None
-    return _inside("file", {"file_id": block.file_id, "filename": block.name, "file_data": data})
+    return _nested_part("file", {"file_id": block.file_id, "filename": block.name, "file_data": data})
 
 
 def _no_part(block: Any) -> None:
@@ -219,11 +224,11 @@ def _url_of(block: Image | Video) -> Any:
     return data_url(block.mime_type, block.data) if block.data else block.url or None
 
 
-def _inside(kind: str, fields: Mapping[str, str]) -> JsonObject:
+def _nested_part(kind: str, fields: Mapping[str, str]) -> JsonObject:
     return {"type": kind, kind: {name: value for name, value in fields.items() if value}}
 
 
-def _grown(part: JsonObject, extra: JsonObject) -> JsonObject:
+def _with_extra(part: JsonObject, extra: JsonObject) -> JsonObject:
     grown = dict(part)
     for name, value in extra.items():
         inside = grown.get(name)

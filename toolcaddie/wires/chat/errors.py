@@ -18,7 +18,8 @@ def write_error(problem: Problem) -> bytes:
 
 
 def write_error_event(problem: Problem) -> bytes:
-    """Returns the error as the last event of a stream; `should_retry` in it says what the header would have said."""
+    """Returns the error as the last event of a stream. `should_retry` in it replaces the header `x-should-retry`, because the
+    headers have been sent."""
     body = write_error(problem)
     if not problem.may_be_sent_again:
         error = msgspec.json.decode(body)
@@ -29,13 +30,13 @@ def write_error_event(problem: Problem) -> bytes:
 
 
 def _completed(problem: Problem) -> bytes:
-    """Returns the upstream's own error. Other APIs have an `error` too, with other things in it or around it, where a client of
-    OpenAI's looks for `type`, `param` and `code`: these join, and nothing is taken away."""
+    """Returns the upstream's own error body. If it is another API's, `type`, `param` and `code` are added, which clients of
+    OpenAI read; its own fields stay."""
     body: Any = msgspec.json.decode(problem.upstream)
     inner = body.get("error")
     if not isinstance(inner, dict) or ("type" in inner and "type" not in body):
         return problem.upstream
     code, status = inner.get("code"), inner.get("status")
-    named = code if isinstance(code, str) else status if isinstance(status, str) else None
-    completed = {"message": problem.message, "type": problem.kind, "param": None, **inner, "code": named}
+    error_code = code if isinstance(code, str) else status if isinstance(status, str) else None
+    completed = {"message": problem.message, "type": problem.kind, "param": None, **inner, "code": error_code}
     return ENCODER.encode({**body, "error": completed})

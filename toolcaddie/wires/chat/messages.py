@@ -1,8 +1,8 @@
 """Messages, calls and tools of chat completions, both ways.
 
-What is not known goes through: unknown fields of messages and calls ride in `extra`. A call of another kind than a function
-(OpenAI's custom tools) rides in `extra` whole, with its `type`; its `arguments` are for readers only: the input as the model
-wrote it. Content has a file of its own, `content.py`.
+Unknown fields of messages and calls pass through in `extra`. A call that is not of a function (OpenAI's custom tools) is kept
+whole in `extra`, with its `type`; its `arguments` are only for display: the input as the model wrote it. Content is read and
+written in `content.py`.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ def write_usage(usage: Usage) -> dict[str, Any]:
 
 
 def message_extra(wire: Mapping[str, Any]) -> JsonObject | None:
-    """Returns the fields of an answer we do not know. Nulls are omitted: they say nothing, and some servers refuse their
-    echo."""
+    """Returns the unknown fields of an answer. Nulls are omitted: they carry no information, and some servers refuse them in a
+    later request."""
     return {k: v for k, v in wire.items() if v is not None and k not in _MESSAGE_FIELDS} or None
 
 
 def call_extra(wire: Mapping[str, Any]) -> JsonObject | None:
-    """Returns the fields of a call, or of a piece of it, we do not know."""
+    """Returns the unknown fields of a call, or of a piece of one."""
     extra = {name: value for name, value in wire.items() if name not in _CALL_FIELDS}
     nested = {k: v for k, v in (wire.get(FUNCTION) or {}).items() if k not in _FUNCTION_FIELDS}
     if nested:
@@ -133,7 +133,7 @@ def _read_call(item: Any, where: str, *, by_hand: bool) -> ToolCall:
         raise RequestError(f"'{where}' must be an object with an id", param=where)
     extra: dict[str, Any] = {name: value for name, value in item.items() if name not in ("id", "type", "function")}
     kind, function = item.get("type", FUNCTION), item.get("function")
-    if kind != FUNCTION:  # custom tools and kinds still to come go out as they came in
+    if kind != FUNCTION:  # custom tools and future kinds go out unchanged
         inside = extra.get(str(kind))
         name = inside.get("name", kind) if isinstance(inside, Mapping) else kind
         return ToolCall(id=call_id, name=str(name), extra={"type": kind, **extra})
@@ -186,7 +186,7 @@ def _read_tool(item: Any, where: str) -> Tool:
         case {"type": str(kind), **others} if kind != FUNCTION:
             inside = others.get(kind)
             own_name = inside.get("name") if isinstance(inside, dict) else None
-            # Kinds without a name (a server's own tools) get one no one can call, so that two of them do not collide.
+            # Tools without a name (a server's own) get one that no model can call, so that two of them do not collide.
             return Tool(name=str(own_name or f"{where} {kind}"), source=CLIENT_SOURCE, core=True, definition=item)
     raise RequestError(f"'{where}' must have a type, and a function with a name", param=where)
 

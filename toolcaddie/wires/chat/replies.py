@@ -121,17 +121,17 @@ def _read_call(call: _Call, wire: JsonObject, who: str) -> ToolCall:
 
 
 def kind_called(wire: JsonObject) -> str:
-    """What is called: a function, or whatever the call (or this piece of it) says; later pieces often leave `type` out."""
+    """Returns the kind of a call, or of a piece of one: a function, or its own `type`, which later pieces often omit."""
     if wire.get(FUNCTION) is not None:
         return FUNCTION
-    said = wire.get("type")
-    if said and isinstance(said, str):
-        return said
+    kind = wire.get("type")
+    if kind and isinstance(kind, str):
+        return kind
     return CUSTOM if isinstance(wire.get(CUSTOM), dict) else FUNCTION
 
 
 def name_and_input(wire: JsonObject, kind: str) -> tuple[str, str]:
-    """Name and input of a call that is no function, as far as they are there."""
+    """Returns name and input of a call that is not of a function; empty if missing."""
     inside = wire.get(kind)
     if not isinstance(inside, dict):
         return "", ""
@@ -157,7 +157,7 @@ def finish_of(calls: Sequence[ToolCall]) -> str:
 
 
 def new_call_id() -> str:
-    """For servers that send none: a result must say which call it answers."""
+    """Returns an id for a call whose server sent none, because a result must name its call."""
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
@@ -169,7 +169,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 
 def reply_body(reply: ModelReply, head: AnswerHead) -> dict[str, Any]:
-    """Returns the body of a whole answer: the provider's last body, if it was one of this wire, with what is ours changed."""
+    """Returns the body of a whole answer: the provider's last body, if it came on this wire, with our fields replaced."""
     raw = raw_fields(reply, "chat")
     choices = raw.get("choices")
     choice = dict(choices[0]) if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
@@ -196,6 +196,6 @@ def reply_body(reply: ModelReply, head: AnswerHead) -> dict[str, Any]:
 
 
 def usage_of(reply: ModelReply) -> JsonObject:
-    """Returns the provider's own figures, if the reply carries them, else ours."""
+    """Returns the provider's own figures if the reply has them; else ours."""
     raw = raw_fields(reply, "chat").get("usage")
     return raw if isinstance(raw, dict) else write_usage(reply.usage)

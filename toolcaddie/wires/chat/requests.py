@@ -18,7 +18,7 @@ from toolcaddie.wires.checks import check_messages
 WHAT = "a chat request"
 """Names a request in errors."""
 _ANSWER = "answer"
-"""A name for a schema that has none; the wire wants one."""
+"""Name of every output schema, because the wire requires one."""
 _LONGEST_ID = 40
 _DIGITS = 32
 _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
@@ -28,11 +28,11 @@ _OURS = frozenset({"model", "messages", "tools", "tool_choice", "stream"})
 
 
 def write_request(request: ModelRequest, *, model: str, stream: bool, usage: bool, author: str) -> bytes:
-    """Returns the body of a request. `usage`: ask a stream for its usage, whatever the caller asked."""
+    """Returns the body of a request. `usage`: a stream must report its usage, even if the caller did not request it."""
     messages = [
-        write_message(_without_strange_fields(message, author))
-        for message in _with_fitting_ids(request.messages, author)
-        if not is_empty_note(message)  # it may only make tools known, for a wire that can say so
+        write_message(_without_foreign_fields(message, author))
+        for message in _with_short_ids(request.messages, author)
+        if not is_empty_note(message)  # it only reveals tools, which this wire cannot express
     ]
     body: dict[str, Any] = {"model": model, "messages": messages}
     if request.tools:
@@ -51,7 +51,7 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, usage: boo
         body.setdefault(name, value)
     if not stream:
         body.pop("stream", None)
-        body.pop("stream_options", None)  # refused where nothing is streamed
+        body.pop("stream_options", None)  # servers refuse it without a stream
         return ENCODER.encode(body)
     body["stream"] = True
     if usage:
@@ -63,21 +63,22 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, usage: boo
 
 
 def asks_for_usage(params: Mapping[str, Any] | None) -> bool:
-    """Returns whether the caller itself asked for the usage of a stream."""
+    """Returns True if the caller requested the usage of a stream."""
     options = (params or {}).get("stream_options")
     return isinstance(options, Mapping) and options.get("include_usage") is True
 
 
 def _choice(request: ModelRequest) -> Any:
-    """Returns the choice, joined with the mask: all tools stay in the request, and so in the provider's cache."""
+    """Returns the tool choice, limited to the allowed tools. All tools stay in the request, so that the provider's cache stays
+    valid."""
     if request.allowed is None or not request.tools or request.tool_choice not in (None, "auto", "required"):
         return request.tool_choice
     tools = [{"type": FUNCTION, FUNCTION: {"name": name}} for name in request.allowed]
     return {"type": "allowed_tools", "allowed_tools": {"mode": request.tool_choice or "auto", "tools": tools}}
 
 
-def _without_strange_fields(message: Message, author: str) -> Message:
-    """Returns the message without what another provider put into it: this one would refuse fields it never wrote."""
+def _without_foreign_fields(message: Message, author: str) -> Message:
+    """Returns the message without fields of another provider, which this one would refuse."""
     if not message.author or message.author == author:
         return message
     calls = tuple(
@@ -86,30 +87,32 @@ def _without_strange_fields(message: Message, author: str) -> Message:
     return replace(message, tool_calls=calls, extra=None)
 
 
-def _with_fitting_ids(messages: Sequence[Message], author: str) -> Sequence[Message]:
-    """Returns the messages with calls of other providers under ids that this wire takes, and their results with them. The
-    caller's own ids stay: many a server takes longer ones, and says so itself if not."""
-    fitting = {
+def _with_short_ids(messages: Sequence[Message], author: str) -> Sequence[Message]:
+    """Returns the messages with ids of other providers that are too long for this wire replaced, in calls and results. Ids of
+    the caller stay: many servers accept longer ones, and the others refuse them by name."""
+    short_ids = {
         call.id: f"call_{hashlib.sha256(call.id.encode(errors='surrogatepass')).hexdigest()[:_DIGITS]}"
         for message in messages
         if message.author and message.author != author
         for call in message.tool_calls
         if len(call.id) > _LONGEST_ID
     }
-    return [_renamed(message, fitting) for message in messages] if fitting else messages
+    return [_renamed(message, short_ids) for message in messages] if short_ids else messages
 
 
 def _renamed(message: Message, names: Mapping[str, str]) -> Message:
     calls = tuple(replace(call, id=names.get(call.id, call.id)) for call in message.tool_calls)
-    answered = message.tool_call_id
-    return replace(message, tool_calls=calls, tool_call_id=None if answered is None else names.get(answered, answered))
+    result_of = message.tool_call_id
+    return replace(
+        message, tool_calls=calls, tool_call_id=None if result_of is None else names.get(result_of, result_of)
+    )
 
 
 # ---------------------------------------------------------------- at a door
 
 
 def declines_tools(envelope: Envelope) -> bool:
-    """Returns whether the request says that no tool may be called."""
+    """Returns True if the request forbids tool calls."""
     choice = envelope.fields.get("tool_choice")
     return choice is not None and field_value(choice, what=WHAT) == "none"
 
@@ -147,7 +150,7 @@ _TYPES: Mapping[str, tuple[tuple[type, ...], str]] = {
     "stream_options.include_usage": ((bool,), "true or false"),
     "tool_choice": ((str, dict), "a string or an object"),
 }
-"""Optional fields that are read here, by their path, with what they may be beside null. The others are the provider's."""
+"""Types of the optional fields that are read here, by path; null is allowed too. Other fields are left to the provider."""
 
 
 def _check_types(fields: Mapping[str, Any]) -> None:

@@ -29,7 +29,7 @@ from toolcaddie.wires.chat.replies import (
 
 _DONE = b"[DONE]"
 _WHOLE = frozenset({"id", "type", "name"})
-"""Texts that never come in pieces, but may come again with each."""
+"""Strings that are never split, but may be repeated in every piece."""
 
 
 # ---------------------------------------------------------------- shapes
@@ -84,7 +84,7 @@ class _OpenCall:
             return
         if text and kind != FUNCTION:  # the input stands in `texts`: it may be long, and is joined once
             extra = {**extra, kind: {**extra[kind], "input": ""}}
-        self.extra = _grown(self.extra, extra)
+        self.extra = _merged(self.extra, extra)
 
     def whole(self) -> ToolCall:
         text = "".join(self.texts)
@@ -97,8 +97,9 @@ class _OpenCall:
         return ToolCall(id=self.id, name=self.name, arguments=text, extra=extra)
 
 
-def _grown(earlier: JsonObject, new: JsonObject) -> JsonObject:
-    """What came before with a piece more: texts and lists are joined, objects grow by field, anything else is last-wins."""
+def _merged(earlier: JsonObject, new: JsonObject) -> JsonObject:
+    """Returns earlier fields with those of a further piece: strings and lists are concatenated, objects are merged by field,
+    other values replace the earlier ones."""
     grown = dict(earlier)
     for name, value in new.items():
         before = grown.get(name)
@@ -106,22 +107,23 @@ def _grown(earlier: JsonObject, new: JsonObject) -> JsonObject:
         if texts or (isinstance(value, list) and isinstance(before, list)):
             grown[name] = before + value
         elif isinstance(value, dict) and isinstance(before, dict):
-            grown[name] = _grown(before, value)
+            grown[name] = _merged(before, value)
         elif value is not None:
             grown[name] = value
     return grown
 
 
 class ChatReader:
-    """A streamed answer while it comes in: every chunk gives a delta, and in the end they make one reply.
+    """Reads a streamed answer: every chunk gives a delta, and all of them together one reply. Implements
+    `ports.wires.StreamReader`.
 
-    Servers differ in how they number the pieces of calls, so they are numbered anew here: a piece opens a call when it
-    carries an id or a name that the call at its index does not have, and otherwise continues one.
+    Servers number the pieces of calls differently, so calls are numbered again here: a piece opens a call if it has an id or a
+    name other than the call at its index, and otherwise continues that call.
     """
 
     def __init__(self, *, who: str, show_usage: bool, author: str = "") -> None:
         self.done = False
-        """[DONE] has come, or an end that may stand for it."""
+        """True after [DONE], or after the end of a body without it."""
         self._who = who
         self._author = author
         self._show_usage = show_usage
@@ -138,7 +140,7 @@ class ChatReader:
         self._answered = False
 
     def add(self, data: bytes) -> ModelDelta | None:
-        """Take in an event; None: nothing of it is for the caller ([DONE], or the usage we asked for on our own account)."""
+        """Reads an event. None: it has nothing for the caller ([DONE], or usage that the caller did not request)."""
         if data == _DONE:
             self.done = True
         if self.done:
@@ -155,14 +157,14 @@ class ChatReader:
         text: list[str] = []
         calls: list[CallDelta] = []
         for position, choice in enumerate(chunk.choices or ()):
-            if not choice.index:  # of several choices the first is the answer; the others are in `raw`
+            if not choice.index:  # the first of several choices is the answer; the others are in `raw`
                 self._take(choice, raw["choices"][position], text, calls)
         return ModelDelta(text="".join(text), calls=tuple(calls), raw=raw)
 
     def end(self) -> None:
-        """The body has ended. Some servers leave [DONE] out, which is well once there was a reason to finish.
+        """Notes the end of the body. Some servers omit [DONE], which is accepted after a finish reason.
 
-        Raises `ProviderProtocolError` when the stream was cut before.
+        Raises `ProviderProtocolError` if the stream was cut off earlier.
         """
         if not self.done and self._finish_reason is None:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
@@ -181,22 +183,22 @@ class ChatReader:
         elif delta.content:
             self._parts.extend(delta.content)
         for position, piece in enumerate(delta.tool_calls or ()):
-            found = self._piece(piece, wire["delta"]["tool_calls"][position])
-            if found is not None:
-                calls.append(found)
+            call_delta = self._piece(piece, wire["delta"]["tool_calls"][position])
+            if call_delta is not None:
+                calls.append(call_delta)
         unknown = message_extra(wire["delta"])
         if unknown is not None:  # reasoning, refusals
-            self._message = _grown(self._message, unknown)
+            self._message = _merged(self._message, unknown)
 
     def _piece(self, piece: _CallPiece, wire: JsonObject) -> CallDelta | None:
-        """None: of a call that is no function. Such a one is known when it is whole, and comes with the reply."""
+        """Returns the delta of a piece. None: its call is not of a function, and comes whole with the reply."""
         kind = kind_called(wire)
         function = piece.function or _NOTHING
         name, text = (function.name, function.arguments or "") if kind == FUNCTION else name_and_input(wire, kind)
         index = self._index_of(piece, name)
         opens = index == len(self._calls)
         if opens:
-            self._calls.append(self._opened(piece, kind, name))
+            self._calls.append(self._new_call(piece, kind, name))
             self._by_id.setdefault(self._calls[index].id, index)
         call = self._calls[index]
         extra = call_extra(wire)
@@ -207,13 +209,13 @@ class ChatReader:
             return CallDelta(index=index, id=call.id, name=name, arguments=text, extra=extra)
         return CallDelta(index=index, arguments=text, extra=extra)
 
-    def _opened(self, piece: _CallPiece, kind: str, name: str | None) -> _OpenCall:
+    def _new_call(self, piece: _CallPiece, kind: str, name: str | None) -> _OpenCall:
         if not name and kind == FUNCTION:
             raise ProviderProtocolError(f"{self._who} began a tool call without saying which tool")
         return _OpenCall(id=piece.id or new_call_id(), name=name or kind, kind=kind)
 
     def _index_of(self, piece: _CallPiece, name: str | None) -> int:
-        """Our number of the call this piece belongs to; the next free one: it opens a call."""
+        """Returns our number of the call that a piece belongs to. If it is the next free number, the piece opens a call."""
         free = len(self._calls)
         ours = self._unnumbered(piece, name) if piece.index is None else self._by_index.get(piece.index, free)
         if ours < free and self._is_another(self._calls[ours], piece.id, name):
@@ -223,19 +225,20 @@ class ChatReader:
         return ours
 
     def _unnumbered(self, piece: _CallPiece, name: str | None) -> int:
-        """A piece without index: of the call with its id, or a new one if it names a tool, or of the last."""
+        """Returns the number of a piece without an index: that of the call with its id, else a new one if it names a tool, else
+        that of the last call."""
         if piece.id and piece.id in self._by_id:
             return self._by_id[piece.id]
         return len(self._calls) if name else max(0, len(self._calls) - 1)
 
     @staticmethod
     def _is_another(call: _OpenCall, call_id: str | None, name: str | None) -> bool:
-        """Whether a piece with a name opens a second call under a number already used. Without one it never does: some
-        servers make up a new id for every piece."""
+        """Returns True if a piece opens a second call under a used index. Only a piece with a name does: some servers
+        invent a new id for every piece."""
         return bool(name) and (name != call.name or (bool(call_id) and call_id != call.id))
 
     def reply(self) -> ModelReply:
-        """The whole answer. Raises `ProviderProtocolError` if none came."""
+        """Returns the whole answer. Raises `ProviderProtocolError` if there is none."""
         if not self._answered:
             raise ProviderProtocolError(f"{self._who} streamed no choice")
         calls = tuple(call.whole() for call in self._calls)
@@ -280,7 +283,7 @@ _NOT_TEXT = frozenset({"tool_calls", "role"})
 class ChatWriter:
     """A streamed answer as chunks. Implements `ports.wires.StreamWriter`.
 
-    The client sees one answer: one `id`, one `created`, one role, whatever number of model calls stood behind it.
+    The client sees one answer with one `id`, one `created` and one role, however many model calls it took.
     """
 
     def __init__(self, head: AnswerHead, *, include_usage: bool) -> None:
@@ -292,7 +295,7 @@ class ChatWriter:
         }
         self._include_usage = include_usage
         self._begun = False
-        self._shown: set[str] = set()
+        self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
 
     def begin(self) -> bytes:
@@ -306,8 +309,8 @@ class ChatWriter:
     def end(self, reply: ModelReply) -> bytes:
         out = bytearray()
         calls = reply.message.tool_calls
-        unseen = [call for call in calls if call.id not in self._shown]
-        for index, call in enumerate(unseen, start=len(self._shown)):
+        missing_calls = [call for call in calls if call.id not in self._streamed_ids]
+        for index, call in enumerate(missing_calls, start=len(self._streamed_ids)):
             out += self._chunk({"tool_calls": [{"index": index, **write_call(call)}]})
         unknown = {name: value for name, value in raw_fields(reply, "chat").items() if name not in _REPLACED}
         out += self._chunk({}, finish=reply.finish_reason, extra=unknown)
@@ -321,7 +324,7 @@ class ChatWriter:
             return self._chunk({"content": delta.text}) if delta.text else b""
         choices = raw.get("choices") or ()
         choice = choices[0] if choices else {}
-        # The provider's delta without what is not the client's to see: calls, role, end.
+        # The provider's delta without calls and role, which are written here.
         wire = {
             name: value
             for name, value in (choice.get("delta") or {}).items()
@@ -337,7 +340,7 @@ class ChatWriter:
         function: dict[str, Any] = {**unknown.pop("function", {}), "arguments": piece.arguments}
         call: dict[str, Any] = {**unknown, "index": piece.index}
         if piece.id is not None:
-            self._shown.add(piece.id)
+            self._streamed_ids.add(piece.id)
             call |= {"id": piece.id, "type": "function"}
         if piece.name is not None:
             function = {"name": piece.name, **function}

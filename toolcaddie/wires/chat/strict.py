@@ -1,4 +1,4 @@
-"""What the provider refuses, in its own words: the checks of a chat-completions request that tool users run into.
+"""Checks of a chat-completions request as strict as the provider's, with its messages, as far as they concern tools.
 
 Unknown top-level fields are let through: newer models bring new ones, and a gateway must pass them on.
 """
@@ -25,8 +25,8 @@ def complaint(body: Any) -> Refusal | None:
     if not isinstance(body, dict):
         return refusal("We could not parse the JSON body of your request.")
     for check in _CHECKS:
-        for found in check(body):
-            return found
+        for error in check(body):
+            return error
     return None
 
 
@@ -68,7 +68,7 @@ def _message(message: Any, where: str) -> Iterator[Refusal]:
         return
     role = message.get("role")
     if role not in _ROLES:
-        listed = ", ".join(f"'{known}'" for known in _ROLES[:-1])
+        listed = ", ".join(f"'{each}'" for each in _ROLES[:-1])
         yield refusal(
             f"Invalid value: '{role}'. Supported values are: {listed}, and '{_ROLES[-1]}'.",
             param=f"{where}.role",
@@ -82,15 +82,15 @@ def _message(message: Any, where: str) -> Iterator[Refusal]:
         yield refusal("Invalid value for 'content': expected a string, got null.", param=f"{where}.content")
 
 
-def _calls(found: Any, where: str) -> Iterator[Refusal]:
-    if not isinstance(found, list):
-        yield wrong_type(where, "an array of objects", found)
+def _calls(calls: Any, where: str) -> Iterator[Refusal]:
+    if not isinstance(calls, list):
+        yield wrong_type(where, "an array of objects", calls)
         return
-    if not found:
+    if not calls:
         yield _empty_array(where)
-    for position, each in enumerate(found):
+    for position, each in enumerate(calls):
         yield from _call(each, f"{where}[{position}]")
-    yield from _repeated_ids(found, where)
+    yield from _repeated_ids(calls, where)
 
 
 def _call(each: Any, where: str) -> Iterator[Refusal]:
@@ -112,16 +112,16 @@ def _call(each: Any, where: str) -> Iterator[Refusal]:
                 yield wrong_type(f"{where}.function.{field}", "a string", function.get(field))
 
 
-def _repeated_ids(found: list[dict[str, Any]], where: str) -> Iterator[Refusal]:
+def _repeated_ids(calls: list[dict[str, Any]], where: str) -> Iterator[Refusal]:
     seen: set[str] = set()
-    for each in found:
+    for each in calls:
         if each["id"] in seen:
             yield refusal(f"Duplicate value for 'tool_call_id' of '{each['id']}' in '{where}'.", param=where)
         seen.add(each["id"])
 
 
 def _answers(body: dict[str, Any]) -> Iterator[Refusal]:
-    """A tool message answers a call of the assistant message before it, and every call is answered at once."""
+    """Checks that a tool message answers a call of the assistant message before it, and that every call is answered at once."""
     open_ids: list[str] = []
     for position, message in enumerate(body["messages"]):
         if message["role"] == "tool":
@@ -228,7 +228,7 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
         return
     choice = body.get("tool_choice")
     offered = {tool["function"]["name"] for tool in body["tools"] if tool["type"] == "function"}
-    for name in _named(choice):
+    for name in _function_names(choice):
         if name not in offered:
             yield refusal(
                 f"Invalid value for 'tool_choice': no function named '{name}' was specified in the 'tools' parameter.",
@@ -244,8 +244,8 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
         )
 
 
-def _named(choice: Any) -> Iterator[Any]:
-    """Names in `tool_choice`: of one function, or of the allowed ones."""
+def _function_names(choice: Any) -> Iterator[Any]:
+    """Yields the names in `tool_choice`: of one function, or of the allowed ones."""
     if not isinstance(choice, Mapping):
         return
     if choice.get("type") == "function":
@@ -291,4 +291,4 @@ _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Refusal]], ...] = (
     _tools,
     _tool_choice,
 )
-"""In this order: each may rely on what the ones before it let through."""
+"""In this order: each relies on the checks before it."""

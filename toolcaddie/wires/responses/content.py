@@ -1,7 +1,7 @@
 """Content parts of the Responses API as blocks, and back.
 
-What came in by this wire goes out by it as it was: fields that have no word of ours ride in a block's `extra`, and a part of
-an unknown kind, or one that is not of its kind's shape, is carried whole.
+A part that came by this wire goes out unchanged: fields unknown here are kept in a block's `extra`, and a part of an unknown
+kind, or one that is malformed, is kept whole.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RESPONSES = "responses"
 
 _INPUT_PARTS = frozenset({"input_text", "input_image", "input_file"})
 _NESTING = frozenset({"image_url", "file"})
-"""Fields of chat completions' parts that hold others."""
+"""Fields of chat completions' parts that contain the other fields."""
 _FILE_FIELDS = frozenset({"filename", "file_data", "file_id", "file_url"})
 
 
@@ -48,9 +48,9 @@ def read_content(content: Any, where: str) -> Content:
 def _read_part(part: JsonObject) -> Block:
     match part:
         case {"type": "input_text" | "output_text", "text": str(text)}:
-            return Text(text=text, wire=RESPONSES, extra=_rest(part, "text"))
+            return Text(text=text, wire=RESPONSES, extra=_other_fields(part, "text"))
         case {"type": "refusal", "refusal": str(text)}:
-            return Refusal(text=text, wire=RESPONSES, extra=_rest(part, "refusal"))
+            return Refusal(text=text, wire=RESPONSES, extra=_other_fields(part, "refusal"))
         case {"type": "input_image"}:
             return _read_image(part)
         case {"type": "input_file"}:
@@ -71,7 +71,7 @@ def _read_image(part: JsonObject) -> Block:
         file_id=texts.get("file_id", ""),
         detail=texts.get("detail", ""),
         wire=RESPONSES,
-        extra=_rest(part, *texts),
+        extra=_other_fields(part, *texts),
     )
 
 
@@ -91,7 +91,7 @@ def _read_file(part: JsonObject) -> Block:
         file_id=texts.get("file_id", ""),
         name=texts.get("filename", ""),
         wire=RESPONSES,
-        extra=_rest(part, *texts),
+        extra=_other_fields(part, *texts),
     )
 
 
@@ -99,8 +99,8 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
 
 
-def _rest(part: JsonObject, *known: str) -> JsonObject | None:
-    return {name: value for name, value in part.items() if name != "type" and name not in known} or None
+def _other_fields(part: JsonObject, *names: str) -> JsonObject | None:
+    return {name: value for name, value in part.items() if name != "type" and name not in names} or None
 
 
 # ---------------------------------------------------------------- out
@@ -114,28 +114,28 @@ def write_content(message: Message) -> str | list[dict[str, Any]]:
 
 
 def write_words(message: Message) -> str:
-    """Returns what an answer of another author said; all that can be told of it."""
+    """Returns the text of an answer by another author. Nothing else of it can be sent."""
     blocks = message.content if isinstance(message.content, tuple) else ()
     for block in blocks:
         if not isinstance(block, Text | Refusal):
             raise _no_part(block, message)
-    said = [message.text, *(block.text for block in blocks if isinstance(block, Refusal))]
+    texts = [message.text, *(block.text for block in blocks if isinstance(block, Refusal))]
     if message.extra and isinstance(message.extra.get("refusal"), str):
-        said.append(message.extra["refusal"])
-    return "\n".join(filter(None, said))
+        texts.append(message.extra["refusal"])
+    return "\n".join(filter(None, texts))
 
 
 def _part(block: Block, message: Message) -> dict[str, Any]:
-    part = _written(block)
+    part = _part_of(block)
     if part is None and message.role == "tool" and not isinstance(block, Other):
         part = {"type": "input_text", "text": placeholder(block)}
     if part is None:
         raise _no_part(block, message)
-    return {**part, **_beside(block)}
+    return {**part, **_extra_fields(block)}
 
 
-def _written(block: Block) -> dict[str, Any] | None:
-    """The part of a block; None: this API has none."""
+def _part_of(block: Block) -> dict[str, Any] | None:
+    """Returns the part for a block; None: this API has none."""
     match block:
         case Text():
             return {"type": "input_text", "text": block.text}
@@ -160,12 +160,12 @@ def _file(block: Resource) -> dict[str, Any] | None:
         "file_id": block.file_id,
         "file_url": block.uri if block.uri.startswith(("https://", "http://")) and not block.data else "",
     }
-    sent = {name: value for name, value in fields.items() if value}
-    return {"type": "input_file", **sent} if sent.keys() - {"filename"} else None
+    filled = {name: value for name, value in fields.items() if value}
+    return {"type": "input_file", **filled} if filled.keys() - {"filename"} else None
 
 
-def _beside(block: Block) -> JsonObject:
-    """Fields that came with the part by this wire, or by its elder, which has many of the same."""
+def _extra_fields(block: Block) -> JsonObject:
+    """Returns the extra fields of a part that came by this wire, or by chat completions, which has many of the same."""
     extra = block.extra if block.wire in ("chat", "responses") else None
     return {name: value for name, value in (extra or {}).items() if name not in _NESTING}
 

@@ -1,4 +1,4 @@
-"""Errors of the Responses API: in the shape all of OpenAI's APIs share, and named inside an answer."""
+"""Errors of the Responses API: in the format of all OpenAI APIs, and inside an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STATUSES = {
     "timeout": 504,
     "vector_store_timeout": 504,
 }
-"""What an error named inside an answer would have been as an HTTP status. Every other name is of a fault in the request."""
+"""HTTP statuses of errors that are named inside an answer. Every other name means a fault in the request."""
 _AT_FAULT = 400
 
 
@@ -42,19 +42,20 @@ class ErrorInside(msgspec.Struct):
 
 
 def failure(error: ErrorInside, who: str, body: bytes, *, status: int | None = None) -> ProviderError:
-    """What an error named inside an answer means. One without a name says nothing of the request."""
+    """Returns the exception for an error inside an answer. An error without a name is not blamed on the request."""
     names = [str(name) for name in (error.code, error.type) if name]
-    said = f"{who} broke off with an error: {error.message or 'it does not say which'}"
-    said += f" ({', '.join(names)})" if names else ""
+    message = f"{who} broke off with an error: {error.message or 'it does not say which'}"
+    message += f" ({', '.join(names)})" if names else ""
     if status is None and not names:
-        return ProviderUnavailableError(said, body=body)
+        return ProviderUnavailableError(message, body=body)
     if status is None:
         status = next((_STATUSES[name] for name in names if name in _STATUSES), _AT_FAULT)
-    return kind_of(status)(said, body=body)
+    return kind_of(status)(message, body=body)
 
 
 def write_error_event(problem: Problem) -> bytes:
-    """Returns the error as the last event of a stream; `should_retry` in it says what the header would have said."""
+    """Returns the error as the last event of a stream. `should_retry` in it replaces the header `x-should-retry`, because the
+    headers have been sent."""
     event: dict[str, Any] = {
         "type": "error",
         "code": problem.code or problem.kind,

@@ -1,12 +1,12 @@
 """Conversations as items of the Responses API, and definitions of tools in its form, both ways.
 
-The provider stores nothing of what passes here: every request holds its conversation whole. Items of an earlier answer go
-back as they came, but without their ids. Those name what the provider would have stored; some servers look them up all the
-same and refuse the request when they find nothing, and none needs them, because reasoning carries its own encrypted text.
+The provider stores nothing, so every request contains the whole conversation. Items of an earlier answer go back unchanged but
+without their ids. An id refers to a stored item: some servers look it up nevertheless and refuse the request if they do not
+find it. No server needs the ids, because reasoning contains its own encrypted text.
 
-Definitions that are held back (`ModelRequest.deferred`) are not among `tools` at all: here the model would be shown name and
-description of each. Where a message reveals some, an item `additional_tools` follows it with the whole definitions. So the
-beginning of the conversation, which the provider's cache knows, stays as it was.
+Deferred definitions (`ModelRequest.deferred`) are not in `tools`, because there the model would see the name and description of
+each. If a message reveals some, an item `additional_tools` with the whole definitions follows it. So the beginning of the
+conversation stays the same, and the provider's cache stays valid.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from toolcaddie.wires.chat import messages as chat
 from toolcaddie.wires.responses.content import read_content, write_content, write_words
 
 FUNCTION_CALL, MESSAGE, REASONING = "function_call", "message", "reasoning"
-"""Types of items that both directions know."""
+"""Types of items that are read and written."""
 BETWEEN = "\n\n"
-"""Stands between two messages of one answer, or two paragraphs of a summary: the wire has them apart."""
+"""Separator of two messages of one answer, and of two paragraphs of a summary, which are separate on this wire."""
 CLIENT = client_author("responses")
 """The author of answers that a client sends back in this API's own items."""
 
 _MAX_CALL_ID = 64
 _MAX_NAME = 128
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
-_KEPT_TOOLS = 8192
+_MAX_FORMS = 8192
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 _INTERRUPTED = "There is no result: the call was interrupted before it had one."
 _ROLES = ("assistant", "developer", "system", "user")
@@ -48,37 +48,38 @@ _ROLES = ("assistant", "developer", "system", "user")
 
 
 class ToolForms:
-    """Definitions in chat completions' form, in this API's. Those that come encoded are translated once: they cannot change.
+    """Translates definitions from chat completions' format into this API's. Encoded ones are translated once, because they
+    cannot change.
 
-    Raises `RequestError` for a definition this API has no form for.
+    Raises `RequestError` for a definition that this API cannot express.
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[msgspec.Raw, tuple[str, Any]]] = {}
-        """By identity, with the original, so that no other object can come by the same one."""
+        self._forms: dict[int, tuple[msgspec.Raw, tuple[str, Any]]] = {}
+        """Forms by the identity of the definition. Keeping the definition too ensures that no other object gets its identity."""
 
     def split(self, request: ModelRequest) -> tuple[list[tuple[str, Any]], dict[str, Any]]:
-        """Names and forms of the tools that are sent, and the forms of those held back, by name."""
+        """Returns names and forms of the tools to send, and the forms of the deferred ones by name."""
         forms = [self._form(definition) for definition in request.tools]
         if not request.deferred:
             return forms, {}
-        sent = [form for form in forms if form[0] not in request.deferred]
-        return sent, {name: form for name, form in forms if name in request.deferred}
+        forms_to_send = [form for form in forms if form[0] not in request.deferred]
+        return forms_to_send, {name: form for name, form in forms if name in request.deferred}
 
     def _form(self, definition: Any) -> tuple[str, Any]:
         if not isinstance(definition, msgspec.Raw):
             return _flat(definition)
-        kept = self._kept.get(id(definition))
-        if kept is None:
-            if len(self._kept) >= _KEPT_TOOLS:
-                self._kept.clear()
+        entry = self._forms.get(id(definition))
+        if entry is None:
+            if len(self._forms) >= _MAX_FORMS:
+                self._forms.clear()
             name, form = _flat(msgspec.json.decode(definition))
-            kept = self._kept[id(definition)] = (definition, (name, msgspec.Raw(ENCODER.encode(form))))
-        return kept[1]
+            entry = self._forms[id(definition)] = (definition, (name, msgspec.Raw(ENCODER.encode(form))))
+        return entry[1]
 
 
 def _flat(definition: JsonObject) -> tuple[str, Any]:
-    """Name and form of one definition. A tool of the provider's own has no name, and goes out as it is."""
+    """Returns name and form of one definition. A tool of the provider's own has no name, and goes out unchanged."""
     kind = definition.get("type")
     if kind == "custom":
         raise RequestError("tools of type 'custom' cannot be sent to the Responses API from here", param="tools")
@@ -91,7 +92,7 @@ def _flat(definition: JsonObject) -> tuple[str, Any]:
         "type": "function",
         **function,
         "parameters": function.get("parameters") or _NO_PARAMETERS,
-        # Left out, it would mean true wherever the schema allows it, and the model would be held to write every argument.
+        # Without it, it would be true if the schema allows that, and the model would have to write every argument.
         "strict": function.get("strict") or False,
     }
     return function["name"], form
@@ -105,7 +106,7 @@ def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
 
 
 def _chat_form(item: Any) -> Any:
-    """Returns a definition in the form of chat completions, which is ours. One that is no function stays as it is."""
+    """Returns a definition in the format of chat completions, which is ours. A tool that is not a function stays unchanged."""
     if not isinstance(item, dict) or item.get("type") != "function" or "function" in item:
         return item
     return {"type": "function", "function": {name: value for name, value in item.items() if name != "type"}}
@@ -115,35 +116,35 @@ def _chat_form(item: Any) -> Any:
 
 
 class Conversation:
-    """A conversation as items, put together message by message. Every call has exactly one result behind it."""
+    """Builds the items of a conversation, message by message. Every call is followed by exactly one result."""
 
-    def __init__(self, author: str, held: Mapping[str, Any]) -> None:
+    def __init__(self, author: str, deferred: Mapping[str, Any]) -> None:
         self.items: list[Any] = []
         self.loaded: set[str] = set()
-        """Held-back tools that some result made known."""
+        """Deferred tools that were revealed."""
         self._author = author
-        self._held = held
+        self._deferred = deferred
         self._revealed: list[str] = []
         self._used: set[str] = set()
         self._open: dict[str, list[str]] = {}
-        """Of the last answer: calls without a result, by the id our side knows, with the one sent."""
+        """Calls of the last answer without a result: the ids that were sent, by our own id."""
 
     def take(self, message: Message) -> None:
         if message.role == "tool":
-            self._result(message)
+            self._add_result(message)
             return
         self.close_turn()
         if message.role == "assistant":
-            self._answer(message)
+            self._add_answer(message)
         elif message.role in ("system", "developer", "user"):
-            self._say(message)
+            self._add_message(message)
         else:
             raise RequestError(
                 f"messages of the role {message.role!r} have no place in the Responses API", param="messages"
             )
 
     def close_turn(self) -> None:
-        """The results of a turn are all there: say so of calls that have none, and show what was revealed."""
+        """Ends a turn: adds a result to each call without one, then the revealed definitions."""
         for ids in self._open.values():
             self.items.extend(_output(call_id, _INTERRUPTED) for call_id in ids)
         self._open.clear()
@@ -151,19 +152,19 @@ class Conversation:
         self._revealed.clear()
 
     def _reveal(self, names: Sequence[str]) -> None:
-        new = [name for name in dict.fromkeys(names) if name in self._held and name not in self.loaded]
+        new = [name for name in dict.fromkeys(names) if name in self._deferred and name not in self.loaded]
         if new:
             self.loaded.update(new)
-            definitions = [self._held[name] for name in new]
+            definitions = [self._deferred[name] for name in new]
             self.items.append({"type": "additional_tools", "role": "developer", "tools": definitions})
 
-    def _say(self, message: Message) -> None:
-        """What nobody answers to; a name of who speaks has no place here. One without words may be there to reveal only."""
+    def _add_message(self, message: Message) -> None:
+        """Adds a message that is neither an answer nor a result. One without text may only reveal tools."""
         if not is_empty_note(message):
             self.items.append({"role": message.role, "content": write_content(message)})
         self._reveal(message.revealed)
 
-    def _result(self, message: Message) -> None:
+    def _add_result(self, message: Message) -> None:
         ids = self._open.get(message.tool_call_id or "")
         if not ids:
             raise RequestError(
@@ -173,8 +174,8 @@ class Conversation:
         self.items.append(_output(ids.pop(0), write_content(message)))
         self._revealed.extend(message.revealed)
 
-    def _answer(self, message: Message) -> None:
-        ids = [self._opened(call.id) for call in message.tool_calls]
+    def _add_answer(self, message: Message) -> None:
+        ids = [self._sent_id(call.id) for call in message.tool_calls]
         own = message.native if message.author in (self._author, CLIENT) else ()
         if own and sum(block.get("type") == FUNCTION_CALL for block in own) == len(ids):
             self.items.extend(_returned(own, ids))
@@ -184,22 +185,21 @@ class Conversation:
             self.items.append({"role": "assistant", "content": words})
         self.items.extend(map(_call, message.tool_calls, ids))
 
-    def _opened(self, given: str) -> str:
-        """The id a call is sent with: its own, unless that is too long, or was used before."""
-        digest = hashlib.sha256(given.encode(errors="surrogatepass")).hexdigest()
-        call_id = given if 0 < len(given) <= _MAX_CALL_ID else f"call_{digest[:32]}"
+    def _sent_id(self, own_id: str) -> str:
+        """Returns the id to send with a call: its own, unless that is too long, or was used before."""
+        digest = hashlib.sha256(own_id.encode(errors="surrogatepass")).hexdigest()
+        call_id = own_id if 0 < len(own_id) <= _MAX_CALL_ID else f"call_{digest[:32]}"
         free, count = call_id, 1
         while free in self._used:
             count += 1
             free = f"{call_id[: _MAX_CALL_ID - 8]}_{count}"
         self._used.add(free)
-        self._open.setdefault(given, []).append(free)
+        self._open.setdefault(own_id, []).append(free)
         return free
 
 
 def _returned(native: Sequence[JsonObject], ids: Sequence[str]) -> list[dict[str, Any]]:
-    """An answer's own items, in order, fit to be sent: without ids, and without nulls, which some servers refuse to read
-    again."""
+    """Returns an answer's own items, in order, without ids, and without nulls, which some servers refuse in a request."""
     left = iter(ids)
     items: list[dict[str, Any]] = []
     for block in native:
@@ -208,7 +208,7 @@ def _returned(native: Sequence[JsonObject], ids: Sequence[str]) -> list[dict[str
         if kind == FUNCTION_CALL:
             item["call_id"] = next(left)
         elif kind == REASONING and not item.get("encrypted_content"):
-            if item.get("content"):  # in the open, as servers of one's own have it; these know no ids, but read one
+            if item.get("content"):  # not encrypted, from a self-hosted server, which reads the id
                 items.append(item)
             continue
         elif kind == MESSAGE and not item.get("content"):
@@ -218,14 +218,14 @@ def _returned(native: Sequence[JsonObject], ids: Sequence[str]) -> list[dict[str
             continue
         item.pop("id", None)
         items.append(item)
-    while items and items[-1]["type"] == REASONING:  # thought that led to nothing is refused
+    while items and items[-1]["type"] == REASONING:  # reasoning without a following item is refused
         items.pop()
     return items
 
 
 def _call(call: ToolCall, call_id: str) -> dict[str, Any]:
     arguments = call.arguments or "{}"
-    if call.extra and "type" in call.extra:  # of a kind only chat completions know: its input is no JSON
+    if call.extra and "type" in call.extra:  # a custom call of chat completions: its input is not JSON
         arguments = ENCODER.encode({"input": call.arguments}).decode()
     name = _NO_NAME.sub("_", call.name)[:_MAX_NAME] or "_"
     return {"type": FUNCTION_CALL, "call_id": call_id, "name": name, "arguments": arguments}
@@ -239,8 +239,8 @@ def _output(call_id: str, output: str | list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def read_items(items: Sequence[Any]) -> Iterator[Message]:
-    """Yields the messages of a conversation. Items of one answer (reasoning, words, calls) are one message, and stay with it as
-    they came. Raises `RequestError` naming the field at fault."""
+    """Yields the messages of a conversation. The items of one answer (reasoning, text, calls) become one message, which keeps
+    them unchanged. Raises `RequestError` naming the field at fault."""
     answer: list[JsonObject] = []
     for index, item in enumerate(items):
         where = f"input[{index}]"

@@ -26,7 +26,7 @@ _OURS = frozenset(
 )
 """Fields that a door writes itself: the answer, and echoes of a request that is not the client's."""
 _REASONS = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Reasons to stop early, as an incomplete answer words them."""
+"""Reasons of an incomplete answer, by our finish reasons."""
 
 
 # ---------------------------------------------------------------- shapes
@@ -72,7 +72,7 @@ class _Part(msgspec.Struct):
 
 
 class WireItem(msgspec.Struct):
-    """What is read of an item; the rest is kept as it is."""
+    """The fields of an item that are read; the item itself is kept unchanged."""
 
     type: str
     name: str | None = None
@@ -90,15 +90,15 @@ def shaped(data: bytes, decoder: msgspec.json.Decoder[Shape], who: str) -> Shape
     try:
         return decoder.decode(data)
     except UNREADABLE as error:
-        decoded(data, who=who)  # garbage and error objects: says better what it is
+        decoded(data, who=who)  # raises a better message for text that is not JSON, and for an error object
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
 
 
 def read_item(raw: dict[str, Any], who: str) -> WireItem:
-    """The item, checked as far as it is read. Of a kind that is not known here only the type is."""
-    known = raw.get("type") in (FUNCTION_CALL, MESSAGE)
+    """Returns the fields of an item that are read, of an unknown kind only the type. Raises `ProviderProtocolError`."""
+    is_read = raw.get("type") in (FUNCTION_CALL, MESSAGE)
     try:
-        return msgspec.convert(raw if known else {"type": raw.get("type")}, WireItem)
+        return msgspec.convert(raw if is_read else {"type": raw.get("type")}, WireItem)
     except msgspec.ValidationError as error:
         body = msgspec.json.encode(raw)
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error} of an item", body=body) from error
@@ -108,7 +108,7 @@ def read_item(raw: dict[str, Any], who: str) -> WireItem:
 
 
 def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """Returns a whole answer of `author`. Raises the `ProviderError` that a failed one names."""
+    """Returns a whole answer of `author`. Raises the `ProviderError` that a failed answer names."""
     answer = shaped(body, _WHOLE, who)
     if answer.output is None and answer.object != "response":
         decoded(body, who=who)  # an error object
@@ -156,7 +156,7 @@ def read_call(item: WireItem, who: str) -> ToolCall:
 
 
 def texts_of(items: Sequence[WireItem]) -> tuple[str, str]:
-    """Returns the words of all messages, and of all refusals."""
+    """Returns the text of all messages, and of all refusals."""
     parts = [item.content or [] for item in items if item.type == MESSAGE]
     texts = ("".join(part.text or "" for part in message if part.type == "output_text") for message in parts)
     return BETWEEN.join(filter(None, texts)), "".join(part.refusal or "" for message in parts for part in message)
@@ -172,19 +172,19 @@ def finish_of(answer: WireResponse, calls: Sequence[ToolCall]) -> str:
 def read_usage(wire: _Usage | None) -> Usage:
     if wire is None:
         return Usage()
-    read = wire.input_tokens_details or _InputDetails()
-    written = wire.output_tokens_details or _OutputDetails()
+    input_ = wire.input_tokens_details or _InputDetails()
+    output = wire.output_tokens_details or _OutputDetails()
     return Usage(
         input_tokens=count(wire.input_tokens),
         output_tokens=count(wire.output_tokens),
-        cached_tokens=count(read.cached_tokens),
-        written_tokens=count(read.cache_write_tokens),
-        reasoning_tokens=count(written.reasoning_tokens),
+        cached_tokens=count(input_.cached_tokens),
+        written_tokens=count(input_.cache_write_tokens),
+        reasoning_tokens=count(output.reasoning_tokens),
     )
 
 
 def new_call_id() -> str:
-    """Returns an id for servers that send none: a result must say which call it answers."""
+    """Returns an id for a call whose server sent none, because a result must name its call."""
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
@@ -211,7 +211,7 @@ def response_of(reply: ModelReply, head: AnswerHead, output: Sequence[JsonObject
 
 
 def begun_response(head: AnswerHead) -> dict[str, Any]:
-    """Returns the response before there is any answer in it."""
+    """Returns the response at the beginning of a stream."""
     return {
         "id": f"resp_{head.id}",
         "object": "response",
@@ -237,7 +237,7 @@ def begun_response(head: AnswerHead) -> dict[str, Any]:
 
 
 def write_items(message: Message, head: AnswerHead) -> Iterator[JsonObject]:
-    """Yields the items of an answer: its own, if it was written in this API, else words and calls."""
+    """Yields the items of an answer: its own if it came by this API, else items for text and calls."""
     if message.native:
         yield from message.native
         return

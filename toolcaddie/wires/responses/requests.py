@@ -15,11 +15,11 @@ from toolcaddie.wires.responses.messages import Conversation, ToolForms, read_it
 WHAT = "a request of the Responses API"
 """Names a request in errors."""
 _ANSWER = "answer"
-"""A name for a schema that has none; the wire wants one."""
+"""Name of every output schema, because the wire requires one."""
 
 _HINTS = frozenset({"seed", "prediction", "stream", "stream_options"})
-"""Parameters of chat completions that are left out: a seed and a prediction are promises the provider may break anyway, and
-whether to stream, and how, is said elsewhere."""
+"""Parameters of chat completions that are omitted: the provider may ignore a seed and a prediction anyway, and the fields for
+streaming are set separately."""
 _NEUTRAL: dict[str, Any] = {
     "n": 1,
     "frequency_penalty": 0,
@@ -28,7 +28,7 @@ _NEUTRAL: dict[str, Any] = {
     "logit_bias": {},
     "modalities": ["text"],
 }
-"""Parameters unknown here, with the value that asks for nothing. Any other value goes out and is refused by name."""
+"""Parameters that this API does not know, with the value that has no effect. Any other value goes out and is refused by name."""
 _RENAMED = {"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"}
 _NESTED = {
     "reasoning_effort": ("reasoning", "effort"),
@@ -38,12 +38,12 @@ _NESTED = {
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _NEVER_REASON = ("gpt-3", "gpt-4", "chatgpt-4")
-"""Beginnings of models that refuse to be asked for encrypted reasoning."""
+"""Prefixes of models that refuse a request for encrypted reasoning."""
 
 _MODES = ("auto", "none", "required")
 _OURS = frozenset({"model", "input", "instructions", "tools", "tool_choice", "stream"})
 _STORED = ("previous_response_id", "conversation", "prompt")
-"""Fields that name what a server would have stored."""
+"""Fields that refer to something stored on the server."""
 
 
 # ---------------------------------------------------------------- for a provider
@@ -51,9 +51,9 @@ _STORED = ("previous_response_id", "conversation", "prompt")
 
 def write_request(request: ModelRequest, *, model: str, stream: bool, author: str, tools: ToolForms) -> bytes:
     """Returns the body of a request. `tools` keeps translated definitions from one request to the next. Raises `RequestError`
-    for what this API cannot be asked."""
-    sent, held = tools.split(request)
-    conversation = Conversation(author, held)
+    for a request that this API cannot express."""
+    sent_forms, deferred = tools.split(request)
+    conversation = Conversation(author, deferred)
     for message in request.messages:
         conversation.take(message)
     conversation.close_turn()
@@ -63,14 +63,14 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, author: st
         body["include"] = [_ENCRYPTED]
     body.update(_settings(request.params or {}))
     body["model"], body["input"] = model, conversation.items
-    if sent:
-        body["tools"] = [form for _, form in sent]
-    choice = _choice(request, {name for name, _ in sent} | conversation.loaded)
+    if sent_forms:
+        body["tools"] = [form for _, form in sent_forms]
+    choice = _choice(request, {name for name, _ in sent_forms} | conversation.loaded)
     if choice is not None:
         body["tool_choice"] = choice
     if request.output_schema is not None:
-        wanted = {"type": "json_schema", "name": _ANSWER, "schema": request.output_schema}
-        body["text"] = {**body.get("text", {}), "format": wanted}
+        form = {"type": "json_schema", "name": _ANSWER, "schema": request.output_schema}
+        body["text"] = {**body.get("text", {}), "format": form}
     if request.cache_key:
         body["prompt_cache_key"] = request.cache_key
     if stream:
@@ -83,8 +83,8 @@ def write_request(request: ModelRequest, *, model: str, stream: bool, author: st
 
 
 def _settings(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters in this API's names. One that is None asks for nothing."""
-    sent: dict[str, Any] = {}
+    """Returns the parameters by this API's names, without those that are None."""
+    settings: dict[str, Any] = {}
     nested: list[tuple[str, str, Any]] = []
     for name, value in params.items():
         if value is None or name in _HINTS or (name in _NEUTRAL and value == _NEUTRAL[name]):
@@ -92,67 +92,68 @@ def _settings(params: Mapping[str, Any]) -> dict[str, Any]:
         if name in _NESTED:
             nested.append((*_NESTED[name], value))
         else:
-            sent.setdefault(_RENAMED.get(name, name), value)
+            settings.setdefault(_RENAMED.get(name, name), value)
     for outer, inner, value in nested:
-        own = sent.get(outer, {})
+        own = settings.get(outer, {})
         if not isinstance(own, Mapping):
             raise RequestError(f"the parameter {outer!r} must be an object, not {type(own).__name__}", param=outer)
-        sent[outer] = {inner: _format(value) if inner == "format" else value, **own}
-    return sent
+        settings[outer] = {inner: _format(value) if inner == "format" else value, **own}
+    return settings
 
 
-def _format(wanted: Any) -> Any:
-    """What the answer is to look like; a schema stands one level higher here than in chat completions."""
-    schema = wanted.get("json_schema") if isinstance(wanted, Mapping) else None
-    return {"type": "json_schema", **schema} if isinstance(schema, Mapping) else wanted
+def _format(value: Any) -> Any:
+    """Returns the format of the answer. A schema is one level higher here than in chat completions."""
+    schema = value.get("json_schema") if isinstance(value, Mapping) else None
+    return {"type": "json_schema", **schema} if isinstance(schema, Mapping) else value
 
 
 def _stream_options(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the wish for usage, which is always told here, and which this API would refuse."""
+    """Returns the options of a stream without `include_usage`, which this API refuses because it always reports usage."""
     options = params.get("stream_options")
     if not isinstance(options, Mapping):
         return {}
-    kept = {name: value for name, value in options.items() if name != "include_usage"}
-    return {"stream_options": kept} if kept else {}
+    others = {name: value for name, value in options.items() if name != "include_usage"}
+    return {"stream_options": others} if others else {}
 
 
-def _choice(request: ModelRequest, known: Collection[str]) -> Any:
-    """The choice, joined with the mask: all tools stay in the request, and so in the provider's cache."""
-    wanted = request.tool_choice
-    if not known:
-        if wanted in (None, "auto", "none"):
+def _choice(request: ModelRequest, names: Collection[str]) -> Any:
+    """Returns the tool choice, limited to the allowed tools. All tools stay in the request, so that the provider's cache stays
+    valid. `names`: the tools that can be called."""
+    choice = request.tool_choice
+    if not names:
+        if choice in (None, "auto", "none"):
             return None
         raise _no_choice("no tool is sent or revealed that could be called")
-    if request.allowed is not None and wanted in (None, "auto", "required"):
-        allowed = [{"type": "function", "name": name} for name in request.allowed if name in known]
+    if request.allowed is not None and choice in (None, "auto", "required"):
+        allowed = [{"type": "function", "name": name} for name in request.allowed if name in names]
         if not allowed:
             return "none"
-        return {"type": "allowed_tools", "mode": wanted or "auto", "tools": allowed}
-    if wanted is None or (isinstance(wanted, str) and wanted in _MODES):
-        return wanted
-    if isinstance(wanted, Mapping) and wanted.get("type") == "function":
-        return {"type": "function", "name": _named(wanted, known)}
-    if isinstance(wanted, Mapping) and wanted.get("type") == "allowed_tools":
-        return _allowed(wanted.get("allowed_tools"), known)
+        return {"type": "allowed_tools", "mode": choice or "auto", "tools": allowed}
+    if choice is None or (isinstance(choice, str) and choice in _MODES):
+        return choice
+    if isinstance(choice, Mapping) and choice.get("type") == "function":
+        return {"type": "function", "name": _function_name(choice, names)}
+    if isinstance(choice, Mapping) and choice.get("type") == "allowed_tools":
+        return _allowed(choice.get("allowed_tools"), names)
     raise _no_choice(f"it is none of {', '.join(_MODES)}, a function and allowed_tools")
 
 
-def _named(wanted: Any, known: Collection[str]) -> str:
-    function = wanted.get("function") if isinstance(wanted, Mapping) else None
+def _function_name(choice: Any, names: Collection[str]) -> str:
+    function = choice.get("function") if isinstance(choice, Mapping) else None
     name = function.get("name") if isinstance(function, Mapping) else None
     if not isinstance(name, str):
         raise _no_choice("it names no function")
-    if name not in known:
+    if name not in names:
         raise _no_choice(f"the tool {name!r} it names is not sent, or not revealed yet")
     return name
 
 
-def _allowed(wanted: Any, known: Collection[str]) -> dict[str, Any]:
-    tools = wanted.get("tools") if isinstance(wanted, Mapping) else None
-    if not isinstance(tools, list | tuple) or not tools or wanted.get("mode") not in ("auto", "required"):
+def _allowed(allowed: Any, names: Collection[str]) -> dict[str, Any]:
+    tools = allowed.get("tools") if isinstance(allowed, Mapping) else None
+    if not isinstance(tools, list | tuple) or not tools or allowed.get("mode") not in ("auto", "required"):
         raise _no_choice("allowed_tools needs a mode, auto or required, and a list of tools")
-    named = [{"type": "function", "name": _named(tool, known)} for tool in tools]
-    return {"type": "allowed_tools", "mode": wanted["mode"], "tools": named}
+    functions = [{"type": "function", "name": _function_name(tool, names)} for tool in tools]
+    return {"type": "allowed_tools", "mode": allowed["mode"], "tools": functions}
 
 
 def _no_choice(why: str) -> RequestError:
@@ -163,13 +164,13 @@ def _no_choice(why: str) -> RequestError:
 
 
 def declines_tools(envelope: Envelope) -> bool:
-    """Returns whether the request says that no tool may be called."""
+    """Returns True if the request forbids tool calls."""
     choice = envelope.fields.get("tool_choice")
     return choice is not None and field_value(choice, what=WHAT) == "none"
 
 
 def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
-    """Returns the request without its tools, its parameters in our names. Raises `RequestError` naming the field at fault."""
+    """Returns the request without its tools, its parameters by our names. Raises `RequestError` naming the field at fault."""
     fields = {name: field_value(raw, what=WHAT) for name, raw in envelope.fields.items() if name != "tools"}
     model = fields.get("model")
     if not isinstance(model, str) or not model:
@@ -223,7 +224,7 @@ def _check_messages(messages: Sequence[Message], bounds: Bounds) -> None:
 
 
 def _read_choice(choice: Any) -> Any:
-    """Returns the choice as chat completions word it, which is ours."""
+    """Returns the choice in the format of chat completions, which is ours."""
     match choice:
         case None | str():
             return choice
@@ -238,7 +239,7 @@ def _read_choice(choice: Any) -> Any:
 
 
 def _read_params(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns parameters by the names of chat completions, which are ours. What has none there keeps its own."""
+    """Returns the parameters by the names of chat completions, which are ours. Those without one keep their own."""
     params = {name: value for name, value in fields.items() if name not in ("max_output_tokens", "reasoning", "text")}
     if fields.get("max_output_tokens") is not None:
         params["max_completion_tokens"] = fields["max_output_tokens"]
@@ -258,7 +259,7 @@ def _object(fields: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _read_format(value: Any) -> Any:
-    """Returns what the answer is to look like; a schema stands one level lower in chat completions."""
+    """Returns the format of the answer. A schema is one level lower in chat completions."""
     if not isinstance(value, dict) or value.get("type") != "json_schema":
         return value
     return {"type": "json_schema", "json_schema": {name: each for name, each in value.items() if name != "type"}}

@@ -1,7 +1,7 @@
 """A streamed answer of the Responses API: read from a provider, written by a door.
 
-A streamed answer becomes the same items as a whole one, so both are read by the same rules. The items are taken from the
-events that finish them: reasoning is whole only there, and some servers leave the list out of their last event.
+A streamed answer becomes the same items as a whole one, so both are read by the same rules. The items come from the events that
+finish them, because only there is reasoning complete, and some servers omit the list from their last event.
 """
 
 from __future__ import annotations
@@ -100,24 +100,24 @@ _FAILURE = msgspec.json.Decoder(_Failure)
 
 @dataclass(slots=True)
 class _Open:
-    """An item that was begun."""
+    """An item that has begun."""
 
     type: str
     name: str | None = None
     index: int = 0
-    """Of a call: its place among the calls."""
+    """Position of a call among the calls."""
     call_id: str = ""
-    shown: list[str] = field(default_factory=list)
-    """Pieces of text or arguments that went out."""
+    pieces: list[str] = field(default_factory=list)
+    """Pieces of text or arguments that were passed on."""
     whole: dict[str, Any] | None = None
     """The item, once it is finished."""
 
 
 class ResponsesReader:
-    """A streamed answer while it comes in. Implements `ports.wires.StreamReader`.
+    """Reads a streamed answer. Implements `ports.wires.StreamReader`.
 
-    What an item's last event holds beyond its pieces is shown with it, for servers that stream no pieces. Events and items of
-    unknown kinds are passed over; the items are kept for the author.
+    Some servers stream no pieces, so the rest of an item is passed on with its last event. Events of unknown types are ignored;
+    items of unknown types are kept for their author.
     """
 
     def __init__(self, *, who: str, author: str) -> None:
@@ -127,7 +127,7 @@ class ResponsesReader:
         self._items: dict[int, _Open] = {}
         self._calls = 0
         self._texts = 0
-        """Messages that showed words."""
+        """Number of messages with text."""
         self._end: WireResponse | None = None
         self._last = b""
         self._readers: dict[str, Callable[[bytes], ModelDelta | None]] = {
@@ -163,7 +163,7 @@ class ResponsesReader:
         return replace(reply, raw=raw_body(_LAST.decode(self._last).response))
 
     def _output(self) -> Iterator[dict[str, Any]]:
-        """The items in the order they were begun."""
+        """Yields the items in the order in which they began."""
         for item in self._items.values():
             if item.whole is None:
                 raise ProviderProtocolError(
@@ -181,16 +181,16 @@ class ResponsesReader:
         elif item.type != MESSAGE or item.whole is not None:
             state = "finished " if item.whole is not None else ""
             raise ProviderProtocolError(f"{self._who} streamed words of a {state}{item.type}", body=data)
-        return self._shown(item, event.delta)
+        return self._text_delta(item, event.delta)
 
-    def _shown(self, item: _Open, text: str) -> ModelDelta | None:
+    def _text_delta(self, item: _Open, text: str) -> ModelDelta | None:
         if not text:
             return None
         between = ""
-        if not item.shown:
+        if not item.pieces:
             between = BETWEEN if self._texts else ""
             self._texts += 1
-        item.shown.append(text)
+        item.pieces.append(text)
         return ModelDelta(text=between + text)
 
     def _reasoning(self, data: bytes) -> ModelDelta:
@@ -212,13 +212,13 @@ class ResponsesReader:
         call = read_call(item, self._who)
         opened.index, opened.call_id = self._calls, call.id
         self._calls += 1
-        opened.shown.append(item.arguments or "")
+        opened.pieces.append(item.arguments or "")
         return _delta(CallDelta(index=opened.index, id=call.id, name=call.name, arguments=item.arguments or ""))
 
     def _arguments(self, data: bytes) -> ModelDelta | None:
         event = shaped(data, _ARGUMENTS, self._who)
         call = self._call_at(event.output_index, data)
-        call.shown.append(event.delta)
+        call.pieces.append(event.delta)
         return _delta(CallDelta(index=call.index, arguments=event.delta)) if event.delta else None
 
     def _all_arguments(self, data: bytes) -> ModelDelta | None:
@@ -234,15 +234,16 @@ class ResponsesReader:
         return call
 
     def _rest_of(self, item: _Open, whole: str, data: bytes) -> str:
-        """What an item holds beyond its pieces. Raises if the pieces were others: they are with the caller already."""
-        shown = "".join(item.shown)
-        if not whole.startswith(shown):
+        """Returns the rest of an item after its pieces. Raises if it does not begin with them, because the caller has them
+        already."""
+        streamed = "".join(item.pieces)
+        if not whole.startswith(streamed):
             raise ProviderProtocolError(f"{self._who} streamed other pieces than its {item.type} is made of", body=data)
-        return whole[len(shown) :]
+        return whole[len(streamed) :]
 
     def _rest(self, call: _Open, arguments: str, data: bytes) -> ModelDelta | None:
         rest = self._rest_of(call, arguments, data)
-        call.shown.append(rest)
+        call.pieces.append(rest)
         return _delta(CallDelta(index=call.index, arguments=rest)) if rest else None
 
     def _finished(self, data: bytes) -> ModelDelta | None:
@@ -250,7 +251,7 @@ class ResponsesReader:
         return self._closed(event.output_index, event.item, data)
 
     def _closed(self, place: int, raw: dict[str, Any], data: bytes) -> ModelDelta | None:
-        """The item is finished: what of it was not shown yet."""
+        """Finishes an item, and returns the rest of it that was not passed on."""
         item = read_item(raw, self._who)
         opened = self._items.get(place)
         begun = None
@@ -264,7 +265,7 @@ class ResponsesReader:
             )
         opened.whole = raw
         if item.type == MESSAGE:
-            return self._shown(opened, self._rest_of(opened, texts_of([item])[0], data))
+            return self._text_delta(opened, self._rest_of(opened, texts_of([item])[0], data))
         return begun or (self._rest(opened, item.arguments or "", data) if item.type == FUNCTION_CALL else None)
 
     def _ended(self, data: bytes, *, status: str) -> ModelDelta | None:
@@ -273,17 +274,17 @@ class ResponsesReader:
         return None if status == "failed" else self._missed(self._end.output or [], data)
 
     def _missed(self, output: Sequence[dict[str, Any]], data: bytes) -> ModelDelta | None:
-        """What only the last event holds: of items without an end of their own, or all of it where nothing was begun."""
+        """Returns the output that only the last event has: of items without an event for their end, or all if no item began."""
         places = [place for place, item in self._items.items() if item.whole is None and 0 <= place < len(output)]
-        found = [self._closed(place, output[place], data) for place in (places if self._items else range(len(output)))]
-        shown = [delta for delta in found if delta is not None]
-        if not shown:
+        deltas = [self._closed(place, output[place], data) for place in (places if self._items else range(len(output)))]
+        pieces = [delta for delta in deltas if delta is not None]
+        if not pieces:
             return None
-        calls = tuple(piece for delta in shown for piece in delta.calls)
-        return ModelDelta(text="".join(delta.text for delta in shown), calls=calls)
+        calls = tuple(piece for delta in pieces for piece in delta.calls)
+        return ModelDelta(text="".join(delta.text for delta in pieces), calls=calls)
 
     def _broken(self, data: bytes) -> None:
-        """An error event; some servers leave its type out."""
+        """Raises the error of an error event. Some servers omit its type."""
         event = shaped(data, _FAILURE, self._who)
         if not event.type and event.error is None:
             raise ProviderProtocolError(f"{self._who} streamed an event without a type", body=data)
@@ -301,7 +302,7 @@ def _delta(call: CallDelta) -> ModelDelta:
 class ResponsesWriter:
     """A streamed answer as the events of a response. Implements `ports.wires.StreamWriter`.
 
-    Items come one after the other, as this API has them: one is finished before the next begins.
+    Each item is finished before the next one begins, as in this API.
     """
 
     def __init__(self, head: AnswerHead) -> None:
@@ -310,10 +311,10 @@ class ResponsesWriter:
         self._output: list[JsonObject] = []
         """Finished items."""
         self._open: JsonObject | None = None
-        """The item under way."""
+        """The item that is being written."""
         self._pieces: list[str] = []
-        """What was streamed of it."""
-        self._shown: set[str] = set()
+        """The pieces of it that were streamed."""
+        self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
 
     def begin(self) -> bytes:
@@ -338,7 +339,7 @@ class ResponsesWriter:
         return out
 
     def item(self, item: JsonObject, *, pieces: int = 1) -> bytes:
-        """Writes a whole item, its texts and arguments in at most so many pieces."""
+        """Writes a whole item, its text or arguments in at most `pieces` pieces."""
         out = self.begin() + self._finished() + self._opened(_empty(item))
         whole = _streamed_text(item)
         size = -(-len(whole) // pieces) or 1
@@ -348,12 +349,12 @@ class ResponsesWriter:
     def end(self, reply: ModelReply) -> bytes:
         out = self.begin() + self._finished()
         refusal = (reply.message.extra or {}).get("refusal")
-        unseen = [call for call in reply.message.tool_calls if call.id not in self._shown]
-        if not self._output and not unseen and not refusal and reply.message.content is not None:
+        missing_calls = [call for call in reply.message.tool_calls if call.id not in self._streamed_ids]
+        if not self._output and not missing_calls and not refusal and reply.message.content is not None:
             out += self.item(message_item(self._item_id("msg"), text=reply.message.text))
         if refusal and not any(part.get("refusal") for item in self._output for part in item.get("content") or ()):
             out += self.item(message_item(self._item_id("msg"), refusal=refusal))
-        for call in unseen:
+        for call in missing_calls:
             out += self.item(call_item(call, self._item_id("fc")))
         response = response_of(reply, self._head, self._output)
         return out + self._event(f"response.{response['status']}", response=response)
@@ -374,7 +375,7 @@ class ResponsesWriter:
     def _opened(self, item: JsonObject) -> bytes:
         self._open, self._pieces = item, []
         if item["type"] == FUNCTION_CALL:
-            self._shown.add(item["call_id"])
+            self._streamed_ids.add(item["call_id"])
         return self._event("response.output_item.added", output_index=len(self._output), item=item)
 
     def _piece(self, text: str) -> bytes:
@@ -402,7 +403,7 @@ class ResponsesWriter:
         return self._at(f"response.content_part.{state}", content_index=0, part=part)
 
     def _finished(self, item: JsonObject | None = None) -> bytes:
-        """Finishes the open item, as `item` or as what was streamed of it."""
+        """Finishes the open item: with the contents of `item`, or with those that were streamed."""
         if self._open is None:
             return b""
         text = "".join(self._pieces)
@@ -441,7 +442,7 @@ class ResponsesWriter:
 
 
 def _empty(item: JsonObject) -> JsonObject:
-    """Returns an item as it begins."""
+    """Returns the item with which a stream of it begins."""
     match item.get("type"):
         case "function_call":
             return {**item, "status": "in_progress", "arguments": ""}
@@ -462,7 +463,7 @@ def _filled(item: JsonObject, text: str) -> JsonObject:
 
 
 def _streamed_text(item: JsonObject) -> str:
-    """Returns what is streamed of a whole item: arguments, a summary, or words. Refusals come with its end."""
+    """Returns the text of a whole item that is streamed: arguments, a summary, or words. Refusals come with its end."""
     if item["type"] == FUNCTION_CALL:
         return str(item["arguments"])
     parts = item.get("summary") if item["type"] == REASONING else item.get("content")

@@ -1,7 +1,6 @@
-"""What OpenAI's Responses API refuses, in its own words: the checks of a request that tool users run into.
+"""Checks of a Responses request as strict as OpenAI's, with its messages, as far as they concern tools.
 
-Unlike chat completions it refuses every parameter it does not know. It is asked to store nothing, so it knows no earlier
-answer by its id.
+Unlike chat completions this API refuses unknown parameters. Nothing is stored, so no earlier answer can be named by its id.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ _FIELDS = {
     "additional_tools": {"type", "id", "role", "tools"},
     "item_reference": {"type", "id"},
 }
-"""Items that are known here, with their fields."""
+"""Fields of items, by the types that are known here."""
 _PARTS = {
     "input_text": {"type", "text", "prompt_cache_breakpoint"},
     "input_image": {"type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"},
@@ -121,17 +120,17 @@ _OWN_TOOLS = frozenset(
 
 
 def complaint(body: Any) -> Refusal | None:
-    """The error a strict provider answers with status 400; None: the request is fine."""
+    """Returns the error a strict provider answers with status 400; None: the request is valid."""
     if not isinstance(body, dict):
         return refusal("We could not parse the JSON body of your request.")
     for check in _CHECKS:
-        for found in check(body):
-            return found
+        for error in check(body):
+            return error
     return None
 
 
 def loaded_by(body: dict[str, Any]) -> set[str]:
-    """Names of the functions that items of the input bring along."""
+    """Returns the names of the functions that items of the input add."""
     return {
         tool["name"]
         for item in _items(body)
@@ -148,7 +147,7 @@ def _items(body: dict[str, Any]) -> list[dict[str, Any]]:
 # ---------------------------------------------------------------- the request
 
 
-def _known(body: dict[str, Any]) -> Iterator[Refusal]:
+def _parameters(body: dict[str, Any]) -> Iterator[Refusal]:
     for name in body:
         if name in _MOVED:
             yield refusal(
@@ -173,9 +172,9 @@ def _settings(body: dict[str, Any]) -> Iterator[Refusal]:
                 "The 'stream_options' parameter is only allowed when 'stream' is enabled.", param="stream_options"
             )
         yield from _only(body["stream_options"], {"include_obfuscation"}, "stream_options")
-    for position, wanted in enumerate(body.get("include") or ()):
-        if wanted not in _INCLUDED:
-            yield _no_value(f"include[{position}]", wanted, sorted(_INCLUDED))
+    for position, name in enumerate(body.get("include") or ()):
+        if name not in _INCLUDED:
+            yield _no_value(f"include[{position}]", name, sorted(_INCLUDED))
     effort = (body.get("reasoning") or {}).get("effort")
     if effort is not None and effort not in _EFFORTS:
         yield _no_value("reasoning.effort", effort, _EFFORTS)
@@ -201,15 +200,15 @@ def _text(text: Any) -> Iterator[Refusal]:
     if text is None:
         return
     yield from _only(text, {"format", "verbosity"}, "text")
-    wanted = text.get("format")
-    if wanted is None:
+    form = text.get("format")
+    if form is None:
         return
-    if not isinstance(wanted, dict) or wanted.get("type") not in ("text", "json_object", "json_schema"):
+    if not isinstance(form, dict) or form.get("type") not in ("text", "json_object", "json_schema"):
         yield missing("text.format.type")
-    elif wanted["type"] == "json_schema":
-        yield from _only(wanted, {"type", "name", "schema", "strict", "description"}, "text.format")
+    elif form["type"] == "json_schema":
+        yield from _only(form, {"type", "name", "schema", "strict", "description"}, "text.format")
         for name in ("name", "schema"):
-            if name not in wanted:
+            if name not in form:
                 yield missing(f"text.format.{name}")
 
 
@@ -217,15 +216,15 @@ def _text(text: Any) -> Iterator[Refusal]:
 
 
 def _input(body: dict[str, Any]) -> Iterator[Refusal]:
-    found = body.get("input")
-    if found is None:
+    items = body.get("input")
+    if items is None:
         yield missing("input")
-    elif not isinstance(found, str | list):
-        yield wrong_type("input", "one of a string or array of input items", found)
-    elif not found:
+    elif not isinstance(items, str | list):
+        yield wrong_type("input", "one of a string or array of input items", items)
+    elif not items:
         yield refusal("One of 'input' or 'previous_response_id' or 'prompt' must be provided.", param="input")
-    elif isinstance(found, list):
-        for position, item in enumerate(found):
+    elif isinstance(items, list):
+        for position, item in enumerate(items):
             yield from _item(item, f"input[{position}]")
 
 
@@ -336,7 +335,7 @@ _ITEMS: dict[str, Callable[[dict[str, Any], str], Iterator[Refusal]]] = {
 
 
 def _pairs(body: dict[str, Any]) -> Iterator[Refusal]:
-    """Every output has a call before it, and every call an output behind it."""
+    """Checks that every output has a call before it, and every call an output after it."""
     open_ids: dict[str, None] = {}
     seen: set[str] = set()
     for item in _items(body):
@@ -354,8 +353,8 @@ def _pairs(body: dict[str, Any]) -> Iterator[Refusal]:
         yield refusal(f"No tool output found for function call {call_id}.", param="input")
 
 
-def _thoughts(body: dict[str, Any]) -> Iterator[Refusal]:
-    """Reasoning is followed by what it led to."""
+def _reasoning_items(body: dict[str, Any]) -> Iterator[Refusal]:
+    """Checks that reasoning is followed by an item of the same answer."""
     for item, after in pairwise([*_items(body), {}]):
         led_to = after.get("type", "message"), after.get("role", "assistant")
         if item.get("type") == "reasoning" and (not after or led_to[1] != "assistant" or "output" in led_to[0]):
@@ -468,30 +467,30 @@ def _tool_choice(body: dict[str, Any]) -> Iterator[Refusal]:
         return
     if choice.get("type") not in ("function", "allowed_tools"):
         yield _no_value("tool_choice.type", choice.get("type"), ("function", "allowed_tools"))
-    named = [choice]
+    functions = [choice]
     if choice["type"] == "allowed_tools":
         yield from _only(choice, {"type", "mode", "tools"}, "tool_choice")
         if choice.get("mode") not in ("auto", "required"):
             yield missing("tool_choice.mode")
-        named = choice.get("tools") or []
-        if not named:
+        functions = choice.get("tools") or []
+        if not functions:
             yield missing("tool_choice.tools")
-    for tool in named:
+    for tool in functions:
         if not isinstance(tool.get("name"), str):
             yield missing("tool_choice.name")
         if tool["name"] not in offered:
             yield refusal(f"Tool choice '{tool['name']}' not found in 'tools' parameter.", param="tool_choice")
 
 
-# ---------------------------------------------------------------- the words
+# ---------------------------------------------------------------- error messages
 
 
-def _only(found: Any, known: set[str] | frozenset[str], where: str) -> Iterator[Refusal]:
-    if not isinstance(found, dict):
-        yield wrong_type(where, "an object", found)
+def _only(fields: Any, names: set[str] | frozenset[str], where: str) -> Iterator[Refusal]:
+    if not isinstance(fields, dict):
+        yield wrong_type(where, "an object", fields)
         return
-    for name in found:
-        if name not in known:
+    for name in fields:
+        if name not in names:
             yield _unknown(f"{where}.{name}")
 
 
@@ -499,18 +498,18 @@ def _unknown(param: str) -> Refusal:
     return refusal(f"Unknown parameter: '{param}'.", param=param, code="unknown_parameter")
 
 
-def _no_value(param: str, value: Any, known: Any) -> Refusal:
-    listed = ", ".join(f"'{each}'" for each in known)
+def _no_value(param: str, value: Any, values: Any) -> Refusal:
+    listed = ", ".join(f"'{each}'" for each in values)
     return refusal(f"Invalid value: '{value}'. Supported values are: {listed}.", param=param, code="invalid_value")
 
 
 _CHECKS: tuple[Callable[[dict[str, Any]], Iterator[Refusal]], ...] = (
-    _known,
+    _parameters,
     _settings,
     _input,
     _pairs,
-    _thoughts,
+    _reasoning_items,
     _tools,
     _tool_choice,
 )
-"""In this order: each may rely on what the ones before it let through."""
+"""In this order: each relies on the checks before it."""
