@@ -15,11 +15,11 @@ from toolcaddie.core.tool import JsonObject
 Block = dict[str, Any]
 
 MESSAGES = "messages"
-"""The wire's name, on blocks that came by it and as the author of messages that a caller wrote for it."""
+"""Name of the wire, on blocks that came by it and as the author of messages that a caller wrote for it."""
 TEXT = "text"
 _PDF = "application/pdf"
 _OWN_PARTS = frozenset({"image", "document", "search_result"})
-"""Parts of this API that a caller may write himself, into whatever request."""
+"""Parts of this API that a caller may write into a request of any wire."""
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
@@ -27,8 +27,8 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
 
 def write_blocks(message: Message, where: str, *, media: bool = False) -> list[Block]:
-    """Returns a message's content in the API's blocks, without empty texts. `media`: more than words may stand there.
-    In a result a line of text stands for what has no block."""
+    """Returns a message's content as blocks of the API, without blank texts. `media`: not only text is allowed. In a result a
+    line of text replaces content that has no block."""
     if message.content is None:
         return []
     if isinstance(message.content, str):
@@ -43,7 +43,7 @@ def write_blocks(message: Message, where: str, *, media: bool = False) -> list[B
 
 def _block(block: content.Block, where: str, *, media: bool, result: bool) -> Block:
     try:
-        written = _written(block, where, media=media)
+        written = _plain_block(block, where, media=media)
     except RequestError:
         if not result or isinstance(block, content.Other):
             raise
@@ -51,7 +51,7 @@ def _block(block: content.Block, where: str, *, media: bool, result: bool) -> Bl
     return _with_own_fields(block, written)
 
 
-def _written(block: content.Block, where: str, *, media: bool) -> Block:
+def _plain_block(block: content.Block, where: str, *, media: bool) -> Block:
     match block:
         case content.Text() | content.Refusal():
             return text_block(block.text)
@@ -70,7 +70,7 @@ def _written(block: content.Block, where: str, *, media: bool) -> Block:
 
 
 def speaks(text: Any) -> bool:
-    """Returns whether there is anything in a text but white space."""
+    """Returns True if a value is a text that is not blank."""
     return isinstance(text, str) and bool(text) and not text.isspace()
 
 
@@ -137,8 +137,7 @@ def _base64(kind: str, media_type: str, data: str) -> Block:
 
 
 def _with_own_fields(block: content.Block, written: Block) -> Block:
-    """Returns the block with the fields that came with it by this wire; of another wire's, with its mark for the prompt
-    cache."""
+    """Returns the block with its further fields if it came by this wire, else with its mark for the prompt cache."""
     extra = block.extra or {}
     if block.wire == MESSAGES:
         return {**extra, **written}
@@ -159,17 +158,17 @@ def read_blocks(blocks: Sequence[JsonObject]) -> tuple[content.Block, ...]:
 
 
 def _read_block(block: JsonObject) -> content.Block:
-    """Returns one of our blocks; a kind, or a source, that has no word of ours is carried as it came."""
+    """Returns one of our blocks. A block of an unknown type, or with an unknown source, is kept whole."""
     source = block.get("source")
     match block.get("type"):
         case "text" if isinstance(text := block.get("text"), str):
-            return content.Text(text=text, wire=MESSAGES, extra=_beside(block, "text"))
+            return content.Text(text=text, wire=MESSAGES, extra=_other_fields(block, "text"))
         case "image" if isinstance(source, Mapping) and (fields := _media_of(source)) is not None:
-            return content.Image(**fields, wire=MESSAGES, extra=_beside(block, "source"))
+            return content.Image(**fields, wire=MESSAGES, extra=_other_fields(block, "source"))
         case "document" if isinstance(source, Mapping) and (fields := _document_fields(source)) is not None:
             title = block.get("title")
-            known: dict[str, Any] = {"title": title} if title and isinstance(title, str) else {}
-            return content.Resource(**fields, **known, wire=MESSAGES, extra=_beside(block, "source", *known))
+            titled: dict[str, Any] = {"title": title} if title and isinstance(title, str) else {}
+            return content.Resource(**fields, **titled, wire=MESSAGES, extra=_other_fields(block, "source", *titled))
         case _:
             return content.Other(wire=MESSAGES, part=block)
 
@@ -196,7 +195,7 @@ def _document_fields(source: Mapping[str, Any]) -> dict[str, Any] | None:
             return _media_of(source)
 
 
-def _beside(block: JsonObject, *known: str) -> JsonObject | None:
-    """Returns the fields of a block that have no word of ours. Nulls say nothing."""
-    extra = {name: value for name, value in block.items() if value is not None and name not in ("type", *known)}
+def _other_fields(block: JsonObject, *names: str) -> JsonObject | None:
+    """Returns the fields of a block except the `names` and nulls."""
+    extra = {name: value for name, value in block.items() if value is not None and name not in ("type", *names)}
     return extra or None

@@ -1,4 +1,4 @@
-"""Errors in Anthropic's shape: read within answers, written by doors and scripted servers."""
+"""Errors in Anthropic's format: read within answers, written by doors and scripted servers."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STATUS_OF = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status that an error within a stream stands for."""
+"""HTTP statuses of errors within a stream, by their type."""
 _TYPES = {status: name for name, status in STATUS_OF.items() if status != 500}
 
 
 def failure(error: Any, body: bytes, who: str) -> ProviderError:
-    """Returns the exception for an error object that came where an answer was due."""
+    """Returns the exception for an error object in place of an answer."""
     kind = error.get("type") if isinstance(error, dict) else None
     status = STATUS_OF.get(kind) if isinstance(kind, str) else None
     message = f"{who} broke off with an error: {error_message(body)}"
@@ -41,12 +41,12 @@ def failure(error: Any, body: bytes, who: str) -> ProviderError:
 
 
 def error_type(status: int) -> str:
-    """Returns the API's word for a status."""
+    """Returns the API's error type for a status."""
     return _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
 
 
 def write_error(problem: Problem) -> bytes:
-    """Returns the error in this API's shape. What an upstream of another API kind beside its message stays in it."""
+    """Returns the error in this API's format. Further fields of an upstream's error of another API stay in it."""
     body: Any = msgspec.json.decode(problem.upstream) if problem.upstream else {}
     inner = body.get("error")
     beside = inner if isinstance(inner, dict) else {}
@@ -57,7 +57,8 @@ def write_error(problem: Problem) -> bytes:
 
 
 def write_error_event(problem: Problem) -> bytes:
-    """Returns the error as the last event of a stream; `should_retry` in it says what the header would have kind."""
+    """Returns the error as the last event of a stream. `should_retry` in it replaces the header `x-should-retry`, because the
+    headers have been sent."""
     body = write_error(problem)
     if not problem.may_be_sent_again:
         error = msgspec.json.decode(body)

@@ -1,8 +1,8 @@
-"""A conversation as Anthropic's Messages API takes it, both ways.
+"""Conversations in the form of Anthropic's Messages API, both ways.
 
-The API wants turns that alternate and begin with the user's, every call answered at the very start of the next turn,
-ids of one alphabet that never repeat, and no empty text. Others are laxer, and a conversation may have been begun by
-any of them: what can be said this way is said this way, and what cannot is refused by name. Nothing is lost on the way.
+The API requires alternating turns that begin with the user's, a result for every call at the start of the next turn, ids
+of a limited alphabet that never repeat, and no empty text. Other APIs allow more, and a conversation may have begun with any of
+them. It is converted without loss; a message that the API cannot express is refused by name.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from toolcaddie.wires.messages.content import (
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 NOT_JSON = "INVALID_JSON"
-"""The key under which the API's guide has a call's arguments sent back that were never JSON."""
+"""The key for a call's arguments that are not JSON, according to the API's guide."""
 
 _CALL, _RESULT = "tool_use", "tool_result"
 _REFERENCE, _ADDITION = "tool_reference", "tool_addition"
 _RESULT_FIELDS = frozenset({"type", "tool_use_id", "content", "is_error"})
-_NOTHING_SAID = "(empty message)"
-"""Where a turn must be and nothing was said in it: the API takes neither a turn nor a text that is empty."""
+_NO_TEXT = "(empty message)"
+"""Text of a required turn without text: the API refuses empty turns and empty texts."""
 _NO_RESULT = "There is no result: the turn was interrupted before this call was answered."
 _NO_REASON = "The tool failed and gave no reason."
 _MAX_ID = 64
@@ -51,24 +51,24 @@ _ARGUMENTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """A conversation in the API's form."""
+    """A conversation in the form of the API."""
 
     system: list[Block]
     messages: list[Block]
-    shown: frozenset[str]
-    """Tools that must not be held back: they were made known where the API has no word for it."""
+    revealed_early: frozenset[str]
+    """Tools that cannot be deferred: they were revealed in a place where the API cannot reveal tools."""
     adds: bool
-    """Tools are added between messages, which is a beta feature of the API."""
+    """True if tools are added between messages, which is a beta feature of the API."""
 
 
 def conversation(
     messages: Sequence[Message], *, author: str, mid_system: bool = False, deferred: Collection[str] = ()
 ) -> Conversation:
-    """Returns the conversation for `author`, as `Message.author` says it: what it wrote goes back as it wrote it.
+    """Returns the conversation for `author` (see `Message.author`). Its own answers go back unchanged.
 
-    `mid_system`: the model takes system messages within the conversation; otherwise they become notes in the user's
-    turn. `deferred` are the tools that are held back until a message makes them known. Raises `RequestError` for what
-    this API has no word for, naming the message.
+    `mid_system`: the model accepts system messages within the conversation; otherwise they become notes in the user's turn.
+    `deferred`: the tools that are hidden until a message reveals them. Raises `RequestError` naming a message that this API
+    cannot express.
     """
     head = 0
     while head < len(messages) and messages[head].role in ("system", "developer"):
@@ -77,31 +77,32 @@ def conversation(
     system = [
         block for place, message in enumerate(messages[:head]) for block in write_blocks(message, f"messages[{place}]")
     ]
-    turns.shown.update(name for message in messages[:head] for name in message.revealed)
+    turns.revealed_early.update(name for message in messages[:head] for name in message.revealed)
     for place in range(head, len(messages)):
         turns.add(messages[place], f"messages[{place}]")
-    return Conversation(system=system, messages=turns.end(), shown=frozenset(turns.shown), adds=turns.adds)
+    return Conversation(
+        system=system, messages=turns.end(), revealed_early=frozenset(turns.revealed_early), adds=turns.adds
+    )
 
 
 class _Turns:
-    """The messages so far, and the user's turn that is being written: results first, whatever order things were said
-    in."""
+    """Builds the messages, with the user's turn that is being written: its results come first, whatever their order was."""
 
     def __init__(self, *, author: str, mid_system: bool, deferred: frozenset[str]) -> None:
-        self.shown: set[str] = set()
+        self.revealed_early: set[str] = set()
         self.adds = False
         self._author = author
         self._mid_system = mid_system
         self._deferred = deferred
         self._messages: list[Block] = []
         self._results: list[Block] = []
-        self._said: list[Block] = []
+        self._words: list[Block] = []
         self._notes: list[Block] = []
-        """System messages that may stand by themselves, if no more of the user's turn comes."""
+        """System messages that can be messages of their own if the user's turn ends with them."""
         self._added: list[Block] = []
-        """Tools that are made known behind the user's turn."""
+        """Tools that are revealed after the user's turn."""
         self._open: list[tuple[str, str]] = []
-        """Calls without a result yet: the id the caller knows, and the one that is sent."""
+        """Calls without a result so far: the caller's id, and the one that is sent."""
         self._used: set[str] = set()
 
     def add(self, message: Message, where: str) -> None:
@@ -111,7 +112,7 @@ class _Turns:
             self._system(write_blocks(message, where), message.revealed)
         elif message.role == "user":
             self._notes_within()
-            self._said += write_blocks(message, where, media=True) or [text_block(_NOTHING_SAID)]
+            self._words += write_blocks(message, where, media=True) or [text_block(_NO_TEXT)]
         elif message.role == "tool":
             self._notes_within()
             self._result(message, where)
@@ -121,11 +122,10 @@ class _Turns:
     def end(self) -> list[Block]:
         self._close_turn()
         if not self._messages or self._messages[0]["role"] != "user":
-            self._messages.insert(0, {"role": "user", "content": [text_block(_NOTHING_SAID)]})
+            self._messages.insert(0, {"role": "user", "content": [text_block(_NO_TEXT)]})
         last = self._messages[-1]["content"]
-        if (
-            self._messages[-1]["role"] == "assistant" and last[-1]["type"] == TEXT
-        ):  # to be gone on with, so nothing trails
+        if self._messages[-1]["role"] == "assistant" and last[-1]["type"] == TEXT:
+            # The model continues this text; the API refuses one that ends with white space.
             last[-1] = {**last[-1], "text": last[-1]["text"].rstrip()}
         return self._messages
 
@@ -133,18 +133,18 @@ class _Turns:
 
     def _close_turn(self) -> None:
         self._results += [
-            {"type": "tool_result", "tool_use_id": sent, "is_error": True, "content": _NO_RESULT}
-            for _, sent in self._open
+            {"type": "tool_result", "tool_use_id": sent_id, "is_error": True, "content": _NO_RESULT}
+            for _, sent_id in self._open
         ]
-        content = self._results + self._said
+        content = self._results + self._words
         if content:
             self._messages.append({"role": "user", "content": content})
         if self._notes or self._added:
             self._messages.append({"role": "system", "content": self._notes + self._added})
-        self._results, self._said, self._notes, self._added, self._open = [], [], [], [], []
+        self._results, self._words, self._notes, self._added, self._open = [], [], [], [], []
 
     def _system(self, blocks: list[Block], revealed: Sequence[str]) -> None:
-        behind = self._mid_system and bool(self._results or self._said or self._open)
+        behind = self._mid_system and bool(self._results or self._words or self._open)
         if behind:
             self._notes += blocks
             self._added += [
@@ -154,44 +154,44 @@ class _Turns:
             ]
             self.adds = self.adds or bool(self._added)
         else:
-            self._said += map(_note, blocks)
-            self.shown.update(revealed)
+            self._words += map(_note, blocks)
+            self.revealed_early.update(revealed)
 
     def _notes_within(self) -> None:
-        """Moves system messages into the user's turn, because it goes on: they may only stand at the end of one."""
-        self._said += map(_note, self._notes)
+        """Moves system messages into the user's turn, because the turn continues: they may only follow a whole turn."""
+        self._words += map(_note, self._notes)
         self._notes = []
 
     def _result(self, message: Message, where: str) -> None:
-        sent = self._answered(message.tool_call_id)
-        if sent is None:
+        sent_id = self._sent_id(message.tool_call_id)
+        if sent_id is None:
             raise refused(
                 f"{where}: the result for {message.tool_call_id!r} answers no call of the assistant's message before it"
             )
         answer = write_blocks(message, where, media=True)
         beside = message.extra if message.author == MESSAGES and message.extra else {}
-        result: Block = {**beside, "type": "tool_result", "tool_use_id": sent}
+        result: Block = {**beside, "type": "tool_result", "tool_use_id": sent_id}
         revealed = [name for name in dict.fromkeys(message.revealed) if name in self._deferred]
         if message.is_error:
             result |= {"is_error": True, "content": answer or _NO_REASON}
-        elif revealed:  # a result that names tools may hold nothing else, so its words follow behind all results
+        elif revealed:  # a result that names tools may contain nothing else, so its text follows after all results
             result["content"] = [{"type": "tool_reference", "tool_name": name} for name in revealed]
-            self._said += [text_block(f"Result of the call {sent}:"), *answer] if answer else []
+            self._words += [text_block(f"Result of the call {sent_id}:"), *answer] if answer else []
         elif answer:
             result["content"] = answer
         self._results.append(result)
 
-    def _answered(self, call_id: str | None) -> str | None:
-        for place, (own_id, sent) in enumerate(self._open):
+    def _sent_id(self, call_id: str | None) -> str | None:
+        for place, (own_id, sent_id) in enumerate(self._open):
             if own_id == call_id:
                 del self._open[place]
-                return sent
+                return sent_id
         return None
 
     # ---------------------------------------------------------------- the assistant's turn
 
     def _assistant(self, message: Message, where: str) -> None:
-        blocks = self._own(message) or _rebuilt(message, where)
+        blocks = self._native_blocks(message) or _rebuilt(message, where)
         if not blocks:
             return
         self._close_turn()
@@ -204,10 +204,10 @@ class _Turns:
         else:
             self._messages.append({"role": "assistant", "content": blocks})
 
-    def _own(self, message: Message) -> list[Block]:
-        """Returns the author's own blocks; none, if it is not the one asked, or if they do not fit the calls any more.
+    def _native_blocks(self, message: Message) -> list[Block]:
+        """Returns the message's native blocks; none if they are of another author, or do not match the calls.
 
-        Texts without a word are left out: the API writes them at times, and never takes them back.
+        Blank texts are omitted: the API sometimes writes them, but refuses them in a request.
         """
         if not message.native or message.author not in (self._author, MESSAGES):
             return []
@@ -215,15 +215,15 @@ class _Turns:
         return blocks if sum(block["type"] == _CALL for block in blocks) == len(message.tool_calls) else []
 
     def _fresh(self, call_id: str) -> str:
-        """Returns an id of the API's alphabet that no call of this conversation has yet: the same in every request."""
+        """Returns an unused id of the API's alphabet, the same in every request with the same conversation."""
         digest = hashlib.sha256(call_id.encode(errors="surrogatepass")).hexdigest()
         base = call_id if _ID.match(call_id) else f"call_{digest[:32]}"
-        sent, again = base, 1
-        while sent in self._used:
-            again += 1
-            sent = f"{base[: _MAX_ID - 8]}_{again}"
-        self._used.add(sent)
-        return sent
+        sent_id, number = base, 1
+        while sent_id in self._used:
+            number += 1
+            sent_id = f"{base[: _MAX_ID - 8]}_{number}"
+        self._used.add(sent_id)
+        return sent_id
 
 
 def _rebuilt(message: Message, where: str) -> list[Block]:
@@ -236,9 +236,8 @@ def write_call(call: ToolCall) -> Block:
 
 
 def _input(call: ToolCall) -> Any:
-    """Returns arguments as an object: as they were written, or, if they are none, their text under a key that says
-    so."""
-    if call.extra and "type" in call.extra:  # a custom call of chat completions: its input is a text, not arguments
+    """Returns arguments as an object: unchanged, or as text under the key `NOT_JSON`."""
+    if call.extra and "type" in call.extra:  # a custom call of chat completions: its input is text
         return {"input": call.arguments}
     try:
         _ARGUMENTS.decode(call.arguments)
@@ -256,9 +255,8 @@ def _note(block: Block) -> Block:
 
 
 def read_conversation(system: Any, messages: Sequence[Any]) -> tuple[Message, ...]:
-    """Returns a client's conversation. Results stand in messages of their own, as everywhere else; an assistant's
-    blocks come along as they are (`Message.native`), so that thoughts keep their signatures. Raises `RequestError`
-    naming the field."""
+    """Returns a client's conversation. Results are messages of their own, as on all wires. An assistant's blocks are kept
+    unchanged (`Message.native`), so that thinking keeps its signatures. Raises `RequestError` naming the field."""
     read = [Message(role="system", content=_content(system, "system"))] if system else []
     for place, item in enumerate(messages):
         read.extend(_read_message(item, f"messages.{place}"))
@@ -293,7 +291,7 @@ def _content(content: Any, where: str) -> Content:
 
 
 def _read_turn(blocks: Sequence[Mapping[str, Any]], where: str) -> Iterator[Message]:
-    """Yields a user's turn: each result as a message, and what stands between them as another."""
+    """Yields a user's turn: each result as a message, and the blocks between two results as another."""
     words: list[Mapping[str, Any]] = []
     for place, block in enumerate(blocks):
         if block.get("type") != _RESULT:
@@ -328,8 +326,8 @@ def _read_result(block: Mapping[str, Any], where: str) -> Message:
 
 
 def _read_answer(blocks: Sequence[Mapping[str, Any]], where: str) -> Message:
-    """Returns an answer that comes back. Thoughts without a signature, which only other models have, are omitted: the
-    API refuses them."""
+    """Returns an earlier answer. Thinking without a signature, which only other models write, is omitted, because the API
+    refuses it."""
     blocks = [block for block in blocks if block.get("type") != "thinking" or block.get("signature")]
     words = [block for block in blocks if block.get("type") not in (_CALL, *THINKING)]
     calls = [_read_call(block, f"{where}.{place}") for place, block in enumerate(blocks) if block.get("type") == _CALL]

@@ -56,8 +56,8 @@ _ANSWER = msgspec.json.Decoder(WireAnswer)
 
 
 def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
-    """Returns a whole answer of `author`. Raises `ProviderProtocolError`, and what an error in place of an answer
-    means."""
+    """Returns a whole answer of `author`. Raises `ProviderProtocolError`, or the exception for an error in place of an
+    answer."""
     answer = shaped(body, _ANSWER, who)
     if answer.error:
         raise failure(answer.error, body, who)
@@ -106,7 +106,7 @@ def _whole_call(block: dict[str, Any], who: str) -> ToolCall:
 
 
 def call_identity(block: dict[str, Any], who: str) -> tuple[str, str]:
-    """Returns id and name of a call. A result must say which call it answers, so one without an id is given one."""
+    """Returns id and name of a call. A call without an id gets one, because a result must name its call."""
     call_id, name = block.get("id") or f"call_{uuid.uuid4().hex[:24]}", block.get("name")
     if not isinstance(call_id, str) or not isinstance(name, str) or not name:
         raise ProviderProtocolError(
@@ -144,7 +144,7 @@ def _text_of(block: dict[str, Any], who: str) -> str:
 
 
 def read_usage(wire: WireUsage | None) -> Usage:
-    """Returns the usage. The API counts what its cache read and wrote apart from the rest of the input."""
+    """Returns the usage. The API counts cached input, read and written, separately from other input."""
     if wire is None:
         return Usage()
     read, written = count(wire.cache_read_input_tokens), count(wire.cache_creation_input_tokens)
@@ -161,7 +161,7 @@ def shaped(data: bytes, decoder: msgspec.json.Decoder[_Shape], who: str) -> _Sha
     try:
         return decoder.decode(data)
     except UNREADABLE as error:
-        decoded(data, who=who)  # says so, where it is no JSON or no object at all
+        decoded(data, who=who)  # raises a better message for text that is not a JSON object
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
 
 
@@ -211,8 +211,8 @@ def answer_head(head: AnswerHead, *, model: str = "") -> dict[str, Any]:
 
 
 def reply_blocks(message: Message) -> list[Block]:
-    """Returns an answer's blocks: the author's own, if they are of this API, under the ids of the calls; else made from
-    what the message says."""
+    """Returns an answer's blocks: the native ones if they are of this API, with the ids of the calls; else blocks for text and
+    calls."""
     calls = iter(message.tool_calls)
     if message.native and all(map(_is_own, message.native)):
         own = [dict(block) for block in message.native]
@@ -230,7 +230,7 @@ _OWN_KINDS = frozenset({TEXT, THINKING, CALL, "redacted_thinking", "server_tool_
 
 
 def stop_word(finish_reason: str) -> str:
-    """Returns the API's word for why an answer ended."""
+    """Returns the API's name for a finish reason."""
     return _STOP.get(finish_reason, finish_reason)
 
 
@@ -244,7 +244,7 @@ _STOP = {
 
 
 def write_usage(usage: Usage) -> dict[str, Any]:
-    """Returns the usage as the API counts it: what its cache read and wrote apart from the rest of the input."""
+    """Returns the usage as the API counts it, with cached input, read and written, separate from other input."""
     return {
         "input_tokens": usage.input_tokens - usage.cached_tokens - usage.written_tokens,
         "cache_creation_input_tokens": usage.written_tokens,

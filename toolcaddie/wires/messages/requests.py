@@ -15,25 +15,25 @@ from toolcaddie.wires.checks import check_messages
 from toolcaddie.wires.messages.content import Block
 from toolcaddie.wires.messages.messages import THINKING, Conversation, conversation, read_conversation
 from toolcaddie.wires.messages.schemas import output_schema
-from toolcaddie.wires.messages.tools import Choice, WireTool, WireTools, read_choice, shown, write_array
+from toolcaddie.wires.messages.tools import Choice, WireTool, WireTools, quoted, read_choice, write_array
 
 WHAT = "a messages request"
 """Names a request in errors."""
 _OURS = frozenset({"model", "messages", "system", "tools", "tool_choice", "stream"})
 _ADDITIONS = "mid-conversation-tool-changes-2026-07-01"
-"""The beta feature of tools that are added between messages."""
+"""The beta feature for tools that are added between messages."""
 _EPHEMERAL = {"type": "ephemeral"}
 
 _MEANINGLESS = frozenset(
     {
-        *("stream", "stream_options"),  # whether it is streamed is ours to say, and usage always comes
-        *("store", "prediction", "seed"),  # wishes that no answer depends on, and that the API has no word for
-        *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is told by marks instead
-        "parallel_tool_calls",  # part of the choice
+        *("stream", "stream_options"),  # streaming is set separately, and usage is always reported
+        *("store", "prediction", "seed"),  # hints unknown to the API, which no answer depends on
+        *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is controlled by marks
+        "parallel_tool_calls",  # part of `tool_choice`
     }
 )
-"""Parameters of chat completions that are omitted. What is in neither list goes out as it is: it may be the API's own,
-and if not, the API says so by name."""
+"""Parameters of chat completions that are omitted. Those in neither list go out unchanged: they may be the API's own, and
+otherwise the API refuses them by name."""
 
 
 def write_request(
@@ -48,16 +48,16 @@ def write_request(
 ) -> tuple[bytes, tuple[str, ...]]:
     """Returns the body of a request, and the beta features of the API that it needs.
 
-    `author`: who is asked, as `Message.author` says it. `max_tokens`: where the request has none. Of tools that may not
-    be called none is sent: the API has no mask.
+    `author`: the provider and model, as in `Message.author`. `max_tokens`: for a request without it. The API has no mask, so
+    tools that may not be called are not sent.
 
-    Raises `RequestError`, naming the field, for what the API has no word for.
+    Raises `RequestError` naming a field that the API cannot express.
     """
     choice = Choice.of(request)
-    sent = [tool for tool in map(tools.of, request.tools) if choice.only is None or tool.name in choice.only]
-    held_back = {tool.name for tool in sent if tool.name in request.deferred}
-    written = conversation(request.messages, author=author, mid_system=mid_system, deferred=held_back)
-    deferred = held_back - written.shown
+    sent_tools = [tool for tool in map(tools.of, request.tools) if choice.only is None or tool.name in choice.only]
+    deferrable = {tool.name for tool in sent_tools if tool.name in request.deferred}
+    written = conversation(request.messages, author=author, mid_system=mid_system, deferred=deferrable)
+    deferred = deferrable - written.revealed_early
     body: dict[str, Any] = {"model": model, "messages": written.messages}
     if written.system:
         body["system"] = written.system
@@ -65,16 +65,16 @@ def write_request(
     body.setdefault("max_tokens", max_tokens)
     if request.output_schema is not None:
         _output(body, format=_format(request.output_schema))
-    marks = request.cache and not _is_marked(body, sent)
-    if sent:
-        if len(deferred) == len(sent):
+    marks = request.cache and not _is_marked(body, sent_tools)
+    if sent_tools:
+        if len(deferred) == len(sent_tools):
             raise RequestError("every tool is deferred; this provider wants at least one that is not", param="deferred")
-        body["tools"] = write_array(sent, deferred, marks=marks)
+        body["tools"] = write_array(sent_tools, deferred, marks=marks)
         if choice.wire is not None:
             body["tool_choice"] = choice.wire
     if marks:
         _mark_prefix(written)
-    _thinkable(body)
+    _disable_impossible_thinking(body)
     if stream:
         body["stream"] = True
     return ENCODER.encode(body), (_ADDITIONS,) if written.adds else ()
@@ -87,11 +87,11 @@ def _take_params(body: Block, params: Mapping[str, Any]) -> None:
     for name, value in params.items():
         if value is None or name in _MEANINGLESS:
             continue
-        take = _TAKEN.get(name)
-        if take is None:
+        translate = _TRANSLATIONS.get(name)
+        if translate is None:
             body.setdefault(name, value)
         else:
-            take(body, value)
+            translate(body, value)
 
 
 def _take_max_tokens(body: Block, value: Any) -> None:
@@ -107,14 +107,14 @@ def _take_user(body: Block, value: Any) -> None:
 
 
 def _take_metadata(body: Block, value: Any) -> None:
-    """Labels of chat completions are for its own store; the API knows one, for whom a request is made."""
+    """Takes the user. Other labels are for the store of chat completions; this API knows only the user of a request."""
     if isinstance(value, Mapping) and "user_id" in value:
         body["metadata"] = {"user_id": value["user_id"]}
 
 
 def _take_count(body: Block, value: Any) -> None:
     if value != 1:
-        raise RequestError(f"n: this provider gives one answer to a request, not {shown(value)}", param="n")
+        raise RequestError(f"n: this provider gives one answer to a request, not {quoted(value)}", param="n")
 
 
 def _take_effort(body: Block, value: Any) -> None:
@@ -132,7 +132,7 @@ def _take_format(body: Block, value: Any) -> None:
     schema = inside.get("schema") if isinstance(inside, Mapping) else None
     if not isinstance(schema, Mapping):
         raise RequestError(
-            f"response_format: this provider writes text, or JSON of a schema that is given, not {shown(value)}",
+            f"response_format: this provider writes text, or JSON of a schema that is given, not {quoted(value)}",
             param="response_format",
         )
     _output(body, format=_format(schema))
@@ -144,7 +144,7 @@ def _take_output(body: Block, value: Any) -> None:
     body["output_config"] = {**value, **body.get("output_config", {})}
 
 
-_TAKEN: dict[str, Callable[[Block, Any], None]] = {
+_TRANSLATIONS: dict[str, Callable[[Block, Any], None]] = {
     "max_tokens": _take_max_tokens,
     "max_completion_tokens": _take_max_tokens,
     "metadata": _take_metadata,
@@ -156,7 +156,7 @@ _TAKEN: dict[str, Callable[[Block, Any], None]] = {
     "stop": _take_stop,
     "user": _take_user,
 }
-"""Parameters of chat completions that the API says otherwise."""
+"""Parameters of chat completions that the API expresses differently."""
 
 
 def _format(schema: JsonObject) -> Block:
@@ -167,10 +167,9 @@ def _output(body: Block, **more: Any) -> None:
     body["output_config"] = {**body.get("output_config", {}), **more}
 
 
-def _thinkable(body: Block) -> None:
-    """Switches thinking off where the API would refuse it. With a thinking budget the API wants the calls that were
-    just answered to begin with their thought. Another model's have none it would take, so the rest of that turn is done
-    without."""
+def _disable_impossible_thinking(body: Block) -> None:
+    """Disables thinking where the API would refuse it. With a thinking budget an answer whose calls were just answered must
+    begin with thinking. An answer of another model has none that the API accepts, so the rest of its turn is done without."""
     thinking = body.get("thinking")
     if not isinstance(thinking, Mapping) or thinking.get("type") != "enabled":
         return
@@ -185,7 +184,7 @@ def _thinkable(body: Block) -> None:
 
 
 def _is_marked(body: Block, tools: Sequence[WireTool]) -> bool:
-    """Returns whether the caller set marks itself: four are all there may be, and it knows why it set them."""
+    """Returns True if the caller set marks itself. They are kept, and no other is added, because only four are allowed."""
     if "cache_control" in body or any("cache_control" in tool.keys for tool in tools):
         return True
     blocks = [*body.get("system", ()), *(block for message in body["messages"] for block in message["content"])]
@@ -198,10 +197,10 @@ def _has_mark(block: Block) -> bool:
 
 
 def _mark_prefix(written: Conversation) -> None:
-    """Marks behind system and behind the last two of the user's turns, beside that of the tools: four at most.
+    """Marks the end of the system text and of the last two user's turns. With the mark of the tools there are at most four.
 
-    What is marked is written, and read again from at most 20 blocks further on. The mark of the turn before stands
-    where the last request's end was, so that is read however many calls were made since.
+    A marked prefix is written to the cache, and found again from at most 20 blocks later. The mark of the previous turn is at
+    the end of the last request, so its prefix is found however many calls were made since.
     """
     if written.system:
         written.system[-1] = {**written.system[-1], "cache_control": _EPHEMERAL}
@@ -214,7 +213,7 @@ def _mark_prefix(written: Conversation) -> None:
 
 
 def declines_tools(envelope: Envelope) -> bool:
-    """Returns whether the request says that no tool may be called."""
+    """Returns True if the request forbids tool calls."""
     raw = envelope.fields.get("tool_choice")
     choice = None if raw is None else field_value(raw, what=WHAT)
     return isinstance(choice, Mapping) and choice.get("type") == "none"
@@ -246,7 +245,7 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
 
 
 def _read_params(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters by the names that all wires know, where there is one; others keep theirs."""
+    """Returns the parameters by the names of chat completions, which are ours. Those without one keep their own."""
     params = {name: value for name, value in fields.items() if name not in _OURS and value is not None}
     choice, output = fields.get("tool_choice"), params.pop("output_config", None)
     if "stop_sequences" in params:

@@ -1,6 +1,5 @@
-"""The JSON Schemas that Anthropic's API takes: of a tool's parameters one plain object, of an answer closed objects
-without bounds it does not know. One schema it refuses fails the whole request, so what it would refuse is said
-otherwise."""
+"""JSON Schemas that Anthropic's API accepts: for a tool's parameters one plain object, for an answer closed objects without
+unknown bounds. One refused schema fails the whole request, so parts that it would refuse are expressed differently."""
 
 from __future__ import annotations
 
@@ -16,22 +15,21 @@ _UNKNOWN = frozenset(
         *("minLength", "maxLength", "maxItems", "uniqueItems", "minProperties", "maxProperties"),
     }
 )
-"""Keywords the API refuses. The model is told them in the description instead; who asked checks the answer anyway."""
+"""Keywords that the API refuses. They are moved into the description for the model; the caller checks the answer anyway."""
 _NAMED = frozenset({"properties", "$defs", "definitions"})
-"""Keywords whose value is schemas by name."""
+"""Keywords whose values are schemas by name."""
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}\Z")
 _MAX_STEPS = 8
-"""References to references that are followed."""
+"""Limit of references that lead to references."""
 _NOT_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required"})
 
 
 def input_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns the parameters of a tool. Where they are a choice of several objects, one object that has room for each,
-    with the choice in its description; optional parameters under names that the API refuses are left out, for nobody
-    could give them.
+    """Returns the parameters of a tool. A choice of several objects becomes one object with the properties of all, and the
+    choice in its description. Optional parameters whose names the API refuses are omitted.
 
-    Looser than what was said, never tighter: calls are checked against the tool's own schema.
+    The result may be looser than the original, never stricter: calls are checked against the tool's own schema.
     """
     made = {"type": "object", **schema}
     if any(keyword in schema for keyword in _COMBINED):
@@ -46,14 +44,14 @@ def input_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 def _one_object(schema: dict[str, Any]) -> dict[str, Any]:
     made = {name: value for name, value in schema.items() if name not in _COMBINED}
     own = _properties(made)
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     needed = _required(made)
     for keyword in _COMBINED:
         parts = list(_parts(schema, keyword))
         for part in parts:
             for name, each in _properties(part).items():
-                if name not in own and each not in found.setdefault(name, []):
-                    found[name].append(each)
+                if name not in own and each not in by_name.setdefault(name, []):
+                    by_name[name].append(each)
         sets = [_required(part) for part in parts]
         if keyword == "allOf":
             needed += [name for each in sets for name in each]
@@ -61,7 +59,7 @@ def _one_object(schema: dict[str, Any]) -> dict[str, Any]:
             needed += [name for name in sets[0] if all(name in each for each in sets)]
             choices = " | ".join(", ".join(each) or "nothing more" for each in sets)
             made["description"] = " ".join(filter(None, (made.get("description"), f"Needs one of these: {choices}.")))
-    joined = {name: each[0] if len(each) == 1 else {"anyOf": each} for name, each in found.items()}
+    joined = {name: each[0] if len(each) == 1 else {"anyOf": each} for name, each in by_name.items()}
     made["properties"] = {**own, **joined}
     if needed:
         made["required"] = list(dict.fromkeys(needed))
@@ -69,13 +67,13 @@ def _one_object(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = schema.get("properties")
-    return found if isinstance(found, Mapping) else {}
+    properties = schema.get("properties")
+    return properties if isinstance(properties, Mapping) else {}
 
 
 def _required(schema: Mapping[str, Any]) -> list[str]:
-    found = schema.get("required")
-    return [name for name in found if isinstance(name, str)] if isinstance(found, list | tuple) else []
+    names = schema.get("required")
+    return [name for name in names if isinstance(name, str)] if isinstance(names, list | tuple) else []
 
 
 def _parts(schema: Mapping[str, Any], keyword: str) -> Iterator[Mapping[str, Any]]:
@@ -98,9 +96,9 @@ def _at(schema: Any, path: str) -> Any:
 
 
 def output_schema(schema: Any) -> Any:
-    """`schema` as `output_config.format` takes it: a copy where anything had to change.
+    """Returns a schema for `output_config.format`, a copy where it had to change.
 
-    Every object is closed, because the API takes no open one; bounds it does not know move into the description.
+    Every object is closed, because the API refuses open ones; unknown bounds move into the description.
     Source: the structured-output guide of the API, and what its official package does to schemas before it sends them.
     """
     if isinstance(schema, Mapping):

@@ -69,18 +69,18 @@ _KIND = msgspec.json.Decoder(_Kind)
 
 @dataclass(slots=True)
 class _Block:
-    """A block while it comes in."""
+    """A block of which not all pieces have come."""
 
     start: dict[str, Any]
     kind: str
     call: int | None = None
-    """Of a call: its number among the calls."""
+    """Position of a call among the calls."""
     pieces: list[str] = field(default_factory=list)
-    """Of its text, its thinking or its input."""
+    """Pieces of text, thinking or input."""
     signature: str | None = None
     citations: list[JsonObject] = field(default_factory=list)
-    strange: bool = False
-    """A piece came that we do not know how to add, so what we have is not the block."""
+    incomplete: bool = False
+    """True if a piece of an unknown type came, so that the block is incomplete."""
 
     @property
     def joined(self) -> str:
@@ -97,7 +97,8 @@ class _Block:
 
 
 class MessagesReader:
-    """A streamed answer while it comes in: blocks open, grow and close, then the reason to stop, then the end."""
+    """Reads a streamed answer: blocks begin, grow and end, then comes the reason to stop, then the end. Implements
+    `ports.wires.StreamReader`."""
 
     def __init__(self, *, who: str, author: str = "") -> None:
         self.done = False
@@ -105,7 +106,7 @@ class MessagesReader:
         self._author = author
         self._open: dict[int, _Block] = {}
         self._native: dict[int, dict[str, Any]] = {}
-        """Blocks that are closed, by their index."""
+        """Finished blocks by index."""
         self._calls: list[ToolCall | None] = []
         self._text: list[str] = []
         self._usage = WireUsage()
@@ -123,12 +124,12 @@ class MessagesReader:
         return _EVENTS[event.type](self, event)
 
     def end(self) -> None:
-        """Notes the end of the body. Raises `ProviderProtocolError` when it came before `message_stop`."""
+        """Notes the end of the body. Raises `ProviderProtocolError` if it came before `message_stop`."""
         if not self.done:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
 
     def reply(self) -> ModelReply:
-        """Returns the whole answer. Raises `ProviderProtocolError` if none came, or a part of it never ended."""
+        """Returns the whole answer. Raises `ProviderProtocolError` if there is none, or a block did not end."""
         if self._open:
             raise ProviderProtocolError(f"{self._who} ended its stream in the middle of a block")
         if not self._native and self._reason is None:
@@ -181,7 +182,7 @@ class MessagesReader:
         if delta.citation is not None:
             block.citations.append(delta.citation)
         else:
-            block.strange = True
+            block.incomplete = True
         return None
 
     def _grow(self, block: _Block, piece: str) -> ModelDelta | None:
@@ -199,12 +200,12 @@ class MessagesReader:
         block = self._open.pop(-1 if event.index is None else event.index, None)
         if block is None or event.index is None:
             raise self._broken("closed a block that was not open")
-        if not block.strange or block.kind in (CALL, TEXT):
+        if not block.incomplete or block.kind in (CALL, TEXT):
             self._native[event.index] = block.whole()
         return None if block.call is None else self._call(block, block.call)
 
     def _call(self, block: _Block, place: int) -> ModelDelta | None:
-        """Closes a call. Some servers send the arguments with its start: they are passed on now."""
+        """Finishes a call. Some servers send the arguments with its start; they are passed on here."""
         arguments, delta = block.joined, None
         if not arguments:
             fields = call_input(block.start, self._who)
@@ -232,7 +233,7 @@ class MessagesReader:
         self._fields = {**new, **self._fields, **_not_null(new), "usage": usage}
 
     def _take_usage(self, usage: WireUsage | None) -> None:
-        """Counts are of the whole answer so far; what is not said again stands."""
+        """Updates the usage. Counts are of the whole answer so far; those that are not repeated stay."""
         if usage is None:
             return
         for name in WireUsage.__struct_fields__:
@@ -252,14 +253,14 @@ _EVENTS: Mapping[str, Callable[[MessagesReader, _Event], ModelDelta | None]] = {
     "message_delta": MessagesReader._message_delta,
     "message_stop": MessagesReader._message_stop,
 }
-"""Every other event is passed over: the API says that there will be more of them."""
+"""Other events are ignored: the API announces that it will add some."""
 _WITH_FIELDS = frozenset({"message_start", "message_delta"})
 _FRAME = frozenset({*OURS, "message", "delta"})
 """Fields of those events that a door writes itself."""
 
 
 def _read_event(data: bytes, who: str) -> _Event | None:
-    """Returns an event; None: of a kind we do not know, whatever it holds. Raises what an error event means."""
+    """Returns an event; None: its type is unknown. Raises the exception for an error event."""
     try:
         event = _EVENT.decode(data)
     except UNREADABLE:
@@ -279,7 +280,7 @@ def _not_null(fields: JsonObject) -> JsonObject:
 
 
 def _input(arguments: str) -> dict[str, Any]:
-    """Arguments as they stand in a block, which goes back as it is: an object, whatever the model wrote."""
+    """Returns arguments for a block that goes back unchanged: an object, even if the model did not write one."""
     try:
         return _OBJECT.decode(arguments)
     except UNREADABLE:
@@ -292,22 +293,22 @@ def _input(arguments: str) -> dict[str, Any]:
 class MessagesWriter:
     """A streamed answer as events. Implements `ports.wires.StreamWriter`.
 
-    Text and thoughts are closed when something else begins. Calls stay open to the end, because some providers send
-    pieces of several in turn.
+    Text and thinking end when another block begins. Calls stay open to the end, because some providers send pieces of
+    several calls in turn.
     """
 
     def __init__(self, head: AnswerHead) -> None:
         self._head = head
         self._begun = False
         self._count = 0
-        """Blocks so far, which is the index of the next."""
+        """Number of blocks so far, which is the index of the next."""
         self._open: tuple[str, int] | None = None
-        """Kind and index of the text or thought that grows."""
+        """Kind and index of the text or thinking that is being written."""
         self._calls: dict[int, int] = {}
-        """Index of the block by number of the call."""
-        self._shown: set[str] = set()
+        """Indexes of blocks by number of the call."""
+        self._streamed_ids: set[str] = set()
         """Ids of the calls that were streamed."""
-        self._spoke = False
+        self._has_text = False
 
     def begin(self) -> bytes:
         if self._begun:
@@ -324,16 +325,16 @@ class MessagesWriter:
         if delta.signature:
             out += self._grow(THINKING, {"type": "signature_delta", "signature": delta.signature})
         if delta.text:
-            self._spoke = True
+            self._has_text = True
             out += self._grow(TEXT, {"type": "text_delta", "text": delta.text})
         return out + b"".join(map(self._call, delta.calls))
 
     def end(self, reply: ModelReply) -> bytes:
         out = b""
-        if not self._spoke and reply.message.text:
+        if not self._has_text and reply.message.text:
             out += self.add(ModelDelta(text=reply.message.text))
-        unseen = [call for call in reply.message.tool_calls if call.id not in self._shown]
-        for number, call in enumerate(unseen, start=max(self._calls, default=-1) + 1):
+        missing_calls = [call for call in reply.message.tool_calls if call.id not in self._streamed_ids]
+        for number, call in enumerate(missing_calls, start=max(self._calls, default=-1) + 1):
             out += self._call(CallDelta(index=number, id=call.id, name=call.name, arguments=call.arguments))
         out += self.begin() + self._close()
         out += b"".join(_event("content_block_stop", index=index) for index in self._calls.values())
@@ -366,7 +367,7 @@ class MessagesWriter:
         if piece.index not in self._calls:
             out += self._close()
             self._calls[piece.index] = self._count
-            self._shown.add(piece.id or "")
+            self._streamed_ids.add(piece.id or "")
             out += self._start({"type": CALL, "id": piece.id or "", "name": piece.name or "", "input": {}})
         if not piece.arguments:
             return out

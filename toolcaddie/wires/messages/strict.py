@@ -1,4 +1,4 @@
-"""Strictness of Anthropic's Messages API, in its own words: the checks of a request that tool users run into."""
+"""Checks of a Messages request as strict as Anthropic's, with its messages, as far as they concern tools."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
 _CHOICES = frozenset({"auto", "any", "tool", "none"})
 _NEVER_FORCED = ("claude-fable-5-1", "claude-mythos-5-1", "claude-opus-5-5", "claude-sonnet-5-5")
-"""Families that take no forced choice of a tool."""
+"""Families that refuse a forced tool choice."""
 _UNBOUNDED = frozenset(
     {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength"}
 )
@@ -48,32 +48,32 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}\Z")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """Facts a server goes by beside the request."""
+    """Facts beside the request that a server checks it against."""
 
     signed: Mapping[str, str] | None = None
-    """Thoughts by the signature they went out with; None: not known, so any signature will do."""
+    """Thinking by the signature it went out with; None: unknown, so that any signature is accepted."""
     mid_system: bool
-    """The model takes system messages within the conversation."""
+    """True if the model accepts system messages within the conversation."""
 
 
 def complaint_about(body: Any, terms: Terms) -> str | None:
-    """Returns the message a strict provider answers with status 400; None: the request is fine."""
+    """Returns the message a strict provider answers with status 400; None: the request is valid."""
     if not isinstance(body, dict):
         return "The request body is not valid JSON."
     for check in _CHECKS:
-        for found in check(body, terms):
-            return found
+        for message in check(body, terms):
+            return message
     return None
 
 
 def complaint(body: Any, *, mid_system: bool) -> dict[str, Any] | None:
-    """Returns the error a strict provider answers with status 400; None: the request is fine."""
+    """Returns the error a strict provider answers with status 400; None: the request is valid."""
     wrong = complaint_about(body, Terms(mid_system=mid_system))
     return None if wrong is None else refusal(400, wrong)
 
 
 def refusal(status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
-    """Returns an error body of the API's own."""
+    """Returns an error body in the API's format."""
     error = {"type": kind or error_type(status), "message": message}
     return {
         "type": "error",
@@ -298,8 +298,8 @@ def blocks_of(message: Any) -> list[Any]:
 
 def _block(block: Any, role: str, where: str) -> Iterator[str]:
     kind = block.get("type") if isinstance(block, dict) else None
-    known = {"user": _USER_BLOCKS, "assistant": _ASSISTANT_BLOCKS, "system": _SYSTEM_BLOCKS}[role]
-    if kind not in known and not (role == "assistant" and str(kind).endswith(_SERVER_RESULT)):
+    kinds = {"user": _USER_BLOCKS, "assistant": _ASSISTANT_BLOCKS, "system": _SYSTEM_BLOCKS}[role]
+    if kind not in kinds and not (role == "assistant" and str(kind).endswith(_SERVER_RESULT)):
         yield f"{where}: Input tag '{kind}' found using 'type' does not match any of the expected tags of a {role}"
     if kind in _THINKING and "cache_control" in block:
         yield f"{where}.{kind}.cache_control: Extra inputs are not permitted"
@@ -379,26 +379,26 @@ _BLOCKS: dict[str, Callable[[Any, str], Iterator[str]]] = {
 
 
 def _answers(body: Body, _: Terms) -> Iterator[str]:
-    """Every call is answered at the start of the very next message, once, and nothing else is."""
-    asked: list[str] = []
+    """Checks that each call has one result at the start of the next message, and that there are no other results."""
+    open_calls: list[str] = []
     used: set[str] = set()
     for place, message in enumerate(body["messages"]):
         blocks = blocks_of(message)
-        yield from _results(asked, blocks, place)
-        asked = [block["id"] for block in blocks if block["type"] == "tool_use"]
-        for call in asked:
-            if call in used or asked.count(call) > 1:
+        yield from _results(open_calls, blocks, place)
+        open_calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        for call in open_calls:
+            if call in used or open_calls.count(call) > 1:
                 yield f"messages.{place}: `tool_use` ids must be unique"
-        used.update(asked)
-    yield from _results(asked, [], len(body["messages"]))
+        used.update(open_calls)
+    yield from _results(open_calls, [], len(body["messages"]))
 
 
-def _results(asked: list[str], blocks: list[Any], place: int) -> Iterator[str]:
+def _results(open_calls: list[str], blocks: list[Any], place: int) -> Iterator[str]:
     leading = 0
     while leading < len(blocks) and blocks[leading]["type"] == "tool_result":
         leading += 1
-    given = [block["tool_use_id"] for block in blocks[:leading]]
-    missing = [call for call in asked if call not in given]
+    answered_calls = [block["tool_use_id"] for block in blocks[:leading]]
+    missing = [call for call in open_calls if call not in answered_calls]
     if missing:
         yield (
             f"messages.{place - 1}: `tool_use` ids were found without `tool_result` blocks immediately after: "
@@ -409,12 +409,12 @@ def _results(asked: list[str], blocks: list[Any], place: int) -> Iterator[str]:
         if block["type"] != "tool_result":
             continue
         call = block["tool_use_id"]
-        if call not in asked or index >= leading:
+        if call not in open_calls or index >= leading:
             yield (
                 f"messages.{place}.content.{index}: unexpected `tool_use_id` found in `tool_result` blocks: {call}. Each "
                 "`tool_result` block must have a corresponding `tool_use` block in the previous message."
             )
-        if given.count(call) > 1:
+        if answered_calls.count(call) > 1:
             yield (
                 f"messages.{place}.content.{index}: each tool_use must have a single result. Found multiple "
                 f"`tool_result` blocks with id: {call}"
@@ -435,7 +435,7 @@ def _references(body: Body, _: Terms) -> Iterator[str]:
 
 
 def _thoughts(body: Body, terms: Terms) -> Iterator[str]:
-    """Thoughts come back as they were signed, and with a budget the last calls come back behind theirs."""
+    """Checks that thinking is returned as it was signed, and that with a budget it precedes the last calls."""
     last: tuple[int, list[Any]] | None = None
     for place, message in enumerate(body["messages"]):
         blocks = blocks_of(message)
@@ -458,17 +458,17 @@ def _thoughts(body: Body, terms: Terms) -> Iterator[str]:
 
 def _signature(block: Body, where: str, terms: Terms) -> Iterator[str]:
     hidden = block["type"] == "redacted_thinking"
-    said, signature = ("", block.get("data")) if hidden else (block.get("thinking"), block.get("signature"))
+    thought, signature = ("", block.get("data")) if hidden else (block.get("thinking"), block.get("signature"))
     if signature is None:
         yield f"{where}.{block['type']}.{'data' if hidden else 'signature'}: Field required"
-    elif terms.signed is not None and terms.signed.get(signature) != said:
+    elif terms.signed is not None and terms.signed.get(signature) != thought:
         yield f"{where}: Invalid `{'data' if hidden else 'signature'}` in `{block['type']}` block"
 
 
 def _marks(body: Body, _: Terms) -> Iterator[str]:
-    found = sum(_marked(body.get(name)) for name in ("tools", "system", "messages")) + ("cache_control" in body)
-    if found > _MAX_MARKS:
-        yield f"A maximum of {_MAX_MARKS} blocks with cache_control may be provided. Found {found}."
+    marks = sum(_marked(body.get(name)) for name in ("tools", "system", "messages")) + ("cache_control" in body)
+    if marks > _MAX_MARKS:
+        yield f"A maximum of {_MAX_MARKS} blocks with cache_control may be provided. Found {marks}."
 
 
 def _marked(value: Any) -> int:
@@ -492,4 +492,4 @@ _CHECKS: tuple[Callable[[Body, Terms], Iterator[str]], ...] = (
     _thoughts,
     _marks,
 )
-"""In this order: each may rely on what the ones before it let through."""
+"""In this order: each relies on the checks before it."""

@@ -1,4 +1,4 @@
-"""Tools and the choice among them as the Messages API takes them."""
+"""Tools, and the choice among them, in the form of the Messages API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolcaddie.wires.bodies import ENCODER
 from toolcaddie.wires.messages.content import Block
 from toolcaddie.wires.messages.schemas import input_schema
 
-_KEPT_TOOLS = 20_000
+_MAX_FORMS = 20_000
 _MARK = b'"cache_control":{"type":"ephemeral"}'
 _DEFER = b'"defer_loading":true'
 _NO_PARAMETERS: JsonObject = {"type": "object", "properties": {}}
@@ -29,7 +29,7 @@ class WireTool:
 
     def __init__(self, definition: Any, wire: Mapping[str, Any]) -> None:
         self.definition = definition
-        """The original, kept so that no other object gets its identity."""
+        """Keeping the original ensures that no other object gets its identity."""
         self.name: str = wire["name"]
         self.keys = wire.keys()
         self.plain = msgspec.Raw(ENCODER.encode(wire))
@@ -43,7 +43,7 @@ class WireTool:
 
     @property
     def marked(self) -> msgspec.Raw:
-        """As the last one of a prefix worth keeping."""
+        """The form for the last tool of a prefix that is to be cached."""
         return self._with(_MARK, "cache_control")
 
     def _with(self, more: bytes, key: str) -> msgspec.Raw:
@@ -51,21 +51,19 @@ class WireTool:
 
 
 class WireTools:
-    """Definitions in the API's form, kept by the identity of what they were made from; a definition is never
-    changed."""
+    """Definitions in the API's form, cached by the identity of the original, because a definition never changes."""
 
     def __init__(self) -> None:
-        self._made: dict[int, WireTool] = {}
+        self._forms: dict[int, WireTool] = {}
 
     def of(self, definition: Any) -> WireTool:
-        """Returns the form of a definition in OpenAI's function format, encoded already or not, or of one of the API's
-        own."""
-        found = self._made.get(id(definition))
-        if found is None:
-            if len(self._made) >= _KEPT_TOOLS:
-                self._made.clear()
-            found = self._made[id(definition)] = WireTool(definition, _tool(definition))
-        return found
+        """Returns the form of a definition, which is in OpenAI's function format, encoded or not, or in the API's own."""
+        wire_tool = self._forms.get(id(definition))
+        if wire_tool is None:
+            if len(self._forms) >= _MAX_FORMS:
+                self._forms.clear()
+            wire_tool = self._forms[id(definition)] = WireTool(definition, _tool(definition))
+        return wire_tool
 
 
 def _tool(definition: Any) -> Mapping[str, Any]:
@@ -74,9 +72,11 @@ def _tool(definition: Any) -> Mapping[str, Any]:
         function = wire.get("function")
         if isinstance(function, Mapping) and isinstance(function.get("name"), str):
             return _function(function)
-        if isinstance(wire.get("name"), str):  # the API's own form: a server's tool, or one with fields of its own
+        if isinstance(
+            wire.get("name"), str
+        ):  # the API's own form: a tool that the server runs, or one with further fields
             return wire
-    raise RequestError(f"tools: this provider takes functions only, not {shown(wire)}", param="tools")
+    raise RequestError(f"tools: this provider takes functions only, not {quoted(wire)}", param="tools")
 
 
 def _function(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,8 +91,7 @@ def _function(function: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_array(tools: Sequence[WireTool], deferred: set[str], *, marks: bool) -> list[msgspec.Raw]:
-    """Returns the tool array. The mark goes on the last one that stands in the prefix: deferred ones do not, and take
-    none."""
+    """Returns the tool array. The last tool of the cached prefix gets the mark; deferred tools are not in the prefix."""
     last = max(place for place, tool in enumerate(tools) if tool.name not in deferred) if marks else -1
     return [
         tool.deferred if tool.name in deferred else tool.marked if place == last else tool.plain
@@ -101,7 +100,7 @@ def write_array(tools: Sequence[WireTool], deferred: set[str], *, marks: bool) -
 
 
 class Choice:
-    """A choice of tools in the API's form, and the tools it leaves, where it leaves only some."""
+    """A choice of tools in the API's form, and the names of the tools to send if it allows only some."""
 
     __slots__ = ("only", "wire")
 
@@ -132,12 +131,11 @@ class Choice:
             allowed = choice.get("allowed_tools")
             if choice.get("type") == "allowed_tools" and isinstance(allowed, Mapping):
                 return cls._of_some(allowed)
-        raise RequestError(f"tool_choice: this provider has no choice {shown(choice)}", param="tool_choice")
+        raise RequestError(f"tool_choice: this provider has no choice {quoted(choice)}", param="tool_choice")
 
     @classmethod
     def _of_some(cls, allowed: Mapping[str, Any]) -> Choice:
-        """Returns a choice among some. The API has no mask: of an array that says the same, only the tools that may be
-        called are sent."""
+        """Returns a choice among some tools. The API has no mask, so only the tools that may be called are sent."""
         mode, listed = allowed.get("mode", "auto"), allowed.get("tools")
         names = [_function_name(each) for each in listed] if isinstance(listed, list | tuple) else []
         if mode not in ("auto", "required") or not names or None in names:
@@ -159,7 +157,7 @@ def _function_name(choice: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     return repr(value)[:200]
 
 
@@ -167,9 +165,9 @@ def shown(value: Any) -> str:
 
 
 def read_tools(items: Any, bounds: Bounds) -> Sequence[Tool]:
-    """Returns a client's tools, their definitions in OpenAI's function format, which all providers take. Marks for the
-    prompt cache are omitted: which tools are sent is for the planner to say, and it marks the last of those. A tool
-    that the provider runs itself goes out as it came. Raises `RequestError` naming the field at fault."""
+    """Returns a client's tools, their definitions in OpenAI's function format, which all providers accept. Marks for the
+    prompt cache are omitted, because the planner decides which tools are sent, and the last of those is marked. A tool that
+    the provider runs itself goes out unchanged. Raises `RequestError` naming the field at fault."""
     if not isinstance(items, list):
         raise RequestError("tools: must be a list", param="tools")
     if len(items) > bounds.tools:
@@ -191,16 +189,16 @@ def _read_tool(item: Any, where: str, bounds: Bounds) -> Tool:
     if not isinstance(item, Mapping) or not isinstance(name, str) or not name:
         raise RequestError(f"{where}.name: must be the tool's name", param="tools")
     if len(name) > bounds.name:
-        told = beyond(f"{where}.name has {len(name):,} characters", bounds.name, "name")
-        raise RequestError(told, param="tools", code="name_too_long")
+        message = beyond(f"{where}.name has {len(name):,} characters", bounds.name, "name")
+        raise RequestError(message, param="tools", code="name_too_long")
     if item.get("type", _OWN) != _OWN:
         return Tool(name=name, source=CLIENT_SOURCE, core=True, definition=item)
     description, schema = item.get("description") or "", item.get("input_schema")
     if not isinstance(description, str) or not isinstance(schema, Mapping):
         raise RequestError(f"{where}: must have a text as its description and an input_schema", param="tools")
     if len(description) > bounds.description:
-        told = beyond(f"{where}.description has {len(description):,} characters", bounds.description, "description")
-        raise RequestError(told, param="tools", code="description_too_long")
+        message = beyond(f"{where}.description has {len(description):,} characters", bounds.description, "description")
+        raise RequestError(message, param="tools", code="description_too_long")
     function: dict[str, Any] = {"name": name, "description": description, "parameters": schema}
     if item.get("strict") is True:
         function["strict"] = True
@@ -214,10 +212,10 @@ def _read_tool(item: Any, where: str, bounds: Bounds) -> Tool:
 
 
 def read_choice(choice: Any) -> Any:
-    """Returns the choice in OpenAI's form. Raises `RequestError` for one that says nothing."""
+    """Returns the choice in OpenAI's form. Raises `RequestError` for an unknown choice."""
     kind = choice.get("type") if isinstance(choice, Mapping) else None
     if kind == "tool" and isinstance(name := choice.get("name"), str):
         return {"type": "function", "function": {"name": name}}
     if kind not in _READ_MODES:
-        raise RequestError(f"tool_choice: there is no choice {shown(choice)}", param="tool_choice")
+        raise RequestError(f"tool_choice: there is no choice {quoted(choice)}", param="tool_choice")
     return _READ_MODES[kind]
