@@ -24,11 +24,11 @@ Block = dict[str, Any]
 
 
 class AnthropicWire:
-    """The Messages API. Implements `testing.wire.Wire`; make one for each server, because it knows the thoughts it signed.
+    """The Messages API. Implements `testing.wire.Wire`. Each server needs its own, because it remembers the thinking it signed.
 
-    A reply's `reasoning` is a thinking block, which a later request must bring back as it was or not at all, and must bring
-    back where thinking has a budget and its calls are being answered. `redacts`: thoughts go out encrypted. `mid_system`: the
-    model takes system messages within the conversation.
+    A reply's `reasoning` is a thinking block. A later request must contain it unchanged or not at all; with a thinking budget it
+    must contain the block of the calls that it answers. `redacts`: thinking is sent encrypted. `mid_system`: the model accepts
+    system messages within the conversation.
     """
 
     name = "anthropic"
@@ -43,11 +43,13 @@ class AnthropicWire:
         return path == "/v1/messages"
 
     def key_of(self, headers: Mapping[str, str]) -> str | None:
-        """The key, in either header the API takes it in, if the API's version stands beside it: without, nothing is served."""
+        """Returns the key, from either of its headers. Without the header of the API's version no key is accepted."""
         if "anthropic-version" not in headers:
             return None
-        sent = headers.get("authorization", "")
-        return headers.get("x-api-key") or (sent.removeprefix(_BEARER) if sent.startswith(_BEARER) else None)
+        authorization = headers.get("authorization", "")
+        return headers.get("x-api-key") or (
+            authorization.removeprefix(_BEARER) if authorization.startswith(_BEARER) else None
+        )
 
     def model_of(self, path: str, body: Any) -> str:
         return str(body.get("model", ""))
@@ -102,13 +104,13 @@ class AnthropicWire:
     # ---------------------------------------------------------------- an answer
 
     def _blocks(self, reply: Reply) -> list[Block]:
-        """The answer's blocks: what was thought, what is said, what is called."""
-        thought = [self._thought(reply.reasoning)] if reply.reasoning else []
-        said = [{"type": "text", "text": reply.text, "citations": None}] if reply.text else []
-        return [*thought, *said, *(_call(each, _arguments(each)) for each in reply.calls)]
+        """Returns the answer's blocks: thinking, text, calls."""
+        thoughts = [self._thought(reply.reasoning)] if reply.reasoning else []
+        texts = [{"type": "text", "text": reply.text, "citations": None}] if reply.text else []
+        return [*thoughts, *texts, *(_call(each, _arguments(each)) for each in reply.calls)]
 
     def _thought(self, thinking: str) -> Block:
-        """A signed thought. Each signature is another one, as the real ones are."""
+        """Returns a signed thinking block. Signatures never repeat, as those of the real API."""
         seal = hashlib.sha256(f"{len(self._signed)} {thinking}".encode()).hexdigest()
         if self._redacts:
             self._signed[seal] = ""
@@ -134,7 +136,7 @@ class AnthropicWire:
 
 
 def _in_pieces(block: Block, calls: Iterator[ToolCall]) -> tuple[Block, list[Block]]:
-    """How a block begins, and what comes after."""
+    """Returns the beginning of a block, and the deltas after it."""
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
     if block["type"] == "thinking":
@@ -157,7 +159,7 @@ def _call(call: ToolCall, arguments: Any) -> Block:
 
 
 def _arguments(call: ToolCall) -> Any:
-    """As a whole answer has them: an object. What is none can only be streamed, where nobody looked at it yet."""
+    """Returns the arguments as an object, as a whole answer has them. Other text is possible only in a stream."""
     try:
         value = msgspec.json.decode(call.arguments)
     except UNREADABLE:
@@ -170,7 +172,7 @@ def _head(answer_id: str, model: str) -> Block:
 
 
 def _type_of(data: bytes) -> str:
-    """The event's name; empty: what is sent is no event at all."""
+    """Returns the event's name; empty if the data is not an event."""
     try:
         kind = msgspec.json.decode(data).get("type")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):

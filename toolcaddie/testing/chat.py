@@ -31,8 +31,8 @@ class ChatWire:
         return path == "/v1/chat/completions"
 
     def key_of(self, headers: Mapping[str, str]) -> str | None:
-        sent = headers.get("authorization", "")
-        return sent.removeprefix(_BEARER) if sent.startswith(_BEARER) else None
+        authorization = headers.get("authorization", "")
+        return authorization.removeprefix(_BEARER) if authorization.startswith(_BEARER) else None
 
     def model_of(self, path: str, body: Any) -> str:
         return str(body["model"])

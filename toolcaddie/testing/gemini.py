@@ -22,12 +22,12 @@ _PIECES = 3
 
 
 class GeminiWire:
-    """Implements `testing.wire.Wire`; one for each server, because it remembers what it signed.
+    """Implements `testing.wire.Wire`. Each server needs its own, because it remembers the parts it signed.
 
-    Models of Gemini 3 and later (and all it does not know by name) sign the first call of an answer, or its last words, and
-    refuse a call of the current turn that comes back without; those of Gemini 2 sign what they thought about and ask for nothing.
-    `call_ids=False`: calls have no ids, as with older models. A call whose arguments are no JSON object cannot be said on this
-    wire, and ends the answer as a malformed one.
+    Models of Gemini 3 and later, and unknown ones, sign the first call of an answer, or its last text, and refuse a call of the
+    current turn without its signature. Those of Gemini 2 sign only answers with reasoning, and do not require signatures.
+    `call_ids=False`: calls have no ids, as with older models. A call whose arguments are not a JSON object cannot be sent on
+    this wire, and ends the answer as a malformed one.
     """
 
     name = "gemini"
@@ -44,8 +44,8 @@ class GeminiWire:
         return headers.get("x-goog-api-key")
 
     def model_of(self, path: str, body: Any) -> str:
-        found = _PATH.fullmatch(path)
-        return found[1] if found else ""
+        match = _PATH.fullmatch(path)
+        return match[1] if match else ""
 
     def streams(self, path: str, body: Any) -> bool:
         return path.endswith(":streamGenerateContent")
@@ -118,31 +118,31 @@ class GeminiWire:
             yield part
 
     def _last(self, reply: Reply, model: str) -> dict[str, Any]:
-        """A stream ends with no words, which bear the signature of those before."""
+        """Returns the last part of a stream: an empty text, with the signature of the text before it."""
         if reply.calls or not self._signs(reply, model):
             return {"text": ""}
         return {"text": "", "thoughtSignature": self._signature("")}
 
 
 def _malformed(reply: Reply) -> dict[str, Any] | None:
-    """The candidate of an answer with a call that cannot be said; None: they all can."""
+    """Returns the candidate of an answer with a call that cannot be sent; None: all calls can be."""
     for call in reply.calls:
         if _arguments(call) is None:
-            said = f"Malformed function call: {call.name}({call.arguments})"
-            return {"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": said, "index": 0}
+            message = f"Malformed function call: {call.name}({call.arguments})"
+            return {"content": {}, "finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": message, "index": 0}
     return None
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | None:
     try:
-        found = msgspec.json.decode(call.arguments or "{}")
+        value = msgspec.json.decode(call.arguments or "{}")
     except UNREADABLE:
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _pieces(reply: Reply, calls: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The parts of a stream, one an event. Calls come whole on this wire."""
+    """Yields the parts of a stream, one for each event. Calls are whole on this wire."""
     for text, thought in ((reply.reasoning, True), (reply.text or "", False)):
         size = -(-len(text) // _PIECES) or 1
         for start in range(0, len(text), size):

@@ -22,19 +22,19 @@ _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "server_overl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Sent:
-    """A call that went out, and what has to come back with it."""
+class _Original:
+    """A call that was sent, and the fields that must come back with it."""
 
     encrypted: str | None
     namespace: str | None
 
 
 class ResponsesWire:
-    """Implements `testing.wire.Wire`. One for each server: it knows again what it sent.
+    """Implements `testing.wire.Wire`. Each server needs its own, because it remembers its answers.
 
-    A reply's `reasoning` goes out as an item with a summary and an encrypted text. Coming back, that text must be one of ours;
-    and as long as the model's turn lasts, a call must come back behind its reasoning and with its namespace. Calls of tools
-    that came with the input carry one, their own name.
+    A reply's `reasoning` is sent as an item with a summary and an encrypted text. That text must come back unchanged, and until
+    the model's turn ends a call must come back after its reasoning and with its namespace. Calls of tools that came with the
+    input have a namespace: their own name.
     """
 
     name = "responses"
@@ -42,7 +42,7 @@ class ResponsesWire:
 
     def __init__(self) -> None:
         self._encrypted: set[str] = set()
-        self._calls: dict[tuple[str, str], _Sent] = {}
+        self._calls: dict[tuple[str, str], _Original] = {}
         self._loaded: set[str] = set()
 
     def asks(self, path: str) -> bool:
@@ -103,12 +103,12 @@ class ResponsesWire:
             yield _message(reply, f"msg_{answer_id}")
         for position, call in enumerate(reply.calls):
             namespace = call.name if call.name in self._loaded else None
-            self._calls[model, call.id] = _Sent(encrypted=encrypted, namespace=namespace)
+            self._calls[model, call.id] = _Original(encrypted=encrypted, namespace=namespace)
             item = call_item(call, f"fc_{answer_id}_{position}")
             yield item if namespace is None else {**item, "namespace": namespace}
 
     def _forgery(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        """What of our own came back altered, or without what belongs to it."""
+        """Returns the refusal of an item that came back changed, or without an item or field that belongs to it."""
         items = body["input"] if isinstance(body["input"], list) else []
         thoughts = [item["encrypted_content"] for item in items if item.get("type") == "reasoning"]
         for encrypted in thoughts:
@@ -120,25 +120,25 @@ class ResponsesWire:
                 )
         turn = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
         for item in items[turn:]:
-            sent = self._calls.get((body["model"], item.get("call_id", "")))
-            if item.get("type") != "function_call" or sent is None:
+            original = self._calls.get((body["model"], item.get("call_id", "")))
+            if item.get("type") != "function_call" or original is None:
                 continue
-            if sent.encrypted is not None and sent.encrypted not in thoughts:
+            if original.encrypted is not None and original.encrypted not in thoughts:
                 return refusal(
                     f"Item of type 'function_call' with call_id '{item['call_id']}' was provided without its required "
                     "'reasoning' item.",
                     param="input",
                 )
-            if item.get("namespace") != sent.namespace:
+            if item.get("namespace") != original.namespace:
                 return refusal(
-                    f"Function call '{item['call_id']}' was provided without its namespace '{sent.namespace}'.",
+                    f"Function call '{item['call_id']}' was provided without its namespace '{original.namespace}'.",
                     param="input",
                 )
         return None
 
 
 def error_event(status: int, message: str) -> bytes:
-    """The data of an event that breaks off a stream, with the provider's word for the status."""
+    """Returns the data of an event that ends a stream with an error, with the provider's name for the status."""
     code = _CODES.get(status, "server_error" if status >= 500 else "invalid_prompt")
     problem = Problem(status=status, message=message, kind="server_error", code=code)
     return data_of(responses.WIRE.write_error_event(problem))[0]
@@ -155,7 +155,7 @@ def _head(answer_id: str, model: str) -> AnswerHead:
 
 
 def _type_of(data: bytes) -> str:
-    """The kind of an event; of one that a test has damaged: of an error."""
+    """Returns the type of an event; 'error' for one that a test has damaged."""
     try:
         kind = msgspec.json.decode(data)["type"]
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):

@@ -1,4 +1,4 @@
-"""Our blocks as Gemini's parts."""
+"""Conversion of our blocks to Gemini's parts, and of its pictures to blocks."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ _TYPES = {
     "mov": "video/mov",
     "pdf": "application/pdf",
 }
-"""MIME types of what lies at an address, by its ending. Where that says nothing, the provider looks for itself, or
-refuses."""
+"""MIME types by the extension of an address. Without one the provider determines the type itself, or refuses."""
 
 
 def write_parts(message: Message) -> list[Part]:
@@ -40,30 +39,29 @@ def write_parts(message: Message) -> list[Part]:
 
 
 def _part(block: Block, role: str) -> Part:
-    """Returns the part of a block. In a result a line of text stands for one without; elsewhere `RequestError` names
-    its kind."""
+    """Returns the part for a block. A block without one becomes a line of text in a result, and a `RequestError` elsewhere."""
     try:
-        return _written(block)
+        return _plain_part(block)
     except RequestError:
         if role != "tool" or isinstance(block, Other):
             raise
         return {"text": placeholder(block)}
 
 
-def _written(block: Block) -> Part:
+def _plain_part(block: Block) -> Part:
     match block:
         case Text() | Refusal():
             return {"text": block.text}
         case Image() | Audio() | Video():
-            return _media(block.mime_type, block.data) if block.data else _at(block.url, block.mime_type)
+            return _media(block.mime_type, block.data) if block.data else _address_part(block.url, block.mime_type)
         case Resource(text=str(text)):
             return {"text": text}
         case Resource(data=data) if data:
             return _media(block.mime_type, data)
         case Resource(uri=uri) if uri:
-            return _at(uri, block.mime_type)
-        case Resource(file_id=file_id) if file_id.startswith("https://"):  # of the provider's own store
-            return _at(file_id, block.mime_type)
+            return _address_part(uri, block.mime_type)
+        case Resource(file_id=file_id) if file_id.startswith("https://"):  # in the provider's own store
+            return _address_part(file_id, block.mime_type)
         case Other(wire="gemini"):
             return block.part
         case _:
@@ -76,8 +74,8 @@ def _media(mime_type: str, data: str) -> Part:
     return {"inlineData": {"mimeType": mime_type.partition(";")[0], "data": data}}
 
 
-def _at(address: str, mime_type: str = "") -> Part:
-    """Returns the part for what lies at an address, which the provider fetches."""
+def _address_part(address: str, mime_type: str = "") -> Part:
+    """Returns the part for an address, whose content the provider fetches."""
     if address.startswith("data:"):
         raise RequestError("the data: URL of a content part needs a MIME type and ;base64", param="messages")
     if "://" not in address:

@@ -1,4 +1,4 @@
-"""Errors in Gemini's shape: read in answers and in place of them."""
+"""Errors in Gemini's format: read within answers and in place of them, written by scripted servers."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _ANY = msgspec.json.Decoder()
 
 
 def read_error(status: int, body: bytes) -> ErrorReport:
-    """Returns what an error answer means. Two things stand in the body that others say in the status and in a
+    """Reads an error answer. Its body can tell of a wrong key and of the time to wait, which other APIs tell in status and
     header."""
     kind = ProviderAuthError if refuses_the_key(body) else kind_of(status)
     return ErrorReport(kind=kind, message=error_message(body), retry_after=retry_delay(body))
 
 
-def broken_off(error: Any, data: bytes, who: str) -> ProviderError:
-    """Returns the exception for an error that came where an answer was due, by the status in it."""
+def failure(error: Any, data: bytes, who: str) -> ProviderError:
+    """Returns the exception for an error in place of an answer, by the status in it."""
     status = error.get("code") if isinstance(error, dict) else None
     if not isinstance(status, int) or not 400 <= status < 600:
-        word = error.get("status") if isinstance(error, dict) else None
-        status = STATUS_OF.get(word) if isinstance(word, str) else None
+        name = error.get("status") if isinstance(error, dict) else None
+        status = STATUS_OF.get(name) if isinstance(name, str) else None
     kind = kind_of(status) if status else ProviderProtocolError
-    said = f"{who} broke off with an error: {error_message(data)}"
-    return kind(said, status=status, retry_after=retry_delay(data), body=data)
+    message = f"{who} broke off with an error: {error_message(data)}"
+    return kind(message, status=status, retry_after=retry_delay(data), body=data)
 
 
 def error_in(body: bytes) -> Any:
-    """Returns the error of an error body, which may also stand alone in a list."""
+    """Returns the error of an error body, which may be the only element of a list."""
     try:
         value = _ANY.decode(body)
     except UNREADABLE:
@@ -65,23 +65,23 @@ def _details(body: bytes) -> list[JsonObject]:
 
 
 def retry_delay(body: bytes) -> float | None:
-    """Returns the seconds to wait, a day at most, as an error body says them ("36s"); None: it does not."""
+    """Returns the seconds to wait that an error body names ("36s"), a day at most; None: it names none."""
     for detail in _details(body):
-        said = detail.get("retryDelay")
-        found = _SECONDS.fullmatch(said) if isinstance(said, str) else None
-        if found is not None:
-            return min(float(found[1]), _LONGEST_WAIT)
+        delay = detail.get("retryDelay")
+        seconds = _SECONDS.fullmatch(delay) if isinstance(delay, str) else None
+        if seconds is not None:
+            return min(float(seconds[1]), _LONGEST_WAIT)
     return None
 
 
 def refuses_the_key(body: bytes) -> bool:
-    """Returns whether an error body says that the key is wrong, which this provider does with status 400."""
+    """Returns True if an error body says that the key is wrong; this provider answers that with status 400."""
     return any(detail.get("reason") in ("API_KEY_INVALID", "API_KEY_EXPIRED") for detail in _details(body))
 
 
 # ---------------------------------------------------------------- by a server
 
-_WORDS = {
+_NAMES = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -95,8 +95,8 @@ _WORDS = {
 
 
 def refusal(status: int, message: str, *, kind: str = "", code: str | None = None) -> dict[str, Any]:
-    """Returns an error body of the API's own; `kind` empty: its word for the status."""
-    error: dict[str, Any] = {"code": status, "message": message, "status": kind or _WORDS.get(status, "UNKNOWN")}
+    """Returns an error body in the API's format. An empty `kind` stands for the API's name of the status."""
+    error: dict[str, Any] = {"code": status, "message": message, "status": kind or _NAMES.get(status, "UNKNOWN")}
     if code is not None:
         reason = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": code, "domain": "googleapis.com"}
         error["details"] = [reason]

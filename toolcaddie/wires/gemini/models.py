@@ -1,4 +1,4 @@
-"""Names of Gemini's models, their addresses, and the pages of their list."""
+"""Names of Gemini's models, their paths, and the pages of their list."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _ASKED_BY = "generateContent"
 
 
 def model_path(model: str) -> str:
-    """Returns the model's place below the base address. Raises `RequestError` for what is no name: it would be another
-    address."""
+    """Returns the path of a model below the base address. Raises `RequestError` for an invalid name, which would be another
+    path."""
     if not _MODEL.match(model):
         raise RequestError(f"{model!r} is not the name of a Gemini model", param="model")
     return f"/{model}" if "/" in model else f"/models/{model}"
 
 
 def read_models(body: bytes, *, who: str) -> ModelPage:
-    """Returns the models of a page that can be asked. Raises `ProviderProtocolError`."""
+    """Returns the models of a page that can generate content. Raises `ProviderProtocolError`."""
     page = decoded(body, who=who)
     listed, following = page.get("models", []), page.get("nextPageToken") or ""
     if not isinstance(listed, list) or not all(isinstance(model, dict) for model in listed):

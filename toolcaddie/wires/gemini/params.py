@@ -1,5 +1,4 @@
-"""A request's parameters as Gemini's generationConfig: names of chat completions translated, its own passed on. Pure:
-no I/O."""
+"""Conversion of a request's parameters to Gemini's generationConfig."""
 
 from __future__ import annotations
 
@@ -10,16 +9,16 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.wires.gemini.messages import wants_signatures
 
-_LEFT_AWAY = frozenset(
+_OMITTED = frozenset(
     {
-        *("stream", "stream_options"),  # said by the address; usage always comes
-        *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache needs no telling
-        *("user", "safety_identifier", "metadata"),  # marks for the dashboards of another provider
-        *("verbosity", "prediction"),  # wishes about style and speed
+        *("stream", "stream_options"),  # streaming is part of the path; usage is always reported
+        *("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),  # its cache is automatic
+        *("user", "safety_identifier", "metadata"),  # labels for another provider's store
+        *("verbosity", "prediction"),  # hints about style and speed
         "parallel_tool_calls",  # the model cannot be held to one call at a time; the loop runs several in their order
     }
 )
-"""Hints of chat completions that mean nothing here."""
+"""Parameters of chat completions that are omitted."""
 _RENAMED = {
     "temperature": "temperature",
     "top_p": "topP",
@@ -41,19 +40,19 @@ _CONFIG = frozenset(
         *("enableEnhancedCivicAnswers", "audioTranscriptionConfig", "translationConfig"),
     }
 )
-"""Names of the provider's own that belong into its generationConfig."""
+"""The provider's own names that belong in its generationConfig."""
 _LEVELS = {"minimal": "MINIMAL", "low": "LOW", "medium": "MEDIUM", "high": "HIGH", "xhigh": "XHIGH", "max": "XHIGH"}
 _BUDGETS = {"none": 0, "minimal": 1024, "low": 1024, "medium": 8192, "high": 24576, "xhigh": 24576, "max": 24576}
-"""Thinking tokens where there are no levels, as the provider's own layer for OpenAI's words sets them."""
+"""Thinking tokens for models without levels, as in the provider's own compatibility layer for OpenAI's API."""
 
 
 def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the generationConfig, and what stands beside it. Names that nobody knows go out as they are: the provider
-    refuses them by name."""
+    """Returns the generationConfig, and the fields beside it. Unknown names go out unchanged, and the provider refuses them by
+    name."""
     config: dict[str, Any] = {}
     beside: dict[str, Any] = {}
     for name, value in params.items():
-        if value is None or name in _LEFT_AWAY:
+        if value is None or name in _OMITTED:
             continue
         if name in _TRANSLATED:
             config.update(_TRANSLATED[name](value, model))
@@ -69,12 +68,11 @@ def settings(params: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dic
 
 
 def object_of(params: Mapping[str, Any], name: str) -> JsonObject:
-    """Returns what a parameter of the provider's own holds; empty if it is not there. Raises `RequestError` if it is no
-    object."""
-    found = params.get(name)
-    if not isinstance(found, Mapping | None):
+    """Returns the value of a parameter of the provider's own; empty if missing. Raises `RequestError` if it is not an object."""
+    value = params.get(name)
+    if not isinstance(value, Mapping | None):
         raise RequestError(f"{name} must be an object", param=name)
-    return found or {}
+    return value or {}
 
 
 def _stop(value: Any, _: str) -> JsonObject:
@@ -86,16 +84,16 @@ def _modalities(value: Any, _: str) -> JsonObject:
 
 
 def _thinking(effort: Any, model: str) -> JsonObject:
-    """Gemini 3 has levels and cannot be told to think not at all; before, there were budgets. Thoughts are shown too:
-    who says how much to think wants to see it."""
+    """Returns the configuration of thinking. Gemini 3 has levels and always thinks; earlier models have budgets. Thoughts are
+    included, because a caller who sets the effort is assumed to want them."""
     if not isinstance(effort, str) or effort not in _BUDGETS:
         raise RequestError(f"reasoning_effort {effort!r} is none of {', '.join(_BUDGETS)}", param="reasoning_effort")
-    how = (
+    amount = (
         {"thinkingLevel": _LEVELS.get(effort, "MINIMAL")}
         if wants_signatures(model)
         else {"thinkingBudget": _BUDGETS[effort]}
     )
-    return {"thinkingConfig": how if effort == "none" else {**how, "includeThoughts": True}}
+    return {"thinkingConfig": amount if effort == "none" else {**amount, "includeThoughts": True}}
 
 
 def _format(value: Any, _: str) -> JsonObject:

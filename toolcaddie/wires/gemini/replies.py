@@ -14,7 +14,7 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.core.wire import AnswerHead
 from toolcaddie.wires.bodies import ENCODER, UNREADABLE, decoded
 from toolcaddie.wires.gemini.content import Part, write_parts
-from toolcaddie.wires.gemini.errors import broken_off, error_in
+from toolcaddie.wires.gemini.errors import error_in, failure
 from toolcaddie.wires.gemini.messages import call_arguments
 
 
@@ -56,22 +56,22 @@ _ANSWER = msgspec.json.Decoder(WireAnswer)
 
 
 def read_answer(data: bytes, who: str) -> WireAnswer:
-    """Raises `ProviderProtocolError` for what is no answer, and for an error in its place what that means."""
+    """Returns an answer. Raises `ProviderProtocolError` if it is none, or the exception for an error in its place."""
     try:
         answer = _ANSWER.decode(data)
     except UNREADABLE as error:
-        found = error_in(data)
-        if found:
-            raise broken_off(found, data, who) from error
+        failed = error_in(data)
+        if failed:
+            raise failure(failed, data, who) from error
         decoded(data, who=who)
         raise ProviderProtocolError(f"{who} answered in an unknown shape: {error}", body=data) from error
     if answer.error:
-        raise broken_off(answer.error, data, who)
+        raise failure(answer.error, data, who)
     return answer
 
 
 def read_usage(wire: WireUsage) -> Usage:
-    """Gemini counts cached tokens among those of the prompt, and thoughts beside those of the answer."""
+    """Returns the usage. Gemini counts cached tokens as part of the prompt, and thoughts separately from the answer."""
     thoughts = wire.thoughts_token_count or 0
     return Usage(
         input_tokens=(wire.prompt_token_count or 0) + (wire.tool_use_prompt_token_count or 0),
@@ -82,7 +82,7 @@ def read_usage(wire: WireUsage) -> Usage:
 
 
 def new_call_id() -> str:
-    """For models that send none: a result must say which call it answers."""
+    """Returns an id for a call whose model sent none, because a result must name its call."""
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
@@ -99,7 +99,7 @@ def write_reply(reply: ModelReply, head: AnswerHead) -> bytes:
 
 
 def reply_parts(message: Message) -> list[Part]:
-    """Returns an answer's parts: the author's own, if they are of this API; else made from what the message says."""
+    """Returns an answer's parts: the native ones if they are of this API; else parts for text and calls."""
     if message.native and not any("type" in part for part in message.native):
         return [*message.native]
     return [*write_parts(message), *({"functionCall": _call(call)} for call in message.tool_calls)]
@@ -118,12 +118,12 @@ def write_answer(candidate: JsonObject, usage: JsonObject, answer_id: str, model
 
 
 def finish_word(finish_reason: str) -> str:
-    """Returns the API's word for why an answer ended."""
+    """Returns the API's name for a finish reason."""
     return _FINISH.get(finish_reason, finish_reason)
 
 
 def write_usage(usage: Usage) -> dict[str, int]:
-    """Thoughts are counted beside the answer."""
+    """Returns the usage as the API counts it, with thoughts separate from the answer."""
     counted = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": usage.output_tokens - usage.reasoning_tokens,

@@ -1,7 +1,7 @@
 """A request of Gemini's generateContent, written for a provider.
 
-Facts are those of ai.google.dev/api and of the official package, 3.4: camel case throughout, arguments of calls as
-objects, a stream of partial answers without a closing event.
+The sources are ai.google.dev/api and the official package, 3.4: names are in camel case, arguments of calls are objects, and a
+stream consists of partial answers without a closing event.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from toolcaddie.wires.gemini.params import json_output, object_of, settings
 
 
 def write_request(request: ModelRequest, *, model: str, author: str) -> bytes:
-    """Returns the body of a request to `model`. `author`: who is asked, as `Message.author` says it.
+    """Returns the body of a request to `model`. `author`: the provider and model, as in `Message.author`.
 
-    Raises `RequestError` for what this API cannot be asked.
+    Raises `RequestError` for a request that this API cannot express.
     """
     if request.deferred:
         raise RequestError("Gemini cannot hold definitions back until they are revealed", param="tools")
@@ -39,7 +39,7 @@ def write_request(request: ModelRequest, *, model: str, author: str) -> bytes:
         config.update(json_output(request.output_schema))
     calling = _calling(request)
     if calling == {"mode": "AUTO"} and (others or "responseMimeType" in config):
-        calling = None  # beside those the provider's own default is another mode, which leaves the choice free as well
+        calling = None  # then the provider's default is another mode, in which the model is free to call too
     if calling is not None and (declarations or calling["mode"] == "ANY"):
         body["toolConfig"] = {**object_of(more, "toolConfig"), "functionCallingConfig": calling}
     if config:
@@ -62,8 +62,7 @@ _DEFINITION = msgspec.json.Decoder(_Definition)
 
 
 def _tools(tools: Iterable[Any]) -> tuple[list[JsonObject], list[Any]]:
-    """Returns the functions, and what is a tool of the provider's own (`{"googleSearch": {}}`) and goes out as it
-    is."""
+    """Returns the functions, and the provider's own tools (`{"googleSearch": {}}`), which go out unchanged."""
     declarations: list[JsonObject] = []
     others: list[Any] = []
     for tool in tools:
@@ -76,7 +75,7 @@ def _tools(tools: Iterable[Any]) -> tuple[list[JsonObject], list[Any]]:
 
 
 def _of_bytes(tool: msgspec.Raw) -> JsonObject | None:
-    """Returns the declaration of a definition that is encoded already; its schema is copied as it is."""
+    """Returns the declaration for an encoded definition. Its schema is copied without decoding."""
     try:
         read = _DEFINITION.decode(tool)
     except msgspec.DecodeError as error:
@@ -100,13 +99,13 @@ def _of_mapping(tool: JsonObject) -> JsonObject | None:
 
 
 def _refuse_typed(kind: Any) -> None:
-    """A tool that is no function is the provider's own; one that says a type is another provider's."""
+    """Refuses another provider's tool: a tool that is not a function and has a type. The provider's own have none."""
     if kind is not None:
         raise RequestError(f"Gemini has no tools of type {kind!r}", param="tools")
 
 
 def _declaration(name: str, description: Any, schema: Any) -> JsonObject:
-    """`strict` has no counterpart; what a model may call is held to its schema in mode VALIDATED and ANY."""
+    """Returns a declaration. `strict` has no counterpart; the modes VALIDATED and ANY make calls follow their schemas."""
     declared: dict[str, Any] = {"name": name}
     if description:
         declared["description"] = description
@@ -116,7 +115,8 @@ def _declaration(name: str, description: Any, schema: Any) -> JsonObject:
 
 
 def _calling(request: ModelRequest) -> dict[str, Any] | None:
-    """Returns the choice, joined with the mask: all tools stay in the request, and so in the provider's cache."""
+    """Returns the tool choice, limited to the allowed tools. All tools stay in the request, so that the provider's cache stays
+    valid."""
     mode, names = _choice(request.tool_choice)
     if names is None and mode != "NONE":
         names = request.allowed
@@ -133,8 +133,7 @@ _MODES = {None: None, "auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
 def _choice(choice: Any) -> tuple[str | None, Sequence[str] | None]:
-    """Returns the mode, and the names that the choice itself allows. Raises `RequestError` for a choice that means
-    nothing."""
+    """Returns the mode, and the names that the choice itself allows. Raises `RequestError` for an unknown choice."""
     if choice is None or isinstance(choice, str):
         if choice in _MODES:
             return _MODES[choice], None

@@ -1,5 +1,4 @@
-"""An answer of Gemini while it comes in, whole or streamed: every event is an answer in itself, which holds what is
-new."""
+"""Reading of Gemini's answers, whole or streamed. Every event of a stream is a partial answer with what is new."""
 
 from __future__ import annotations
 
@@ -22,13 +21,13 @@ _FILTERED = frozenset(
 )
 _FINISHED = {"MAX_TOKENS": "length", "CONTINUATION": "length", **dict.fromkeys(_FILTERED, "content_filter")}
 _FAILED: Mapping[str, type[ProviderError]] = {
-    "MALFORMED_FUNCTION_CALL": ProviderProtocolError,  # what the model wrote was no call: it may be one next time
+    "MALFORMED_FUNCTION_CALL": ProviderProtocolError,  # the model wrote a malformed call; a retry may succeed
     "MALFORMED_RESPONSE": ProviderProtocolError,
     "UNEXPECTED_TOOL_CALL": ProviderProtocolError,
     "MISSING_THOUGHT_SIGNATURE": ProviderRejectedError,
     "PUP_LIMITED_DISABLED": ProviderAuthError,
 }
-"""Reasons to finish that mean: there is no answer."""
+"""Finish reasons that mean that there is no answer."""
 _PLAIN_TEXT = ({"text"}, {"text", "thought"})
 
 
@@ -40,26 +39,26 @@ def read_reply(body: bytes, *, who: str, author: str) -> ModelReply:
 
 
 class GeminiReader:
-    """An answer while it comes in: every event is an answer in itself, which holds what is new.
+    """Reads an answer, whole or streamed. Implements `ports.wires.StreamReader`.
 
-    A stream has no closing event, so it is read to its end; it was whole if a reason to finish came. Every event of
-    some models has one.
+    A stream has no closing event, so it is read to its end. It is complete if there was a finish reason; some models send one
+    with every event.
     """
 
     def __init__(self, *, who: str, author: str = "") -> None:
         self.done = False
-        """The body has ended, and not too early."""
+        """True after the end of the body, if that was not too early."""
         self._who = who
         self._author = author
         self._native: list[JsonObject] = []
         self._text: list[str] = []
         self._run: list[str] = []
-        """Pieces of text that are one part: neither signed, nor parted by anything else."""
+        """Consecutive pieces of text without a signature, which become one part."""
         self._run_thinks = False
         self._calls: list[ToolCall] = []
         self._answered = False
-        self._said = False
-        """There was a part, if only one of no words."""
+        self._has_parts = False
+        """True if there was a part, even one with an empty text."""
         self._finish: str | None = None
         self._finish_message = ""
         self._blocked = False
@@ -67,7 +66,7 @@ class GeminiReader:
         self._model = ""
 
     def add(self, data: bytes) -> ModelDelta | None:
-        """Takes in an event; None: nothing of it is for the caller (usage, the reason to finish)."""
+        """Reads an event. None: it has nothing for the caller, only usage or the finish reason."""
         answer = read_answer(data, self._who)
         if answer.usage_metadata is not None:
             self._usage = answer.usage_metadata
@@ -76,13 +75,12 @@ class GeminiReader:
         if answer.prompt_feedback is not None and answer.prompt_feedback.block_reason:
             self._blocked = True
         for candidate in answer.candidates or ():
-            if not candidate.index:  # of several candidates the first is the answer
+            if not candidate.index:  # the first of several candidates is the answer
                 return self._take(candidate)
         return None
 
     def end(self) -> None:
-        """Notes the end of the body. Raises `ProviderProtocolError` when the stream was cut before its reason to
-        finish."""
+        """Notes the end of the body. Raises `ProviderProtocolError` if the stream was cut off before its finish reason."""
         if self._answered and self._finish is None:
             raise ProviderProtocolError(f"{self._who} cut its stream before the answer was finished")
         self.done = True
@@ -95,7 +93,7 @@ class GeminiReader:
         parts = candidate.content.parts if candidate.content is not None else None
         if not parts:
             return None
-        self._said = True
+        self._has_parts = True
         text: list[str] = []
         thoughts: list[str] = []
         calls: list[CallDelta] = []
@@ -104,7 +102,7 @@ class GeminiReader:
                 calls.append(self._call(part))
             elif part.get("text") is not None:
                 (thoughts if part.get("thought") else text).append(self._words(part))
-            else:  # pictures, code the provider runs itself, kinds to come
+            else:  # pictures, code that the provider runs itself, future kinds
                 self._keep(part)
         if not (text or thoughts or calls):
             return None
@@ -112,9 +110,9 @@ class GeminiReader:
         return ModelDelta(text="".join(text), calls=tuple(calls), reasoning="".join(thoughts))
 
     def _words(self, part: dict[str, Any]) -> str:
-        said = part["text"]
-        if not isinstance(said, str):
-            raise self._odd("a text that is none", part)
+        words = part["text"]
+        if not isinstance(words, str):
+            raise self._unknown_shape("a text that is none", part)
         thinks = bool(part.get("thought"))
         if part.keys() not in _PLAIN_TEXT:
             self._keep(part)
@@ -122,8 +120,8 @@ class GeminiReader:
             if thinks is not self._run_thinks:
                 self._end_run()
                 self._run_thinks = thinks
-            self._run.append(said)
-        return said
+            self._run.append(words)
+        return words
 
     def _keep(self, part: JsonObject) -> None:
         self._end_run()
@@ -138,33 +136,33 @@ class GeminiReader:
     def _call(self, part: dict[str, Any]) -> CallDelta:
         wire = part["functionCall"]
         if not isinstance(wire, dict):
-            raise self._odd("a tool call that is no object", part)
+            raise self._unknown_shape("a tool call that is no object", part)
         name, arguments, call_id = wire.get("name"), wire.get("args"), wire.get("id")
         if not isinstance(name, str) or not name:
-            raise self._odd("a tool call without saying which tool", part)
+            raise self._unknown_shape("a tool call without saying which tool", part)
         if not isinstance(arguments, dict | None) or not isinstance(call_id, str | None):
-            raise self._odd("a tool call whose id or arguments are of the wrong type", part)
+            raise self._unknown_shape("a tool call whose id or arguments are of the wrong type", part)
         if wire.get("partialArgs") or wire.get("willContinue"):
-            raise self._odd("a tool call in pieces, which nobody asked for", part)
+            raise self._unknown_shape("a tool call in pieces, which nobody asked for", part)
         call = ToolCall(id=call_id or new_call_id(), name=name, arguments=ENCODER.encode(arguments or {}).decode())
         self._keep(part)
         self._calls.append(call)
         return CallDelta(index=len(self._calls) - 1, id=call.id, name=name, arguments=call.arguments)
 
-    def _odd(self, what: str, part: JsonObject) -> ProviderProtocolError:
+    def _unknown_shape(self, what: str, part: JsonObject) -> ProviderProtocolError:
         return ProviderProtocolError(f"{self._who} answered in an unknown shape: {what}", body=ENCODER.encode(part))
 
     def reply(self) -> ModelReply:
-        """The whole answer. A prompt that was blocked has one too: no words, finished by 'content_filter'.
+        """Returns the whole answer. A blocked prompt has one too, without text and with the finish reason 'content_filter'.
 
-        Raises `ProviderProtocolError` if there is none, and what the reason to finish means where it means a failure.
+        Raises `ProviderProtocolError` if there is none, or the exception for a finish reason that means a failure.
         """
         if not self._answered and not self._blocked:
             raise ProviderProtocolError(f"{self._who} answered without a candidate")
         failed = _FAILED.get(self._finish or "")
         if failed is not None:
             raise failed(f"{self._who} gave up its answer: {self._finish} {self._finish_message}".rstrip())
-        if not self._said and not self._blocked and self._finish in (None, "STOP"):
+        if not self._has_parts and not self._blocked and self._finish in (None, "STOP"):
             raise ProviderProtocolError(f"{self._who} answered without any content")
         self._end_run()
         return ModelReply(

@@ -1,8 +1,8 @@
-"""What Gemini refuses, in its own words: the checks of a generateContent request that tool users run into.
+"""Checks of a generateContent request as strict as Gemini's, with its messages, as far as they concern tools.
 
-Stricter than the real one in two places, so that a client is right with every model: turns must alternate (words may
-follow a turn of results), and a signature must be one that was given out, beside what it was given for. And plainer in
-one: what mixes results with words is told so.
+Two checks are stricter than the real ones, so that a client that passes is right for every model: turns must alternate (text
+may follow a turn of results), and a signature must have been issued by the server for the part it is on. One message is clearer
+than the real one: that for a turn which mixes results with text.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 Signatures = Mapping[str, Any]
-"""What was signed, by signature: name and arguments of a call, or the words of the part."""
+"""Signed content by signature: name and arguments of a call, or the text of the part."""
 
 UNSIGNED = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
-"""Stand for the signature of a call that the model did not make."""
+"""Accepted in place of a signature on calls that the model did not make."""
 
 _MAX_TOOLS = 512
 _MAX_STOPS = 5
@@ -71,24 +71,24 @@ _AS_IT_IS = frozenset(
         *("partMetadata", "labels"),
     }
 )
-"""What these hold is the client's own: no names in it are the provider's."""
+"""Fields whose content is the client's own, so that names in it are not converted."""
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED")
 _JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A request and what it is held against."""
+class _Request:
+    """A request, and the facts it is checked against."""
 
     body: dict[str, Any]
     signs: bool
-    """The model demands signatures."""
+    """True if the model requires signatures."""
     signed: Signatures
 
     @property
     def contents(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.body["contents"]
-        return found
+        contents: list[dict[str, Any]] = self.body["contents"]
+        return contents
 
     @property
     def config(self) -> dict[str, Any]:
@@ -100,29 +100,29 @@ class _Asked:
 
 
 def signs(model: str) -> bool:
-    """Whether the model signs its calls and wants the signatures back: Gemini 3 and later."""
+    """Returns True if the model signs its calls and requires the signatures back: Gemini 3 and later."""
     return not re.match(r"gemini-[12](?!\d)", model)
 
 
 def fault_of(body: Any, *, model: str, signed: Signatures) -> str | None:
-    """What a strict provider says with status 400; None: the request is fine."""
+    """Returns the message a strict provider answers with status 400; None: the request is valid."""
     if not isinstance(body, dict):
         return "Invalid JSON payload received. Expected an object."
-    asked = _Asked(_camelled(body), signs(model), signed)
+    request = _Request(_camelled(body), signs(model), signed)
     for check in _CHECKS:
-        for fault in check(asked):
+        for fault in check(request):
             return fault
     return None
 
 
 def _camelled(value: Any) -> Any:
-    """With the names in camel case: the provider takes either, and its own package mixes them."""
+    """Returns a value with the names in camel case. The provider accepts both spellings, and its own package mixes them."""
     if isinstance(value, list):
         return [_camelled(each) for each in value]
     if not isinstance(value, dict):
         return value
-    named = {_camel(name): each for name, each in value.items()}
-    return {name: each if name in _AS_IT_IS else _camelled(each) for name, each in named.items()}
+    renamed = {_camel(name): each for name, each in value.items()}
+    return {name: each if name in _AS_IT_IS else _camelled(each) for name, each in renamed.items()}
 
 
 def _camel(name: str) -> str:
@@ -131,10 +131,10 @@ def _camel(name: str) -> str:
     return made if made in _FIELDS else name
 
 
-def _fields(asked: _Asked) -> Iterator[str]:
-    yield from _unknown(asked.body, _BODY, "")
-    yield from _unknown(asked.config, _CONFIG, "generation_config")
-    instruction = asked.body.get("systemInstruction")
+def _fields(request: _Request) -> Iterator[str]:
+    yield from _unknown(request.body, _BODY, "")
+    yield from _unknown(request.config, _CONFIG, "generation_config")
+    instruction = request.body.get("systemInstruction")
     if instruction is not None and (
         not isinstance(instruction, dict)
         or not instruction.get("parts")
@@ -143,15 +143,15 @@ def _fields(asked: _Asked) -> Iterator[str]:
         yield "* GenerateContentRequest.system_instruction.parts: must be text"
 
 
-def _unknown(found: Mapping[str, Any], known: Any, where: str) -> Iterator[str]:
-    for name in found:
-        if name not in known:
+def _unknown(fields: Mapping[str, Any], names: Any, where: str) -> Iterator[str]:
+    for name in fields:
+        if name not in names:
             place = f" at '{where}'" if where else ""
             yield f'Invalid JSON payload received. Unknown name "{name}"{place}: Cannot find field.'
 
 
-def _config(asked: _Asked) -> Iterator[str]:
-    config = asked.config
+def _config(request: _Request) -> Iterator[str]:
+    config = request.config
     for name, value in config.items():
         kind = _CONFIG[name]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
@@ -167,24 +167,24 @@ def _config(asked: _Asked) -> Iterator[str]:
         yield f"* GenerateContentRequest.generation_config.candidate_count: must be from 1 to {_MAX_CANDIDATES}"
     if len(config.get("stopSequences", ())) > _MAX_STOPS:
         yield f"* GenerateContentRequest.generation_config.stop_sequences: at most {_MAX_STOPS} are supported"
-    yield from _json_mode(asked, config)
-    yield from _thinking(asked, config.get("thinkingConfig") or {})
+    yield from _json_mode(request, config)
+    yield from _thinking(request, config.get("thinkingConfig") or {})
 
 
-def _json_mode(asked: _Asked, config: dict[str, Any]) -> Iterator[str]:
+def _json_mode(request: _Request, config: dict[str, Any]) -> Iterator[str]:
     if "responseSchema" in config and "responseJsonSchema" in config:
         yield "Only one of response_schema and response_json_schema may be set."
     if ("responseSchema" in config or "responseJsonSchema" in config) and config.get("responseMimeType") != _JSON:
         yield f"Unable to submit request because a response schema needs response_mime_type '{_JSON}'."
-    if config.get("responseMimeType") == _JSON and asked.body.get("tools") and not asked.signs:
+    if config.get("responseMimeType") == _JSON and request.body.get("tools") and not request.signs:
         yield f"Function calling with a response mime type: '{_JSON}' is unsupported"
 
 
-def _thinking(asked: _Asked, thinking: dict[str, Any]) -> Iterator[str]:
+def _thinking(request: _Request, thinking: dict[str, Any]) -> Iterator[str]:
     yield from _unknown(thinking, _THINKING, "generation_config.thinking_config")
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         yield "You can only set only one of thinking budget and thinking level."
-    if "thinkingLevel" in thinking and not asked.signs:
+    if "thinkingLevel" in thinking and not request.signs:
         yield "Thinking level is not supported for this model."
     if thinking.get("thinkingLevel", "LOW") not in ("MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"):
         yield f"Invalid value at 'generation_config.thinking_config.thinking_level': {thinking['thinkingLevel']!r}"
@@ -193,8 +193,8 @@ def _thinking(asked: _Asked, thinking: dict[str, Any]) -> Iterator[str]:
 # ---------------------------------------------------------------- contents
 
 
-def _contents(asked: _Asked) -> Iterator[str]:
-    contents = asked.body.get("contents")
+def _contents(request: _Request) -> Iterator[str]:
+    contents = request.body.get("contents")
     if not isinstance(contents, list) or not contents:
         yield "* GenerateContentRequest.contents: contents is not specified"
         return
@@ -266,9 +266,9 @@ def _response(response: dict[str, Any], role: str, where: str) -> Iterator[str]:
             yield f"Invalid value at '{where}.function_response.parts'"
 
 
-def _turns(asked: _Asked) -> Iterator[str]:
+def _turns(request: _Request) -> Iterator[str]:
     earlier: dict[str, Any] = {"role": "model", "parts": []}
-    for content in asked.contents:
+    for content in request.contents:
         calls, responses = _of(earlier, "functionCall"), _of(content, "functionResponse")
         if content["role"] == earlier["role"] and not _of(earlier, "functionResponse"):
             yield "Please ensure that multiturn requests alternate between user and model, and begin with user."
@@ -277,7 +277,7 @@ def _turns(asked: _Asked) -> Iterator[str]:
             yield "Please ensure that function response turn holds nothing but function response parts."
         earlier = content
     yield from _answered(_of(earlier, "functionCall"), [])
-    if earlier["role"] == "model" and asked.signs:
+    if earlier["role"] == "model" and request.signs:
         yield "Requests ending with a model turn are not supported."
 
 
@@ -301,18 +301,18 @@ def _answered(calls: list[dict[str, Any]], responses: list[dict[str, Any]]) -> I
             )
 
 
-def _signatures(asked: _Asked) -> Iterator[str]:
+def _signatures(request: _Request) -> Iterator[str]:
     spoken = [
         place
-        for place, content in enumerate(asked.contents)
+        for place, content in enumerate(request.contents)
         if content["role"] == "user" and not _only_results(content)
     ]
     turn = spoken[-1] if spoken else 0
-    for place, content in enumerate(asked.contents):
+    for place, content in enumerate(request.contents):
         for part in content["parts"]:
-            yield from _signature(part, asked)
+            yield from _signature(part, request)
         first = next((part for part in content["parts"] if "functionCall" in part), None)
-        if asked.signs and place > turn and first is not None and not first.get("thoughtSignature"):
+        if request.signs and place > turn and first is not None and not first.get("thoughtSignature"):
             yield (
                 f"Function call `{first['functionCall']['name']}` in the `{place + 1}.` content block is missing a "
                 "`thought_signature`."
@@ -323,35 +323,35 @@ def _only_results(content: dict[str, Any]) -> bool:
     return all("functionResponse" in part for part in content["parts"])
 
 
-def _signature(part: dict[str, Any], asked: _Asked) -> Iterator[str]:
+def _signature(part: dict[str, Any], request: _Request) -> Iterator[str]:
     signature = part.get("thoughtSignature")
-    if signature is None or (asked.signs and signature in UNSIGNED and "functionCall" in part):
+    if signature is None or (request.signs and signature in UNSIGNED and "functionCall" in part):
         return
     call = part.get("functionCall")
     meant = (call.get("name"), call.get("args")) if call else part.get("text")
-    if signature not in asked.signed or asked.signed[signature] != meant:
+    if signature not in request.signed or request.signed[signature] != meant:
         yield "Corrupted thought signature."
 
 
 # ---------------------------------------------------------------- tools
 
 
-def _tools(asked: _Asked) -> Iterator[str]:
-    tools = asked.body.get("tools", [{}])
+def _tools(request: _Request) -> Iterator[str]:
+    tools = request.body.get("tools", [{}])
     if not isinstance(tools, list) or not all(isinstance(tool, dict) for tool in tools):
         yield "Invalid value at 'tools'"
         return
     for number, tool in enumerate(tools):
         yield from _unknown(tool, _TOOLS, f"tools[{number}]")
-        if "tools" in asked.body and not tool:
+        if "tools" in request.body and not tool:
             yield (
                 f"* GenerateContentRequest.tools[{number}].tool_type: required one_of 'tool_type' must have one "
                 "initialized field"
             )
-    if len(asked.declared) > _MAX_TOOLS:
+    if len(request.declared) > _MAX_TOOLS:
         yield f"The number of function declarations exceeds the maximum of {_MAX_TOOLS}."
     seen: set[str] = set()
-    for number, declared in enumerate(asked.declared):
+    for number, declared in enumerate(request.declared):
         where = f"tools[0].function_declarations[{number}]"
         yield from _declaration(declared, where)
         if declared["name"] in seen:
@@ -376,25 +376,25 @@ def _declaration(declared: dict[str, Any], where: str) -> Iterator[str]:
         yield f"* GenerateContentRequest.{where}.parameters_json_schema: schema should be of type object."
 
 
-def _tool_config(asked: _Asked) -> Iterator[str]:
-    config = (asked.body.get("toolConfig") or {}).get("functionCallingConfig")
+def _tool_config(request: _Request) -> Iterator[str]:
+    config = (request.body.get("toolConfig") or {}).get("functionCallingConfig")
     if config is None:
         return
     yield from _unknown(config, _CALLING, "tool_config.function_calling_config")
     mode, allowed = config.get("mode"), config.get("allowedFunctionNames") or []
     if mode not in _MODES:
         yield f"Invalid value at 'tool_config.function_calling_config.mode': {mode!r}"
-    if not asked.declared:
+    if not request.declared:
         yield "Function calling config is set without function_declarations."
     if allowed and mode not in ("ANY", "VALIDATED"):
         yield "Allowed function names should only be set when function calling mode is ANY or VALIDATED."
-    names = {declared["name"] for declared in asked.declared}
+    names = {declared["name"] for declared in request.declared}
     for name in allowed:
         if name not in names:
             yield f"Function calling config allows {name!r}, which is not among the function declarations."
 
 
-_CHECKS: tuple[Callable[[_Asked], Iterator[str]], ...] = (
+_CHECKS: tuple[Callable[[_Request], Iterator[str]], ...] = (
     _fields,
     _config,
     _contents,
@@ -403,4 +403,4 @@ _CHECKS: tuple[Callable[[_Asked], Iterator[str]], ...] = (
     _tools,
     _tool_config,
 )
-"""In this order: each may rely on what the ones before it let through."""
+"""In this order: each relies on the checks before it."""
