@@ -217,7 +217,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.pairs", description=__doc__.split("\n", 1)[0] if __doc__ else ""
     )
-    parser.add_argument("before", type=Path, help="a checkout of the state to compare with; its .venv is used if it has one")
+    parser.add_argument(
+        "before", type=Path, help="a checkout of the state to compare with; its .venv is used if it has one"
+    )
     parser.add_argument("--pairs", type=int, default=40)
     parser.add_argument("--names", nargs="*", default=NAMES, choices=NAMES)
     parser.add_argument("--most", type=float, default=1.05, help="the ratio a figure may rise to [1.05]")

@@ -91,14 +91,18 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
             "[storage]\nlease = inf",
             "toolcaddie.toml:2: storage.lease: Expected `float` <= 3600.0; write a number above 0 to",
         ),
+        (
+            "[approvals]\nexpiry = 'off'",
+            "toolcaddie.toml:2: approvals.expiry: this text is not valid here; write a text in quotes such as",
+        ),
         ("servr = 1", "toolcaddie.toml:1: unknown key 'servr'; did you mean 'server'?"),
         ("\n\nserver.prt = 1", "toolcaddie.toml:3: unknown key 'server.prt'; did you mean 'port'?"),
         ("server = {prt = 1}", "toolcaddie.toml:1: unknown key 'server.prt'"),
         ("[bots.desk]\ndisable_tools = []", "toolcaddie.toml:2: unknown key 'bots.desk.disable_tools'"),
         (
             "zzz = 1",
-            "there are approver, bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, database_url, "
-            "default_bot",
+            "there are approvals, approver, bots, bounds, budget, cache, capabilities, catalog, catalogs, classifier, "
+            "database_url, default_bot",
         ),
         ("[upstream]\nkey = 'sk-secret'", "unknown key 'upstream.key'; did you mean 'key_env'?"),
         ("preset = 'defualt'", "toolcaddie.toml:1: no preset 'defualt'; did you mean 'default'?"),

@@ -10,10 +10,12 @@ import msgspec
 import pytest
 
 from toolcaddie.audit.trail import DROPPED_LIMIT, HISTORY_LIMIT, TEXT_LIMIT, Trail
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryOption, ExpectedBill
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.events import (
+    ApprovalClosed,
     CallDecided,
     CallFinished,
     CallIntended,
@@ -98,6 +100,23 @@ DELIVERY = Delivery(
     tokens_all=9_000,
 )
 
+APPROVAL = Approval(
+    id="approval_1",
+    run_id="r",
+    call_id="call_1",
+    tool="freeze_membership",
+    arguments={},
+    digest="d",
+    policy_version="rules-3",
+    principal=Principal(id="ann"),
+    created=1_000.0,
+    expires=9_000.0,
+    status="approved",
+    answered=1_200.0,
+    answered_by=Principal(id="boss"),
+    answer_reason="agreed by phone",
+)
+
 EVERY_EVENT: Sequence[RunEvent] = (
     started(),
     RequestClassified(run_id="r", classification=Classification(categories=("billing",), model="m-0")),
@@ -118,7 +137,12 @@ EVERY_EVENT: Sequence[RunEvent] = (
         seconds=0.5,
     ),
     MetaCalled(run_id="r", call=META, result=ToolResult(content="Loaded: refund"), added=("refund",)),
-    CallDecided(run_id="r", call=CALL, decision=Decision(verdict="allow", reason="yes", rule="default")),
+    CallDecided(
+        run_id="r",
+        call=CALL,
+        decision=Decision(verdict="allow", reason="yes", rule="default", policy_version="rules-3"),
+    ),
+    ApprovalClosed(run_id="r", approval=APPROVAL),
     intended(),
     called(),
     CallUnknown(run_id="r", call=CALL, reason="the run broke off"),
@@ -159,6 +183,7 @@ async def test_every_event_but_the_live_pieces_becomes_a_row_of_its_kind(databas
         "model_answered",
         "meta_called",
         "call_decided",
+        "approval_closed",
         "call_intended",
         "call_finished",
         "call_unknown",
@@ -202,6 +227,18 @@ async def test_rows_hold_what_a_person_asks_for_afterwards(database: Database) -
     assert not {"options", "bill", "added", "allowed", "deferred"} & rows["tools_delivered"].keys()
     assert rows["meta_called"]["added"] == ["refund"]
     assert rows["call_decided"]["verdict"] == "allow"
+    assert rows["call_decided"]["policy_version"] == "rules-3"
+    assert rows["approval_closed"] == {
+        "id": "call_1",
+        "name": "freeze_membership",
+        "approval": "approval_1",
+        "status": "approved",
+        "by": "boss",
+        "reason": "agreed by phone",
+        "asked": 1_000.0,
+        "closed": 1_200.0,
+        "policy_version": "rules-3",
+    }
     assert msgspec.json.decode(rows["call_intended"]["arguments"]) == {"member": "John", "days": 30}
     assert rows["call_finished"]["content"] == "frozen"
     assert not {"error", "cached"} & rows["call_finished"].keys()

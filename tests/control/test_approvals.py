@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from toolcaddie.audit.trail import Trail
 from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.core.approval import Approval
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
-from toolcaddie.core.errors import RequestError
+from toolcaddie.core.errors import AuditError, ConfigError, RequestError
+from toolcaddie.core.events import ApprovalClosed, RunEvent
+from toolcaddie.core.storage import EventRecord
 from toolcaddie.runtime import Runtime
 from toolcaddie.sources.functions import tool
+from toolcaddie.storage.database import Database
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.testing import ScriptedProvider, call, calls, say
 
@@ -259,3 +265,164 @@ async def test_policy_sees_the_run_that_a_call_belongs_to() -> None:
     assert (first.state.called, second.state.called) == ((), ("pay",))
     assert second.state.messages[-2].content == "paid bob"
     assert (second.tool.name, second.arguments, second.context.principal) == ("pay", {"to": "eve"}, ANN)
+
+
+# --- the record of answers
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    async with Database(f"sqlite:///{tmp_path}/trail.sqlite") as database:
+        yield database
+
+
+async def rows_of(database: Database, run_id: str) -> Sequence[EventRecord]:
+    return await database.events.events(run_id)
+
+
+async def closed_approvals(database: Database, run_id: str) -> Sequence[Mapping[str, Any]]:
+    return [row.data for row in await rows_of(database, run_id) if row.kind == "approval_closed"]
+
+
+@pytest.mark.parametrize(("approved", "status"), [(True, "approved"), (False, "refused")])
+async def test_an_answer_is_on_record_before_the_run_is_resumed(
+    database: Database, approved: bool, status: str
+) -> None:
+    clock = Clock()
+    runtime, _, _ = payments(trail=Trail(database.events), documents=database.store, clock=clock)
+    paused = await runtime.run("pay bob", principal=ANN)
+    approval = await only_open(runtime)
+    clock.now += 60
+    await runtime.approvals.answer("house", approval.id, approved=approved, by=BOSS, reason="it is due")
+    (row,) = await closed_approvals(database, paused.run_id)
+    assert row == {
+        "id": "c1",
+        "name": "pay",
+        "approval": approval.id,
+        "status": status,
+        "by": "boss",
+        "reason": "it is due",
+        "asked": clock.now - 60,
+        "closed": clock.now,
+        "policy_version": "1",
+    }
+
+
+async def test_an_answer_by_resume_is_one_row_between_the_pause_and_the_resumption(database: Database) -> None:
+    runtime, paid, _ = payments(say("done"), trail=Trail(database.events), documents=database.store)
+    paused = await runtime.run("pay bob", principal=ANN)
+    await runtime.resume(paused.run_id, approvals={"c1": True}, principal=ANN, reason="go ahead")
+    rows = await rows_of(database, paused.run_id)
+    kinds = [row.kind for row in rows]
+    assert kinds[kinds.index("run_paused") :][:4] == ["run_paused", "approval_closed", "run_resumed", "call_decided"]
+    assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+    (row,) = await closed_approvals(database, paused.run_id)
+    assert (row["status"], row["by"], row["reason"]) == ("approved", "ann", "go ahead")
+    assert paid == ["bob"]
+
+
+async def test_rows_stay_in_order_when_one_process_answers_and_another_carries_the_run_on(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shared.sqlite"
+    pay_eve = call("pay", {"to": "eve"}, call_id="c2")
+    async with Database(url) as here, Database(url) as there:
+        answering, _, _ = payments(trail=Trail(here.events), documents=here.store)
+        carrying, paid, _ = payments(say("done"), first=pay_eve, trail=Trail(there.events), documents=there.store)
+        run_id = (await answering.run("pay bob", principal=ANN)).run_id
+        for status in ("pending", "completed"):
+            await answering.approvals.answer("house", (await only_open(answering)).id, approved=True)
+            assert (await carrying.resume(run_id)).status == status
+        assert paid == ["bob", "eve"]
+        rows = await rows_of(here, run_id)
+        assert [row.seq for row in rows] == list(range(1, len(rows) + 1))
+
+
+async def test_an_expired_question_is_on_record_when_the_run_goes_on(database: Database) -> None:
+    clock = Clock()
+    runtime, _, _ = payments(trail=Trail(database.events), documents=database.store, clock=clock)
+    paused = await runtime.run("pay bob", principal=ANN)
+    question = await only_open(runtime)
+    clock.now = question.expires + 5
+    assert (await runtime.resume(paused.run_id)).status == "pending"
+    (row,) = await closed_approvals(database, paused.run_id)
+    assert (row["approval"], row["status"], row["by"]) == (question.id, "expired", "")
+    assert row["closed"] == question.expires
+
+
+@pytest.mark.parametrize(("approved", "status"), [(True, "approved"), (False, "refused")])
+async def test_the_decision_of_an_approver_is_on_record(database: Database, approved: bool, status: str) -> None:
+    class Present:
+        async def approve(self, approval: Approval) -> bool:
+            return approved
+
+    runtime, _, _ = payments(say("done"), trail=Trail(database.events), approver=Present())
+    done = await runtime.run("pay bob", principal=ANN)
+    (row,) = await closed_approvals(database, done.run_id)
+    assert (row["status"], row["name"], row["by"]) == (status, "pay", "")
+
+
+async def test_a_decision_names_the_version_of_its_policy(database: Database) -> None:
+    runtime, _, _ = payments(policy=Asks("rules-7"), trail=Trail(database.events))
+    paused = await runtime.run("pay bob", principal=ANN)
+    (decided,) = [row.data for row in await rows_of(database, paused.run_id) if row.kind == "call_decided"]
+    assert decided["policy_version"] == "rules-7"
+
+
+async def test_an_answer_that_cannot_be_recorded_does_not_count() -> None:
+    class FullDisk:
+        full = False
+
+        async def emit(self, event: RunEvent) -> None:
+            if self.full and isinstance(event, ApprovalClosed):
+                raise AuditError("the disk is full")
+
+    disk = FullDisk()
+    runtime, paid, _ = payments(say("done"), trail=disk)
+    paused = await runtime.run("pay bob", principal=ANN)
+    approval = await only_open(runtime)
+    disk.full = True
+    with pytest.raises(AuditError, match="the disk is full"):
+        await runtime.approvals.answer("house", approval.id, approved=True, by=BOSS)
+    assert await only_open(runtime) == approval
+    with pytest.raises(AuditError, match="the disk is full"):
+        await runtime.resume(paused.run_id, approvals={"c1": True})
+    assert paid == []
+    disk.full = False
+    assert (await runtime.resume(paused.run_id, approvals={"c1": True})).text == "done"
+    assert paid == ["bob"]
+
+
+# --- the expiry of questions
+
+
+async def test_a_question_expires_after_the_configured_time() -> None:
+    clock = Clock()
+    runtime, _, _ = payments(approval_expiry=600, clock=clock)
+    await runtime.run("pay bob", principal=ANN)
+    assert (await only_open(runtime)).expires == clock.now + 600
+    clock.now += 599
+    assert (await only_open(runtime)).status == "open"
+    clock.now += 1
+    assert await runtime.approvals.list("house", status="open") == []
+
+
+async def test_a_question_expires_after_30_days_by_default() -> None:
+    clock = Clock()
+    runtime, _, _ = payments(clock=clock)
+    await runtime.run("pay bob", principal=ANN)
+    assert (await only_open(runtime)).expires == clock.now + 30 * 86_400
+
+
+async def test_a_run_waits_as_long_as_its_question() -> None:
+    clock = Clock()
+    store = MemoryStore(clock=clock)
+    runtime, paid, _ = payments(say("done"), approval_expiry=90 * 86_400, documents=store, clock=clock)
+    paused = await runtime.run("pay bob", principal=ANN)
+    clock.now += 89 * 86_400
+    assert (await runtime.resume(paused.run_id, approvals={"c1": True})).text == "done"
+    assert paid == ["bob"]
+
+
+@pytest.mark.parametrize("expiry", [0, -1, float("inf"), float("nan"), "30d", True])
+def test_an_expiry_that_is_no_number_of_seconds_is_refused(expiry: Any) -> None:
+    with pytest.raises(ConfigError, match=r"approval_expiry is .*; write seconds, more than 0"):
+        payments(approval_expiry=expiry)

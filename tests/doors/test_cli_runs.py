@@ -7,12 +7,15 @@ import asyncio
 from tests.doors.commandline import CommandLine
 from toolcaddie.app.settings import DEFAULT_DATABASE
 from toolcaddie.audit.trail import Trail
-from toolcaddie.core.control import Principal
-from toolcaddie.core.events import CallIntended, RunPaused, RunStarted
+from toolcaddie.core.approval import Approval
+from toolcaddie.core.control import Decision, Principal
+from toolcaddie.core.events import ApprovalClosed, CallDecided, CallIntended, RunPaused, RunStarted
 from toolcaddie.core.run import RunRequest, RunState
 from toolcaddie.core.tool import ToolCall
+from toolcaddie.doors.cli.output import local_time
 from toolcaddie.storage.database import Database
 from toolcaddie.storage.runs import StoredRun, StoredRuns
+from toolcaddie.util.replacing import replace
 
 
 async def _begun(*run_ids: str, stored: str = "") -> None:
@@ -48,6 +51,42 @@ def test_calls_that_were_begun_and_have_no_outcome_are_shown_as_unknown(toolcadd
     assert (call["name"], call["state"], call["arguments"]) == ("pay", "unknown", '{"to":"ann"}')
     assert "is gone" in toolcaddie.ok("runs", "broken")
     assert "whether it took effect is not known" in toolcaddie.ok("trail", "broken")
+
+
+async def _answered() -> None:
+    async with Database(DEFAULT_DATABASE) as database:
+        trail, pay = Trail(database.events), ToolCall(id="c1", name="pay", arguments="{}")
+        decision = Decision(verdict="ask", reason="money", rule="large", policy_version="rules-7")
+        question = Approval(
+            id="approval_1",
+            run_id="r",
+            call_id="c1",
+            tool="pay",
+            arguments={},
+            digest="d",
+            policy_version="rules-7",
+            principal=Principal(),
+            created=0.0,
+            expires=86_400.0 * 365,
+        )
+        answered = replace(
+            question,
+            status="refused",
+            answered=86_400.0,
+            answered_by=Principal(id="boss"),
+            answer_reason="not today",
+        )
+        await trail.emit(CallDecided(run_id="r", call=pay, decision=decision))
+        await trail.emit(ApprovalClosed(run_id="r", approval=answered))
+        await trail.emit(ApprovalClosed(run_id="r", approval=replace(question, status="expired")))
+
+
+def test_the_trail_shows_the_policy_of_a_decision_and_who_answered_a_question(toolcaddie: CommandLine) -> None:
+    asyncio.run(_answered())
+    rows = " ".join(toolcaddie.ok("trail", "r").split())
+    assert "ask pay by rule large of policy rules-7: money" in rows
+    assert f"pay refused by boss at {local_time(86_400.0)}: not today" in rows
+    assert f"pay expired at {local_time(86_400.0 * 365)}" in rows
 
 
 def test_a_run_under_way_names_the_process_that_carries_it_on(toolcaddie: CommandLine) -> None:

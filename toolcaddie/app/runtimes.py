@@ -19,7 +19,7 @@ from toolcaddie.app.plugged import (
     sources_of,
     store_of,
 )
-from toolcaddie.app.settings import Settings, effective_preset
+from toolcaddie.app.settings import Settings, duration_seconds, effective_preset
 from toolcaddie.app.unasked import Unasked
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
@@ -90,6 +90,7 @@ def runtime_of(
         patience=settings.embedding.patience,
         rankers=rankers_of(preset.selection.rankers, settings, registry, parts),
         policy=one_of("policy", settings.policy, registry, parts),
+        approval_expiry=duration_seconds(settings.approvals.expiry),
         approver=one_of("approver", settings.approver, registry, parts),
         middleware=all_of("middleware", settings.middleware, registry, parts),
         meta_tools=meta_tools,

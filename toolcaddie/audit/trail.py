@@ -31,6 +31,7 @@ from toolcaddie.core.content import (
 )
 from toolcaddie.core.delivery import DeliveryOption, ExpectedBill
 from toolcaddie.core.events import (
+    ApprovalClosed,
     CallDecided,
     CallFinished,
     CallIntended,
@@ -73,6 +74,9 @@ _ATTEMPTS = 50
 _MOST_RUNS = 10_000
 _MARGIN = 2_000
 
+_AFTER_OTHERS = (ApprovalClosed, RunResumed)
+"""Events before which another process may have written rows of the run."""
+
 Data = dict[str, Any]
 
 
@@ -80,7 +84,7 @@ class Trail:
     """The audit sink. Raises `AuditError` if the log cannot write.
 
     `durable` sets the events at which `emit` waits for the disk: with `intent` before a call acts, with `answer` also at the
-    end of a run, so that no answer is returned whose rows could still be lost.
+    end of a run, so that no answer is returned whose rows could still be lost. It always waits at a pause for a person.
 
     The rows of a run are numbered upwards from 1; a run continued by another process continues the numbers in the log.
     """
@@ -101,26 +105,27 @@ class Trail:
     async def emit(self, event: RunEvent) -> None:
         if type(event) not in _DATA:
             return
-        if event.run_id not in self._last and not isinstance(event, RunStarted):
+        if isinstance(event, _AFTER_OTHERS) or (event.run_id not in self._last and not isinstance(event, RunStarted)):
             await self._load_last(event.run_id)
         record = self._record(event)
         self._log.append(record)
-        if isinstance(event, CallIntended):
-            await self._flush_intent(record)
+        if isinstance(event, CallIntended | ApprovalClosed):
+            await self._flush_or_withdraw(record)
         elif isinstance(event, RunFinished | RunFailed | RunPaused):
             self._last.pop(event.run_id)
-            if self._durable == "answer":
+            if self._durable == "answer" or _asks_a_person(event):
                 await self._log.flush(event.run_id)
 
-    async def _flush_intent(self, intent: EventRecord) -> None:
-        """Waits until an intent is on disk.
+    async def _flush_or_withdraw(self, record: EventRecord) -> None:
+        """Waits until an intent or an answer is on disk.
 
-        If that fails or is cancelled, the call does not run, and no later write may say that it was about to.
+        If that fails or is cancelled, the call does not run or the answer does not count, and no later write may say that it
+        did.
         """
         try:
-            await self._log.flush(intent.run_id)
+            await self._log.flush(record.run_id)
         except BaseException:
-            self._log.withdraw(intent)
+            self._log.withdraw(record)
             raise
 
     def _record(self, event: RunEvent) -> EventRecord:
@@ -135,7 +140,7 @@ class Trail:
     async def _load_last(self, run_id: str) -> None:
         records = await self._log.events(run_id)
         # Calls of one turn end side by side: another event of this run may have been first.
-        self._last.put_if_absent(run_id, max((record.seq for record in records), default=0))
+        self._last.put(run_id, max(self._last.peek(run_id) or 0, *(record.seq for record in records), 0))
 
     def _next(self, run_id: str) -> int:
         seq = (self._last.peek(run_id) or 0) + 1
@@ -146,6 +151,11 @@ class Trail:
 def kind_of(event: type) -> str:
     """Returns the kind of an event class: `RunStarted` -> `run_started`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
+
+
+def _asks_a_person(event: RunFinished | RunFailed | RunPaused) -> bool:
+    """Returns True if another process may add the answer to a question right after the end."""
+    return isinstance(event, RunPaused) and any(item.waiting == "approval" for item in event.state.pending)
 
 
 def _run_started(event: RunStarted) -> Data:
@@ -278,7 +288,23 @@ def _call_decided(event: CallDecided) -> Data:
         "verdict": decision.verdict,
         "reason": _text(decision.reason),
         "rule": decision.rule,
+        "policy_version": _text(decision.policy_version),
         **({"dropped": [_text(name) for name in event.dropped[:_NAMES]]} if event.dropped else {}),
+    }
+
+
+def _approval_closed(event: ApprovalClosed) -> Data:
+    approval = event.approval
+    return {
+        "id": approval.call_id,
+        "name": approval.tool,
+        "approval": approval.id,
+        "status": approval.status,
+        "by": "" if approval.answered_by is None else _text(approval.answered_by.id),
+        "reason": _text(approval.answer_reason),
+        "asked": approval.created,
+        "closed": approval.expires if approval.answered is None else approval.answered,
+        "policy_version": _text(approval.policy_version),
     }
 
 
@@ -338,6 +364,7 @@ _DATA: Mapping[type, Callable[[Any], Data]] = {
     ModelAnswered: _model_answered,
     MetaCalled: _meta_called,
     CallDecided: _call_decided,
+    ApprovalClosed: _approval_closed,
     CallIntended: _call_intended,
     CallFinished: _call_finished,
     CallUnknown: _call_unknown,

@@ -18,11 +18,12 @@ from msgspec import Struct
 from toolcaddie.control.approvals import digest_of, mismatch, question
 from toolcaddie.control.arguments import Arguments, arguments_of
 from toolcaddie.control.visibility import may_use
+from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Decision
-from toolcaddie.core.events import CallDecided, Emit
+from toolcaddie.core.events import ApprovalClosed, CallDecided, Emit
 from toolcaddie.core.run import PendingCall, RunContext, RunState
 from toolcaddie.core.tool import CLIENT_SOURCE, Tool, ToolCall, ToolResult, failed
 from toolcaddie.meta.lookup import unknown_tool
@@ -57,6 +58,8 @@ class Gates:
     wrappers: Mapping[str, Wrapper] = field(default_factory=lambda: wrappers_of(OURS))
     bounds: Bounds = DEFAULT
     clock: Callable[[], float] = time.time
+    approval_expiry: float = EXPIRY_SECONDS
+    """Seconds after which a question to a person expires."""
 
 
 class Admitted(Struct, frozen=True, kw_only=True):
@@ -90,7 +93,7 @@ async def admit(
     if decision.verdict == "deny":
         return replace(pending, result=failed(f"Not allowed: {decision.reason or decision.rule}.", "denied"))
     if decision.verdict == "ask" or pending.approval:
-        unapproved = await _approval_gate(pending, request, decision, gates)
+        unapproved = await _approval_gate(pending, request, decision, gates, emit)
         if unapproved is not None:
             return unapproved
     return Admitted(call=call, tool=tool, arguments=arguments.values)
@@ -125,7 +128,7 @@ async def _recorded_decision(request: CallRequest, arguments: Arguments, gates: 
 
 
 async def _approval_gate(
-    pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates
+    pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates, emit: Emit
 ) -> PendingCall | None:
     """Returns None for an approved call, else the call, refused or waiting for an answer.
 
@@ -149,18 +152,20 @@ async def _approval_gate(
                 return None
             case "open":
                 return replace(pending, waiting="approval", decision=decision)
-    return await _put_question(pending, request, decision, gates)
+    return await _put_question(pending, request, decision, gates, emit)
 
 
 async def _put_question(
-    pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates
+    pending: PendingCall, request: CallRequest, decision: Decision, gates: Gates, emit: Emit
 ) -> PendingCall | None:
     """Asks the approver, and stores the question if there is no answer yet."""
-    approval = question(request, decision, now=gates.clock())
+    approval = question(request, decision, now=gates.clock(), expiry=gates.approval_expiry)
     approved = None if gates.approver is None else await gates.approver.approve(approval)
     if approved is None:
         await gates.approvals.open(approval)
         return replace(pending, waiting="approval", decision=decision, approval=approval.id)
+    answered = replace(approval, status="approved" if approved else "refused", answered=gates.clock())
+    await emit(ApprovalClosed(run_id=approval.run_id, approval=answered))
     return None if approved else _refusal(pending)
 
 

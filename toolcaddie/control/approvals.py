@@ -6,10 +6,13 @@ answer is never used for two calls.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -17,23 +20,20 @@ from toolcaddie.core.approval import Approval, ApprovalStatus
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.errors import RequestError
+from toolcaddie.core.events import ApprovalClosed, Emit
 from toolcaddie.core.run import PendingCall
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.ports import ApprovalStore, Store
 from toolcaddie.util.replacing import replace
 
 _KIND = "approval"
-_VALID_SECONDS = 30 * 86_400.0
-"""Lifetime of a question in seconds; a waiting run is stored for as long."""
 _LOOKUP_SECONDS = 30 * 86_400.0
 """Seconds for which an approval can still be looked up after it has expired."""
 _PAGE = 200
 
 
-def question(
-    request: CallRequest, decision: Decision, *, now: float, valid_seconds: float = _VALID_SECONDS
-) -> Approval:
-    """Returns the approval that a decision to ask needs."""
+def question(request: CallRequest, decision: Decision, *, now: float, expiry: float) -> Approval:
+    """Returns the approval that a decision to ask needs. It expires after `expiry` seconds."""
     return Approval(
         id=f"approval_{uuid.uuid4().hex}",
         run_id=request.context.run_id,
@@ -46,7 +46,7 @@ def question(
         reason=decision.reason,
         rule=decision.rule,
         created=now,
-        expires=now + valid_seconds,
+        expires=now + expiry,
     )
 
 
@@ -56,11 +56,12 @@ def digest_of(request: CallRequest) -> str:
 
 
 class StoredApprovals:
-    """Implements `ports.ApprovalStore` on any `Store`."""
+    """Implements `ports.ApprovalStore` on any `Store`. Each answer is passed to `emit`; without it, answers are not recorded."""
 
-    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, store: Store, *, clock: Callable[[], float] = time.time, emit: Emit | None = None) -> None:
         self._store = store
         self._clock = clock
+        self._emit = emit
 
     async def open(self, approval: Approval) -> None:
         value = msgspec.json.encode(approval)
@@ -97,7 +98,15 @@ class StoredApprovals:
             answered_by=by,
             answer_reason=reason,
         )
-        return await self._changed(answered, expected=value)
+        answered = await self._changed(answered, expected=value)
+        if self._emit is not None:
+            try:
+                await self._emit(ApprovalClosed(run_id=approval.run_id, approval=answered))
+            except BaseException:  # an answer that is not on record must not let a call run
+                with contextlib.suppress(RequestError):
+                    await asyncio.shield(self._changed(approval, expected=msgspec.json.encode(answered)))
+                raise
+        return answered
 
     async def use(self, tenant: str, approval_id: str, *, digest: str, policy_version: str) -> Approval:
         value, approval = await self._stored(tenant, approval_id)
@@ -144,6 +153,15 @@ def mismatch(approval: Approval, *, digest: str, policy_version: str) -> str:
     return ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnsweredCalls:
+    """The calls of a waiting run after its questions were answered."""
+
+    calls: tuple[PendingCall, ...]
+    expired: tuple[Approval, ...]
+    """Questions that expired without an answer."""
+
+
 async def answered_calls(
     pending: Sequence[PendingCall],
     answers: Mapping[str, bool],
@@ -153,7 +171,7 @@ async def answered_calls(
     policy_version: str,
     by: Principal | None = None,
     reason: str = "",
-) -> tuple[PendingCall, ...]:
+) -> AnsweredCalls:
     """Returns the calls of a waiting run; those whose question is answered, here or in the store, are ready for the gates.
 
     `answers` maps call ids to approvals and refusals, which are recorded only if every question has one. An approval under
@@ -170,7 +188,8 @@ async def answered_calls(
             approval = stored.get(item.call.id) if item.approval else None
             if item.call.id in answers and approval is not None and approval.status == "open":
                 await _answer(approvals, approval, approved=answers[item.call.id], by=by, reason=reason)
-    return calls
+    expired = (approval for approval in stored.values() if approval is not None and approval.status == "expired")
+    return AnsweredCalls(calls=calls, expired=tuple(expired))
 
 
 async def _answer(

@@ -10,6 +10,9 @@ from toolcaddie.core.control import Principal
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.util.replacing import replace
 
+EXPIRY_SECONDS = 30 * 86_400.0
+"""Default age in seconds at which a question expires."""
+
 ApprovalStatus = Literal["open", "approved", "refused", "expired", "used"]
 
 
@@ -35,6 +38,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     expires: float
     status: ApprovalStatus = "open"
     answered: float | None = None
+    """Seconds since the epoch."""
     answered_by: Principal | None = None
     answer_reason: str = ""
 

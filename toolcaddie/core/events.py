@@ -7,6 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from toolcaddie.core.approval import Approval
 from toolcaddie.core.control import Decision, Principal
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.message import Attempt, CallDelta, Message, Usage
@@ -101,6 +102,13 @@ class CallDecided(Struct, frozen=True, kw_only=True):
     decision: Decision
     dropped: tuple[str, ...] = ()
     """Arguments from the model that only the application may inject."""
+
+
+class ApprovalClosed(Struct, frozen=True, kw_only=True):
+    """A question about a call was approved or refused, or has expired. A person may answer while the run is paused."""
+
+    run_id: str
+    approval: Approval
 
 
 class CallIntended(Struct, frozen=True, kw_only=True):
@@ -199,6 +207,7 @@ RunEvent = (
     | ModelAnswered
     | MetaCalled
     | CallDecided
+    | ApprovalClosed
     | CallIntended
     | CallProgressed
     | CallFinished

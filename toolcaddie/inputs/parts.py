@@ -6,9 +6,11 @@ that names the argument and the right form, raised when the runtime is made and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.errors import CatalogError, ConfigError
 from toolcaddie.core.presets import Preset, preset
@@ -158,6 +160,9 @@ def check_parts(**parts: Any) -> None:
     patience = parts.get("patience", 0.0)
     if isinstance(patience, bool) or not isinstance(patience, int | float) or patience < 0:
         raise ConfigError(f"patience is {patience!r}; write seconds, 0 or more")
+    expiry = parts.get("approval_expiry", EXPIRY_SECONDS)
+    if isinstance(expiry, bool) or not isinstance(expiry, int | float) or not 0 < expiry < math.inf:
+        raise ConfigError(f"approval_expiry is {expiry!r}; write seconds, more than 0")
 
 
 def _check(name: str, value: Any, needed: Collection[str], hint: str) -> None:

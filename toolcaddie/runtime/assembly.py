@@ -110,6 +110,7 @@ def assembled(
     model: str,
     policy: Policy | None,
     approver: Approver | None,
+    approval_expiry: float,
     middleware: Sequence[Middleware],
     trail: EventSink | None,
     sinks: Sequence[EventSink],
@@ -141,6 +142,7 @@ def assembled(
         model=model,
         policy=policy,
         approver=approver,
+        approval_expiry=approval_expiry,
         middleware=middleware,
         trail=trail,
         sinks=sinks,
@@ -184,13 +186,15 @@ def assembled(
         bounds=bounds,
     )
     stored = documents or MemoryStore()
+    bus = EventBus(trail, sinks)
     gates = Gates(
         policy=policy,
-        approvals=StoredApprovals(stored, clock=clock),
+        approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter()),
         approver=approver,
         wrappers=wrappers_of(all_meta_tools),
         bounds=bounds,
         clock=clock,
+        approval_expiry=approval_expiry,
     )
     vectors = None if embedder is None else Vectors(embedder, documents, patience=patience)
     setups = Setups(
@@ -211,11 +215,11 @@ def assembled(
     learning = None
     if experience is not None:
         learning = Learning(experience, source, setups.default.selector, chosen.selection)
-        sinks = (learning.sink, *sinks)
-    bus, background, shutdown = EventBus(trail, sinks), Background(), threading.Event()
+        bus.add_sink(learning.sink)
+    background, shutdown = Background(), threading.Event()
     conversations = Conversations(stored, background, clock=clock)
     ending = Ending(conversations=conversations, background=background)
-    runs = StoredRuns(stored)
+    runs = StoredRuns(stored, ttl=approval_expiry)
     if config is not None:
         warn_of_tools(config, source.snapshot())
     return Assembly(

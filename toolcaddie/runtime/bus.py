@@ -26,14 +26,18 @@ class EventBus:
         self._sinks = tuple(sinks)
         self._subscribers: tuple[Listener, ...] = ()
 
+    def add_sink(self, sink: EventSink) -> None:
+        """Passes all later events to one more sink."""
+        self._sinks = (*self._sinks, sink)
+
     def emitter(self, live: Listener | None = None) -> Emit:
         """Returns the function that takes the events of one run. `live`: the listener of that run alone."""
-        trail, sinks = self._trail, self._sinks
+        trail = self._trail
 
         async def emit(event: RunEvent) -> None:
             if trail is not None:
                 await trail.emit(event)
-            for sink in sinks:
+            for sink in self._sinks:
                 try:
                     await sink.emit(event)
                 except Exception:  # a broken sink of telemetry must not take the answer away

@@ -11,7 +11,7 @@ from toolcaddie.control.approvals import answered_calls
 from toolcaddie.control.bots import Bots
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import RequestError
-from toolcaddie.core.events import RunResumed
+from toolcaddie.core.events import ApprovalClosed, RunResumed
 from toolcaddie.core.run import PendingCall, RunContext, RunResult, RunState, RunStatus
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
@@ -70,7 +70,7 @@ class Resuming:
         if output is not None:
             engine = with_output(engine, output)
         # Answered last: an answer is used once, so nothing that is refused may use it up.
-        pending = await answered_calls(
+        decided = await answered_calls(
             tuple(_handed_in(item, answers.results) for item in stored.state.pending),
             answers.approvals,
             self.gates.approvals,
@@ -79,8 +79,8 @@ class Resuming:
             by=principal,
             reason=answers.reason,
         )
-        _check_complete(run_id, pending)
-        state = _state(stored.state, pending, context)
+        _check_complete(run_id, decided.calls)
+        state = _state(stored.state, decided.calls, context)
         answered = tuple(item.call.id for item in stored.state.pending if item.waiting)
         claim = await self.runs.claim(stored)
         try:
@@ -88,6 +88,8 @@ class Resuming:
                 run_id, self.bus.emitter(live), acted=bool(state.called), stopping=self.stopping
             ) as emit:
                 await emit(RunResumed(run_id=run_id, principal=context.principal, answered=answered))
+                for approval in decided.expired:
+                    await emit(ApprovalClosed(run_id=run_id, approval=approval))
                 result = await drive(
                     engine, state, context, Selection(), emit, live=live is not None, checkpoint=claim.checkpoint
                 )

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from toolcaddie import learning
 from toolcaddie.control.bots import Bot, Role
 from toolcaddie.control.results.cache import CacheStatistics
+from toolcaddie.core.approval import EXPIRY_SECONDS
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog, View
@@ -94,6 +95,8 @@ class Runtime:
 
     `meta_tools` join those that ship; a preset offers them by name (`Preset.meta`).
 
+    Questions to a person expire `approval_expiry` seconds after they are asked.
+
     `bounds` says how much of a model's answers and calls is accepted.
     """
 
@@ -106,6 +109,7 @@ class Runtime:
         model: str = "",
         policy: Policy | None = None,
         approver: Approver | None = None,
+        approval_expiry: float = EXPIRY_SECONDS,
         middleware: Sequence[Middleware] = (),
         trail: EventSink | None = None,
         sinks: Sequence[EventSink] = (),
@@ -139,6 +143,7 @@ class Runtime:
             model=model,
             policy=policy,
             approver=approver,
+            approval_expiry=approval_expiry,
             middleware=middleware,
             trail=trail,
             sinks=sinks,

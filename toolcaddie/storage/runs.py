@@ -22,7 +22,8 @@ from toolcaddie.util.replacing import replace
 RUN = "run"
 """Kind of their documents; the key is the run's id."""
 
-_TTL = 30 * 86_400.0
+_TTL_SECONDS = 30 * 86_400.0
+"""Shortest time for which a waiting run is stored."""
 
 log = Logger(__name__)
 
@@ -38,16 +39,20 @@ class StoredRun:
 
 
 class StoredRuns:
-    """The stored runs in `documents`, by run id."""
+    """The stored runs in `documents`, by run id.
 
-    def __init__(self, documents: Store) -> None:
+    Each is stored for `ttl` seconds after its last change, and for 30 days at least.
+    """
+
+    def __init__(self, documents: Store, *, ttl: float = _TTL_SECONDS) -> None:
         self._documents = documents
+        self._ttl = max(ttl, _TTL_SECONDS)
         self._disowned: set[str] = set()
         """Ids of runs that this process no longer continues although the store still names it as the owner."""
 
     async def put_away(self, run: StoredRun, *, owner: int) -> None:
         """Stores a run for `claim`. `owner`: the lease under which it began."""
-        await self._documents.put(RUN, run.state.run_id, msgspec.json.encode(run), ttl=_TTL, owner=owner)
+        await self._documents.put(RUN, run.state.run_id, msgspec.json.encode(run), ttl=self._ttl, owner=owner)
 
     async def find(self, run_id: str, principal: Principal | None) -> StoredRun:
         """Reads a stored run. Raises `RunNotFoundError`, for another principal's too, so that its existence stays secret."""
@@ -74,11 +79,11 @@ class StoredRuns:
         claimed = replace(run, owner=await self._documents.lease())
         value = msgspec.json.encode(claimed)
         if not await self._documents.compare_and_set(
-            RUN, run_id, value, expected=before, ttl=_TTL, owner=claimed.owner
+            RUN, run_id, value, expected=before, ttl=self._ttl, owner=claimed.owner
         ):
             raise refusal
         self._disowned.discard(run_id)
-        return Claim(self, self._documents, claimed)
+        return Claim(self, self._documents, claimed, ttl=self._ttl)
 
     async def resumable(self, run_ids: Sequence[str]) -> Collection[str]:
         """Returns the ids whose runs are stored."""
@@ -97,10 +102,11 @@ class StoredRuns:
 class Claim:
     """A run continued by one caller. All writes are under the lease with which it was claimed."""
 
-    def __init__(self, runs: StoredRuns, documents: Store, run: StoredRun) -> None:
+    def __init__(self, runs: StoredRuns, documents: Store, run: StoredRun, *, ttl: float) -> None:
         self._runs = runs
         self._documents = documents
         self._run = run
+        self._ttl = ttl
 
     async def checkpoint(self, state: RunState) -> None:
         """Stores the current state, so that completed calls survive whatever happens next."""
@@ -129,7 +135,7 @@ class Claim:
 
     async def _write(self, run: StoredRun) -> None:
         value = msgspec.json.encode(run)
-        await self._documents.put(RUN, run.state.run_id, value, ttl=_TTL, owner=self._run.owner)
+        await self._documents.put(RUN, run.state.run_id, value, ttl=self._ttl, owner=self._run.owner)
 
 
 def waiting_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:

@@ -13,6 +13,7 @@ import structlog
 
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import (
+    ApprovalClosed,
     CallDecided,
     CallFinished,
     CallUnknown,
@@ -137,6 +138,7 @@ class StructlogSink:
             ModelAnswered: self._answered,
             MetaCalled: self._meta,
             CallDecided: self._decided,
+            ApprovalClosed: self._approval,
             CallFinished: self._called,
             CallUnknown: self._unknown,
             LimitReached: self._limit,
@@ -259,6 +261,16 @@ class StructlogSink:
             rule=decision.rule,
             reason=_capped(decision.reason),
             **({"dropped": [_capped(name) for name in event.dropped[:_MOST_NAMES]]} if event.dropped else {}),
+        )
+
+    def _approval(self, event: ApprovalClosed) -> None:
+        approval = event.approval
+        self._log.info(
+            "approval_closed",
+            run=event.run_id,
+            tool=approval.tool,
+            status=approval.status,
+            by="" if approval.answered_by is None else approval.answered_by.id,
         )
 
     def _called(self, event: CallFinished) -> None:

@@ -10,9 +10,16 @@ load.py         reads and checks file and environment
 from __future__ import annotations
 
 from toolcaddie.app.settings.file import DEFAULT_FILE, starter_toml
-from toolcaddie.app.settings.load import age_seconds, effective_preset, load_settings, names_variable
+from toolcaddie.app.settings.load import (
+    age_seconds,
+    duration_seconds,
+    effective_preset,
+    load_settings,
+    names_variable,
+)
 from toolcaddie.app.settings.model import (
     DEFAULT_DATABASE,
+    ApprovalSettings,
     CacheSettings,
     CatalogSettings,
     ClassifierSettings,
@@ -33,6 +40,7 @@ __all__ = [
     "DEFAULT_DATABASE",
     "DEFAULT_FILE",
     "LOOKS_LIKE_A_KEY",
+    "ApprovalSettings",
     "CacheSettings",
     "CatalogSettings",
     "ClassifierSettings",
@@ -47,6 +55,7 @@ __all__ = [
     "StorageSettings",
     "Upstream",
     "age_seconds",
+    "duration_seconds",
     "effective_preset",
     "load_settings",
     "names_variable",

@@ -97,7 +97,12 @@ def age_seconds(age: str) -> float | None:
         checked = msgspec.convert(age, Age)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{age!r} is not an age; write a number and m, h, d or w, such as 90d") from error
-    return None if checked == "off" else int(checked[:-1]) * _UNITS[checked[-1]]
+    return None if checked == "off" else duration_seconds(checked)
+
+
+def duration_seconds(duration: str) -> float:
+    """Returns the seconds of a valid `Duration`."""
+    return int(duration[:-1]) * _UNITS[duration[-1]]
 
 
 def names_variable(text: str) -> bool:

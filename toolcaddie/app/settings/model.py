@@ -24,6 +24,9 @@ Age = Annotated[
 ]
 """A length of time."""
 
+Duration = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,4}[mhdw]\Z", description='such as "12h", "30d" or "8w"')]
+"""A length of time that is never off."""
+
 HttpUrl = Annotated[str, Meta(pattern=r"^https?://[^\s/]+")]
 
 
@@ -150,6 +153,13 @@ class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Seconds without a heartbeat after which a process counts as gone and others settle its runs."""
 
 
+class ApprovalSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Questions to people about calls."""
+
+    expiry: Duration = "30d"
+    """A question without an answer expires after this time."""
+
+
 class CatalogSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The enabled part of the catalogs, and the size of a page of it."""
 
@@ -188,6 +198,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Meta tools in addition to those of the preset."""
     policy: PartSettings | None = None
     approver: PartSettings | None = None
+    approvals: ApprovalSettings = ApprovalSettings()
     store: PartSettings | None = None
     """The store of documents: paused runs, conversations, results. None: the database."""
     ranker: Mapping[str, Mapping[str, Any]] = {}

@@ -155,7 +155,15 @@ def _meta_sentence(data: Data) -> str:
 
 def _decision_sentence(data: Data) -> str:
     reason = f": {data['reason']}" if data["reason"] else ""
-    return f"{data['verdict']} {data['name']} by rule {data['rule']}{reason}"
+    # Rows of earlier versions have no version of the policy.
+    version = f" of policy {data['policy_version']}" if data.get("policy_version") else ""
+    return f"{data['verdict']} {data['name']} by rule {data['rule']}{version}{reason}"
+
+
+def _approval_sentence(data: Data) -> str:
+    by = f" by {data['by']}" if data["by"] else ""
+    reason = f": {data['reason']}" if data["reason"] else ""
+    return f"{data['name']} {data['status']}{by} at {local_time(data['closed'])}{reason}"
 
 
 def _intent_sentence(data: Data) -> str:
@@ -203,6 +211,7 @@ _SENTENCES: Mapping[str, Callable[[Data], str]] = {
     "model_answered": _answer_sentence,
     "meta_called": _meta_sentence,
     "call_decided": _decision_sentence,
+    "approval_closed": _approval_sentence,
     "call_intended": _intent_sentence,
     "call_finished": _call_sentence,
     "call_unknown": _unknown_sentence,
