@@ -8,7 +8,7 @@ import pytest
 from toolcaddie.core.catalog import Catalog
 from toolcaddie.core.selection import QueryWords
 from toolcaddie.core.tool import Tool
-from toolcaddie.selection.diversity import KEPT, PLACES, TWINS, spread, worth_of
+from toolcaddie.selection.diversity import KEPT, REORDERED, TWINS, spread, worth_of
 from toolcaddie.selection.index.postings import postings_of
 
 WEATHER = (
@@ -51,7 +51,7 @@ def test_a_request_for_two_things_has_tools_for_both_among_the_first() -> None:
     scores = [*np.linspace(0.9, 0.85, 13).tolist(), 0.5]
     served = order(tools, "weather in Paris and convert 100 EUR to USD", scores)
     assert served[:KEPT] == [tool.name for tool in tools[:KEPT]]
-    assert "convert_currency" in served[:PLACES]
+    assert "convert_currency" in served[:REORDERED]
 
 
 def test_a_request_for_one_thing_is_served_as_ranked() -> None:
@@ -70,8 +70,8 @@ def test_one_server_mounted_many_times_leaves_room_for_the_others() -> None:
     twins = [Tool(name=f"send_message_{number}", description=same) for number in range(12)]
     tools = [*twins, *weather(6)]
     served = order(tools, "send a message", [*np.linspace(0.9, 0.8, 12).tolist(), *np.linspace(0.5, 0.4, 6).tolist()])
-    first = served[:PLACES]
-    assert sum(name.startswith("send_message") for name in first) == PLACES - 6 >= TWINS
+    first = served[:REORDERED]
+    assert sum(name.startswith("send_message") for name in first) == REORDERED - 6 >= TWINS
     assert served[:TWINS] == [tool.name for tool in twins[:TWINS]]
     assert {tool.name for tool in weather(6)} <= set(first)
 

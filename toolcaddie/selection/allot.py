@@ -1,4 +1,4 @@
-"""Places for scored candidates, as many as a budget can carry. Knows numbers, not tools or messages."""
+"""The selection of scored candidates within the limits of a budget. Knows numbers, not tools or messages."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from toolcaddie.core.selection import DropStage
+from toolcaddie.util.replacing import replace
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -17,9 +18,10 @@ Bools = npt.NDArray[np.bool_]
 CHOSEN, SENT = "chosen", "sent"
 Outcome = Literal["chosen", "sent"] | DropStage
 OUTCOMES: tuple[Outcome, ...] = ("chosen", "sent", "quota", "max_tools", "provider_cap", "max_tokens")
-_CHOSEN, _SENT, _QUOTA, _MAX_TOOLS, _CAP, _TOKENS = range(len(OUTCOMES))
+_CHOSEN, _SENT, _QUOTA, _MAX_TOOLS, _PROVIDER_CAP, _MAX_TOKENS = range(len(OUTCOMES))
 
 MIN_QUOTA = 2
+"""Least number of tools that `proportional` takes from a category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -31,7 +33,7 @@ class Candidates:
     group: Ints
     """0, 1, 2 ... in the order groups are served; every group has a candidate."""
     guaranteed: Bools
-    """Groups that `fair` does not leave without a tool while there is room."""
+    """Groups that `fair` does not leave without a tool while the limits allow one more."""
     already_sent: Bools
     """Sent already: they keep their place in a quota (the category presets append new tools) and are not chosen again."""
     full: Ints
@@ -45,21 +47,21 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """Limits left for the candidates; None: no limit."""
+    """The limits of a `Budget` of the same names, less the tools that must be sent; None: no limit."""
 
-    count: int | None
-    """Selected tools."""
-    places: int | None
-    """Definitions of any kind."""
-    tokens: int | None
-    """Tokens when everything is sent in full."""
-    tokens_slim: int | None
-    """Tokens when what must be sent is slimmed as well."""
+    max_tools: int | None
+    provider_cap: int | None
+    max_tokens: int | None
+    """Limit if the tools that must be sent are sent in full."""
+    max_tokens_slim: int | None
+    """Limit if they are slimmed as well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Allotment:
-    chosen: Ints
+    """The selected candidates, and the outcome of every candidate."""
+
+    selected: Ints
     """Indices into the candidates, in the order they were served."""
     ranked: Ints
     """Indices of all candidates, the best first."""
@@ -68,6 +70,7 @@ class Allotment:
     slimmed: bool
     """The definitions had to be slimmed."""
     quota: int | None = None
+    """Tools that `proportional` takes from each category."""
 
 
 def allot(
@@ -77,46 +80,44 @@ def allot(
     policy: Literal["proportional", "fair", "ranked"],
     redistribute: bool = False,
 ) -> Allotment:
-    """Serves candidates by the policy until count, places or tokens run out.
+    """Selects candidates by the policy until a limit is reached.
 
-    `proportional` is the policy of the category presets: max(2, count // groups) from each group, then cut at count; places
-    that a small group leaves stay free, unless `redistribute`. `fair` serves the best of every guaranteed group, then the rest.
-    `ranked` serves the best. Slimming comes before dropping: if the definitions do not fit in full, all are slimmed, and
-    only then whatever still does not fit is passed over, so that nothing left out would fit into what is left.
+    `proportional` is the policy of the category presets: max(2, max_tools // groups) from each group, then cut at `max_tools`;
+    what a small group does not use stays unused, unless `redistribute`. `fair` takes the best of every guaranteed group, then
+    the rest. `ranked` takes the best. Slimming comes before dropping: if the definitions do not fit in full, all are slimmed,
+    and only candidates that still do not fit are skipped. No dropped candidate would fit into the tokens that remain.
     """
     ranked = np.argsort(-candidates.priority, kind="stable")
     outcome = np.full(len(candidates), _CHOSEN, dtype=np.int8)
     quota = None
     if policy == "proportional":
-        quota = _quota(capacity.count, len(candidates.guaranteed))
-        serving = _proportional(candidates, ranked, capacity.count, quota, redistribute, outcome)
-        capacity = Capacity(
-            count=None, places=capacity.places, tokens=capacity.tokens, tokens_slim=capacity.tokens_slim
-        )
+        quota = _quota(capacity.max_tools, len(candidates.guaranteed))
+        serving = _proportional(candidates, ranked, capacity.max_tools, quota, redistribute, outcome)
+        capacity = replace(capacity, max_tools=None)
     elif policy == "fair":
         serving = _heads_first(candidates, ranked)
     else:
         serving = ranked
     limit, stage = _limit(capacity, len(serving))
     first = serving[:limit]
-    slimmed = capacity.tokens is not None and int(candidates.full[first].sum()) > capacity.tokens
+    slimmed = capacity.max_tokens is not None and int(candidates.full[first].sum()) > capacity.max_tokens
     if slimmed:
         queues = _queues(candidates, ranked) if policy == "fair" else []
-        chosen = _fill(candidates, serving, queues, limit, capacity.tokens_slim or 0, stage, outcome)
+        selected = _fill(candidates, serving, queues, limit, capacity.max_tokens_slim or 0, stage, outcome)
     else:
         outcome[serving[limit:]] = stage
-        chosen = first
-    return Allotment(chosen=chosen, ranked=ranked, outcome=outcome, slimmed=slimmed, quota=quota)
+        selected = first
+    return Allotment(selected=selected, ranked=ranked, outcome=outcome, slimmed=slimmed, quota=quota)
 
 
-def _quota(count: int | None, groups: int) -> int | None:
-    return None if count is None else max(MIN_QUOTA, count // max(1, groups))
+def _quota(max_tools: int | None, groups: int) -> int | None:
+    return None if max_tools is None else max(MIN_QUOTA, max_tools // max(1, groups))
 
 
 def _proportional(
     candidates: Candidates,
     ranked: Ints,
-    count: int | None,
+    max_tools: int | None,
     quota: int | None,
     redistribute: bool,
     outcome: npt.NDArray[np.int8],
@@ -126,19 +127,19 @@ def _proportional(
         members[group].append(index)
     served = [index for group in members for index in group[:quota]]
     leftover = [index for group in members for index in group[quota:]] if quota is not None else []
-    if redistribute and count is not None:
-        more = max(0, count - len(served))
+    if redistribute and max_tools is not None:
+        more = max(0, max_tools - len(served))
         served, leftover = served + leftover[:more], leftover[more:]
-    cut = len(served) if count is None else count
+    cut = len(served) if max_tools is None else max_tools
     outcome[leftover] = _QUOTA
     outcome[served[cut:]] = _MAX_TOOLS
     outcome[candidates.already_sent] = _SENT
-    chosen = np.array(served[:cut], dtype=np.int64)
-    return chosen[~candidates.already_sent[chosen]]
+    within_limit = np.array(served[:cut], dtype=np.int64)
+    return within_limit[~candidates.already_sent[within_limit]]
 
 
 def _heads_first(candidates: Candidates, ranked: Ints) -> Ints:
-    """Ranked order, but the best of every guaranteed group before all others."""
+    """Returns the candidates, the best first, but the best of every guaranteed group before all others."""
     heads = np.zeros(len(candidates.guaranteed), dtype=np.int64)
     heads[candidates.group[ranked[::-1]]] = np.arange(len(ranked))[::-1]  # of equals the last is kept: the first served
     leads = np.zeros(len(ranked), dtype=np.bool_)
@@ -147,7 +148,7 @@ def _heads_first(candidates: Candidates, ranked: Ints) -> Ints:
 
 
 def _queues(candidates: Candidates, ranked: Ints) -> list[list[int]]:
-    """Guaranteed groups, the one with the best member first, each with its members, the best first."""
+    """Returns the members of each guaranteed group, the best first; the group with the best member is first."""
     queues: dict[int, list[int]] = {}
     for index in ranked.tolist():
         group = int(candidates.group[index])
@@ -157,10 +158,10 @@ def _queues(candidates: Candidates, ranked: Ints) -> list[list[int]]:
 
 
 def _limit(capacity: Capacity, available: int) -> tuple[int, int]:
-    """Returns the most that may be served, and the stage that drops the others."""
-    count = available if capacity.count is None else max(0, capacity.count)
-    places = available if capacity.places is None else max(0, capacity.places)
-    return min(count, places, available), _CAP if places < count else _MAX_TOOLS
+    """Returns how many candidates may be selected, and the stage that drops the others."""
+    max_tools = available if capacity.max_tools is None else max(0, capacity.max_tools)
+    provider_cap = available if capacity.provider_cap is None else max(0, capacity.provider_cap)
+    return min(max_tools, provider_cap, available), _PROVIDER_CAP if provider_cap < max_tools else _MAX_TOOLS
 
 
 def _fill(
@@ -168,32 +169,33 @@ def _fill(
     serving: Ints,
     queues: list[list[int]],
     limit: int,
-    tokens: int,
+    max_tokens: int,
     stage: int,
     outcome: npt.NDArray[np.int8],
 ) -> Ints:
-    """Chooses the candidates that still fit, in order. Room only shrinks, so a candidate passed over once fits nowhere later."""
+    """Returns the candidates that fit, in order. The remaining tokens only shrink, so a candidate that did not fit once never
+    fits later."""
     sizes: list[int] = candidates.slim.tolist()
-    chosen_indices: dict[int, None] = {}
-    tokens_left = tokens
+    selected: dict[int, None] = {}
+    tokens_left = max_tokens
 
     def take(index: int) -> bool:
         nonlocal tokens_left
-        if len(chosen_indices) >= limit or sizes[index] > tokens_left:
+        if len(selected) >= limit or sizes[index] > tokens_left:
             return False
-        chosen_indices[index] = None
+        selected[index] = None
         tokens_left -= sizes[index]
         return True
 
     for queue in queues:  # a group whose best is too long is served with its next best
         any(take(index) for index in queue)
-    waiting = [index for index in serving.tolist() if index not in chosen_indices]
+    waiting = [index for index in serving.tolist() if index not in selected]
     smallest = min((sizes[index] for index in waiting), default=0)
     for index in waiting:
-        if len(chosen_indices) >= limit or tokens_left < smallest:
+        if len(selected) >= limit or tokens_left < smallest:
             break
         if not take(index):
-            outcome[index] = _TOKENS
-    undecided = [index for index in waiting if index not in chosen_indices and outcome[index] == _CHOSEN]
-    outcome[undecided] = stage if len(chosen_indices) >= limit else _TOKENS
-    return np.array(list(chosen_indices), dtype=np.int64)
+            outcome[index] = _MAX_TOKENS
+    undecided = [index for index in waiting if index not in selected and outcome[index] == _CHOSEN]
+    outcome[undecided] = stage if len(selected) >= limit else _MAX_TOKENS
+    return np.array(list(selected), dtype=np.int64)

@@ -20,19 +20,24 @@ def capacity_of(
     """Returns the budget's capacity for candidates. `always` is outside `max_tools`, `pinned` inside it. Raises `BudgetError`
     if the tools that must be sent are over a limit."""
     must = np.concatenate([always, pinned])
-    _check_places(view, query, budget, must)
-    count = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
+    _check_cap(view, query, budget, must)
+    max_tools = None if budget.max_tools is None else max(0, budget.max_tools - len(pinned))
     reserved = query.expandable and not whole
-    places = None
+    provider_cap = None
     if budget.provider_cap is not None:
-        places = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if reserved else 0)
+        provider_cap = budget.provider_cap - query.fixed_count - len(must) - (budget.reserve_tools if reserved else 0)
     if budget.max_tokens is None:
-        return Capacity(count=count, places=places, tokens=None, tokens_slim=None)
+        return Capacity(max_tools=max_tools, provider_cap=provider_cap, max_tokens=None, max_tokens_slim=None)
     full, slim = int(index.full[must].sum()), int(index.slim(must).sum())
     _check_tokens(view, query, budget, must, slim)
     tokens_left = int(budget.max_tokens * (1 - budget.reserve_tokens)) if reserved else budget.max_tokens
     tokens_left -= query.fixed_tokens
-    return Capacity(count=count, places=places, tokens=tokens_left - full, tokens_slim=tokens_left - slim)
+    return Capacity(
+        max_tools=max_tools,
+        provider_cap=provider_cap,
+        max_tokens=tokens_left - full,
+        max_tokens_slim=tokens_left - slim,
+    )
 
 
 def pins_that_fit(
@@ -54,7 +59,7 @@ def pins_that_fit(
     return pinned if most == len(pinned) else np.sort(pinned[order[: max(1, most)]])
 
 
-def _check_places(view: View, query: SelectionQuery, budget: Budget, must: Ints) -> None:
+def _check_cap(view: View, query: SelectionQuery, budget: Budget, must: Ints) -> None:
     needed = len(must) + query.fixed_count
     if len(must) and budget.provider_cap is not None and needed > budget.provider_cap:
         raise BudgetError(

@@ -6,7 +6,7 @@ marginal relevance (Carbonell and Goldstein, 1998), with the request's own words
 Santos et al., 2010). And of tools that are the same but for a name (one server mounted twice, a generated catalog) only a few
 go before the others, unless the request tells them apart.
 
-The first `KEPT` keep their places but for twins, so recall in the first five stays as it is.
+The first `KEPT` stay in order but for twins, so recall in the first five stays as it is.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ KEPT = 5
 DEPTH = 20
 """Tools looked at."""
 
-PLACES = 10
-"""Places that are dealt again; the tools behind them stay in order."""
+REORDERED = 10
+"""Tools that are reordered where there is no `max_tools`; those behind them stay in order."""
 
 NEW = 1.0
 """Added to the score of the best tool if it alone covered the whole request."""
@@ -50,15 +50,15 @@ def spread(
     query_terms: Longs,
     worth: Floats,
     *,
-    places: int = PLACES,
+    max_tools: int = REORDERED,
     depth: int = DEPTH,
     twins: int = TWINS,
 ) -> Longs:
     """Returns the order in which to serve tools that are sorted best first.
 
-    `scores`: theirs, falling. `terms`: the words of each, a row a tool. `asked`: the words of the request among them, and `worth`
-    what each of these says (rarity times weight; 0: nothing). `places`: how many are dealt again, of the first `depth` tools; a
-    budget of 24 wants 24 of 48. `twins`: how many that are alike go before others.
+    `scores`: theirs, falling. `terms`: the words of each, a row a tool. `query_terms`: the words of the request among them;
+    `worth`: the worth of each (rarity times weight; 0 for a stop word). The first `max_tools` are reordered, with tools of the
+    first `depth`: for a budget of 24, 24 of 48. `twins`: how many tools that are alike go before others.
     """
     order = np.arange(len(scores))
     depth = min(depth, len(scores))
@@ -80,7 +80,7 @@ def spread(
     waiting = np.ones(depth, dtype=np.bool_)
     waiting[served] = False
     brothers = alike[:, served].sum(axis=1)
-    while len(served) < min(places, depth):
+    while len(served) < min(max_tools, depth):
         new = holds @ uncovered
         if len(served) >= KEPT and not (new * waiting).any() and not (waiting & (brothers >= twins)).any():
             break  # nobody left has a word for anything more, and nobody stands back

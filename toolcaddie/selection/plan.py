@@ -56,8 +56,8 @@ class SelectionPlan:
         return self.ranked.scores
 
     @property
-    def chosen(self) -> Ints:
-        return self.pool.positions[self.allotment.chosen]
+    def selected(self) -> Ints:
+        return self.pool.positions[self.allotment.selected]
 
 
 def positions_of(view: View, names: Iterable[str]) -> list[int]:

@@ -11,7 +11,7 @@ from toolcaddie.core.catalog import View
 from toolcaddie.core.presets import LEXICAL
 from toolcaddie.core.selection import QueryWords, SelectedTool, SelectionQuery
 from toolcaddie.ports import Visible
-from toolcaddie.selection.diversity import PLACES, spread, worth_of
+from toolcaddie.selection.diversity import REORDERED, spread, worth_of
 from toolcaddie.selection.evidence import EvidenceReader
 from toolcaddie.selection.explain import ranker_reasons, rounded
 from toolcaddie.selection.index.catalog_index import CatalogIndex
@@ -42,9 +42,9 @@ def search(index: CatalogIndex, reader: EvidenceReader, view: View, query: Selec
     scored = reader.scored(evidence)
     scores = scored.scores
     hits = np.flatnonzero(scores > scored.floor)
-    best = hits[np.argsort(-scores[hits], kind="stable")][: max(limit, 2 * PLACES)]
+    best = hits[np.argsort(-scores[hits], kind="stable")][: max(limit, 2 * REORDERED)]
     if reads_words(reader.scorers or ("bm25",)):
-        best = diverse_order(index, evidence.words, scores, best, mask, PLACES)
+        best = diverse_order(index, evidence.words, scores, best, mask, REORDERED)
     best = best[: max(0, limit)]
     positions = best.tolist()
     reasons = ranker_reasons(index, scored.rankings, evidence.matches, positions)
@@ -66,14 +66,14 @@ def reads_words(scorers: tuple[str, ...]) -> bool:
 
 
 def diverse_order(
-    index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, mask: Visible | None, places: int
+    index: CatalogIndex, words: QueryWords, scores: Floats, best: Ints, mask: Visible | None, max_tools: int
 ) -> Ints:
     """Returns the best tools, which fall by score, in the order that serves all that the request names."""
     postings = postings_of(index.catalog)
     query_terms = postings.query_terms(words)
     worth = worth_of(query_terms, postings.scope(mask))
-    depth = min(len(best), 2 * places)
+    depth = min(len(best), 2 * max_tools)
     order = spread(
-        scores[best], postings.terms_of(best[:depth].tolist()), query_terms.ids, worth, places=places, depth=depth
+        scores[best], postings.terms_of(best[:depth].tolist()), query_terms.ids, worth, max_tools=max_tools, depth=depth
     )
     return best[order]

@@ -19,7 +19,7 @@ from toolcaddie.core.selection import Budget, DroppedTool, QueryWords, SelectedT
 from toolcaddie.ports import RankerFactory, Visible
 from toolcaddie.selection.allot import OUTCOMES, Candidates, allot
 from toolcaddie.selection.capacity import capacity_of, pins_that_fit
-from toolcaddie.selection.diversity import PLACES
+from toolcaddie.selection.diversity import REORDERED
 from toolcaddie.selection.evidence import Evidence, EvidenceReader
 from toolcaddie.selection.explain import (
     Explanation,
@@ -32,7 +32,7 @@ from toolcaddie.selection.explain import (
 )
 from toolcaddie.selection.factories import check_weights, ranker_factories
 from toolcaddie.selection.index.catalog_index import CatalogIndex, IndexCache
-from toolcaddie.selection.index.links import LOOKED_AT, CoUsed, best_places, lifted
+from toolcaddie.selection.index.links import LOOKED_AT, CoUsed, best_positions, lifted
 from toolcaddie.selection.index.masks import all_visible, visible_in
 from toolcaddie.selection.plan import RankedPool, SelectionPlan, positions_of
 from toolcaddie.selection.pool import Kind, Pool, by_category, by_score, flat, nothing
@@ -206,33 +206,33 @@ class Selector:
         )
 
     def _ranked_pool(
-        self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Visible, places: int | None
+        self, index: CatalogIndex, view: View, query: SelectionQuery, eligible: Visible, max_tools: int | None
     ) -> RankedPool:
         if not self.settings.rankers and query.categories is None:
             return _unscored(index, flat(index, "listed", eligible))
         mask = visible_in(view)
         evidence = self._reader.for_selection(index, query, mask)
-        scored = self._diversified(index, evidence, eligible, mask, places)
+        scored = self._diversified(index, evidence, eligible, mask, max_tools)
         pool = self._pool(index, query, evidence.matches, scored, eligible)
         ranked = RankedPool(
             pool=pool, scores=scored.scores, rankings=scored.rankings, signals=scored.signals, floor=scored.floor
         )
         if pool.kind != "scored" or query.categories is not None:
             return ranked
-        return self._with_links(index, view.catalog, ranked, eligible, mask, places)
+        return self._with_links(index, view.catalog, ranked, eligible, mask, max_tools)
 
     def _diversified(
-        self, index: CatalogIndex, evidence: Evidence, eligible: Visible, mask: Visible | None, places: int | None
+        self, index: CatalogIndex, evidence: Evidence, eligible: Visible, mask: Visible | None, max_tools: int | None
     ) -> Scored:
-        """Returns the scores, those of the best exchanged among them if places are few; with many, all that the request names
-        has one anyway."""
+        """Returns the scores, those of the best exchanged among them if `max_tools` is small; with a large one, tools for all
+        that the request names are sent anyway."""
         scored = self._reader.scored(evidence)
-        if places is None or places > 2 * PLACES or not reads_words(self._scorers):
+        if max_tools is None or max_tools > 2 * REORDERED or not reads_words(self._scorers):
             return scored
         hits = np.flatnonzero(eligible & (scored.scores > scored.floor))
-        best = hits[np.argsort(-scored.scores[hits], kind="stable")][: 2 * places]
+        best = hits[np.argsort(-scored.scores[hits], kind="stable")][: 2 * max_tools]
         scores = scored.scores.copy()
-        scores[diverse_order(index, evidence.words, scored.scores, best, mask, places)] = scored.scores[best]
+        scores[diverse_order(index, evidence.words, scored.scores, best, mask, max_tools)] = scored.scores[best]
         return replace(scored, scores=scores)
 
     def _with_links(
@@ -242,16 +242,16 @@ class Selector:
         ranked: RankedPool,
         eligible: Visible,
         mask: Visible | None,
-        places: int | None,
+        max_tools: int | None,
     ) -> RankedPool:
-        """Returns the pool with a share of its places for the tools that the best ones need."""
+        """Returns the pool with a share of `max_tools` for the tools that the best ones need."""
         scores, link_reasons = lifted(
             ranked.scores,
             eligible,
-            best_places(ranked.scores, LOOKED_AT),
+            best_positions(ranked.scores, LOOKED_AT),
             ranked.floor,
             index.links(),
-            places=places,
+            max_tools=max_tools,
             mask=mask,
             co_used=self._co_used(catalog) if self._co_used is not None else None,
         )
@@ -292,7 +292,7 @@ class Selector:
         slim = _slimmed(plan, array)
         categories = catalog.categories
         matched = tuple(categories[i].name for i in plan.pool.matches.matched)
-        chosen = sorted({i for i in index.categories.category_of[plan.chosen].tolist() if i >= 0})
+        with_tools = sorted({i for i in index.categories.category_of[plan.selected].tolist() if i >= 0})
         sizes = index.slim(array) if slim else index.full[array]
         return Selection(
             tools=tuple(
@@ -312,7 +312,7 @@ class Selector:
                 )
             ),
             dropped=tuple(dropped_candidates(plan, DROPPED_LISTED)),
-            categories=tuple(dict.fromkeys((*matched, *(categories[i].name for i in chosen)))),
+            categories=tuple(dict.fromkeys((*matched, *(categories[i].name for i in with_tools)))),
             matched=matched,
             no_match=plan.pool.no_match,
             starved=_categories_without_tools(plan),
@@ -323,11 +323,11 @@ class Selector:
         )
 
     def _ordered(self, plan: SelectionPlan) -> list[int]:
-        """Returns the pinned and chosen positions. Category presets keep the order of the list, category by category; the others
+        """Returns the positions of pinned and selected tools. Category presets keep the list order, category by category; others
         have catalog order, which prompt caches need."""
         if plan.pool.kind in ("listed", "defaults") and not self._scorers:
-            return [*sorted(plan.pinned.tolist()), *plan.pool.positions[np.sort(plan.allotment.chosen)].tolist()]
-        return sorted((*plan.pinned.tolist(), *plan.chosen.tolist()))
+            return [*sorted(plan.pinned.tolist()), *plan.pool.positions[np.sort(plan.allotment.selected)].tolist()]
+        return sorted((*plan.pinned.tolist(), *plan.selected.tolist()))
 
 
 def _unscored(index: CatalogIndex, pool: Pool) -> RankedPool:

@@ -39,10 +39,10 @@ LENT = 0.5
 """A needed tool scores at most this part of what needs it, so that it never stands above a tool that fits nearly as well."""
 
 SHARE = 4
-"""At most every fourth place of a budget goes to needed tools."""
+"""At most a fourth of `max_tools` is for needed tools."""
 
 UNLIMITED = 6
-"""Needed tools where a budget has no limit of its own."""
+"""Most needed tools where a budget has no `max_tools`."""
 
 EACH = 2
 """Tools given for one need."""
@@ -334,18 +334,18 @@ def lifted(
     floor: float,
     links: Links,
     *,
-    places: int | None,
+    max_tools: int | None,
     mask: Visible | None = None,
     co_used: CoUsed | None = None,
 ) -> tuple[Floats, dict[int, str]]:
     """Returns the scores, those of tools that the `best` ones need raised, and the reasons by position.
 
-    `best`: positions, the best first; also what is sent already may need something. What scores no more than `floor` is no
-    candidate and stands in nobody's way. `places`: how many tools the budget has room for; None: no limit. A raised tool scores
-    less than what needs it, and no more than the tool at the last place before the share of needed tools: those before it keep
-    their places. A chain is followed for a second step.
+    `best`: positions, the best first; tools that were already sent may need something too. Tools that score no more than `floor`
+    are no candidates and do not count. `max_tools`: that of the budget; None: no limit. A share of it, the last tools, is for
+    needed tools: a raised tool scores less than the tool that needs it, and less than every tool before that share. A chain of
+    needs is followed for two steps.
     """
-    share = UNLIMITED if places is None else places // SHARE
+    share = UNLIMITED if max_tools is None else max_tools // SHARE
     needed: dict[int, tuple[float, str]] = {}
     frontier = [(position, float(scores[position])) for position in best[:LOOKED_AT]]
     for _ in range(2):
@@ -363,11 +363,11 @@ def lifted(
         return scores, {}
     best_needed = sorted(needed.items(), key=lambda each: -each[1][0])[:share]
     ceiling = np.inf
-    if places is not None:
-        last_co_used = places - share
-        ahead = scores[eligible & (scores > floor)]
-        if last_co_used and len(ahead) > last_co_used:
-            ceiling = float(np.partition(ahead, len(ahead) - last_co_used)[len(ahead) - last_co_used])
+    if max_tools is not None:
+        ahead = max_tools - share
+        candidates = scores[eligible & (scores > floor)]
+        if ahead and len(candidates) > ahead:
+            ceiling = float(np.partition(candidates, len(candidates) - ahead)[len(candidates) - ahead])
     raised_scores = scores.copy()
     reasons = {}
     for position, (score, reason) in best_needed:
@@ -378,8 +378,8 @@ def lifted(
     return raised_scores, reasons
 
 
-def best_places(scores: Floats, most: int) -> list[int]:
-    """Positions of the tools that score most, the best first; none that scores nothing."""
+def best_positions(scores: Floats, most: int) -> list[int]:
+    """Returns the positions of the tools with the highest scores, the best first; none with a score of 0."""
     near = np.arange(len(scores)) if len(scores) <= most else np.argpartition(-scores, most)[:most]
     ordered = near[np.argsort(-scores[near], kind="stable")]
     return [position for position in ordered.tolist() if scores[position] > 0]
