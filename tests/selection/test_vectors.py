@@ -85,7 +85,6 @@ def test_where_few_are_visible_each_of_them_has_its_cosine(graphed: Vectors) -> 
 
 def test_without_the_package_all_rows_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "usearch.index", None)
-    monkeypatch.delitem(sys.modules, "toolcaddie.selection.index.nearest", raising=False)
     matrix = rows(300)
     vectors = Vectors(matrix, most=100)
     vectors.wait()

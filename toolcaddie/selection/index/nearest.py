@@ -1,25 +1,39 @@
-"""The nearest rows by usearch, in half floats. Apart from `vectors`, because the package is optional."""
+"""The rows of a matrix nearest to a query, by a graph of the optional package usearch, in half floats."""
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
-from usearch.index import Index
+import numpy.typing as npt
 
-from toolcaddie.selection.index.vectors import Floats, Ints
+Floats = npt.NDArray[np.float32]
+Ints = npt.NDArray[np.int64]
 
 _THREADS = 1
-"""More would put the rows in by chance's order, and the same catalog would find other tools in another process."""
+"""With more, the rows are inserted in a random order, and the same catalog gives other tools in another process."""
 
 
-class UsearchNearest:
-    """A graph made of all rows at once; it is not changed afterwards."""
+class Graph:
+    """A graph made of all rows at once; it is not changed afterwards. It may miss some of the nearest rows."""
 
-    def __init__(self, matrix: Floats) -> None:
-        self._index: Any = Index(ndim=matrix.shape[1], metric="ip", dtype="f16", expansion_add=64)
-        self._index.add(np.arange(len(matrix), dtype=np.uint64), matrix, threads=_THREADS)
+    def __init__(self, index: Any) -> None:
+        self._index = index
 
-    def __call__(self, query: Floats, count: int) -> Ints:
+    def nearest(self, query: Floats, count: int) -> Ints:
+        """Returns about `count` rows nearest to a query of shape [d], in any order."""
         rows: Ints = np.asarray(self._index.search(query, count, threads=_THREADS).keys, dtype=np.int64)
         return rows
+
+
+def graph_of(matrix: Floats) -> Graph | None:
+    """Builds the graph of a matrix, or returns None without usearch. The package is loaded here, because it takes 0.3 s and few
+    catalogs have so many rows."""
+    try:
+        usearch = importlib.import_module("usearch.index")
+    except ImportError:
+        return None
+    index = usearch.Index(ndim=matrix.shape[1], metric="ip", dtype="f16", expansion_add=64)
+    index.add(np.arange(len(matrix), dtype=np.uint64), matrix, threads=_THREADS)
+    return Graph(index)
