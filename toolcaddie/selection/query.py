@@ -1,4 +1,4 @@
-"""The words of a request: which messages count and how much, and how text becomes terms. Tool texts take the same road."""
+"""The words of a request: the weights of its messages, and the way text becomes terms. Tool texts are read the same way."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from toolcaddie.core.selection import QueryWords, SelectionQuery
 from toolcaddie.selection.stopwords import LANGUAGES, STOP_WORDS, Language
 
 LOOKED_AT = 4_096
-"""Characters read at each end of a message. What lies between is not looked at: a pasted log or a hostile megabyte costs
-no more than a long letter, and a request stands at the beginning or at the end of what carries it."""
+"""Characters read at each end of a message. The text between is not read, so that a pasted log or a hostile megabyte costs
+no more than a long letter: a request stands at the beginning or at the end of its message."""
 
 DECAY = 0.8
 """An earlier message counts this much less for each message of the user after it."""
 SELF_SUFFICIENT = 10.0
-"""A current message of this many content words halves what the earlier ones weigh: it says by itself what it wants."""
+"""A current message of this many content words halves the weight of the earlier ones: it can be understood without them."""
 UNANSWERED = 0.3
-"""Weight of earlier messages without a reply of the assistant since the last of them: then the current message answers no
-question, and is more likely to begin a new topic."""
+"""Factor on the weight of earlier messages if the assistant has not replied to the last of them: the current message then
+answers no question and more likely begins a new topic."""
 SMALL_TALK = 0.3
-"""Weight of a stop word; a content word has 1. Not 0: "where are you from" is made of them alone."""
+"""Weight of a stop word; a content word has 1. It is not 0, because "where are you from" consists of stop words alone."""
 CALLED_WEIGHT = 0.15
 """Weight of a word in the name of a recently called tool; a word of the current message has 1."""
 
@@ -41,34 +41,33 @@ _ACCENT = re.compile("[\u0300-\u036f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """A word of a query: what to look up, how much it counts, and how it was written."""
+    """A word of a query: its stems, its weight and its spelling."""
 
     stems: tuple[str, ...]
     word: str
     weight: float
-    """Over all messages that say it."""
+    """The sum over all messages that contain it."""
     nearest: float
-    """The weight of the nearest message that says it."""
+    """The weight of the latest message that contains it."""
     content: bool
     """Not a stop word of its message's language."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A query as terms, and of each message its weight and which terms it has, by their index."""
+    """A query as terms, and each message as its weight and the indexes of its terms."""
 
     terms: tuple[Term, ...]
     messages: tuple[tuple[float, tuple[int, ...]], ...]
 
 
 def query_words(query: SelectionQuery, *, window: int, window_user: int) -> QueryWords:
-    """The messages a query consists of, newest first, each by itself.
+    """Returns the messages of a query, newest first, with their weights.
 
     The current message is the last one of the user and weighs 1. Of the `window` messages before it, of any role, the
-    last `window_user` of the user and all of the assistant weigh g * DECAY ** age, where age counts what was said in
-    between and g = 10 / (10 + content words of the current message), times `UNANSWERED` where the assistant has not
-    spoken last: "yes, do it" leans on what was said before, a full sentence hardly does. Words are never joined across
-    messages.
+    last `window_user` of the user and all of the assistant weigh g * DECAY ** age, where age counts the messages in
+    between and g = 10 / (10 + content words of the current message), times `UNANSWERED` if the assistant did not speak
+    last: "yes, do it" depends on the earlier messages, a full sentence hardly does. Words are never joined across messages.
     """
     if query.text is not None:
         return QueryWords(messages=tuple((part, 1.0) for part in _ends(query.text)), principal=query.principal)
@@ -77,34 +76,34 @@ def query_words(query: SelectionQuery, *, window: int, window_user: int) -> Quer
     if current is None:
         return QueryWords(messages=(), called=_called(messages[-window:] if window else ()), principal=query.principal)
     before = messages[max(0, current - window) : current]
-    spoken = list(_ends(messages[current].text))
-    said, replies = [(part, 1.0) for part in spoken], []
-    weight = SELF_SUFFICIENT / (SELF_SUFFICIENT + sum(_content_size(part) for part in spoken))
+    current_parts = list(_ends(messages[current].text))
+    own, replies = [(part, 1.0) for part in current_parts], []
+    weight = SELF_SUFFICIENT / (SELF_SUFFICIENT + sum(_content_size(part) for part in current_parts))
     earlier = [message for message in reversed(before) if message.role in ("user", "assistant") and message.text]
     if earlier and earlier[0].role == "user":
         weight *= UNANSWERED
-    left = window_user
+    own_left = window_user
     for message in earlier:
         parts = [(part, weight) for part in _ends(message.text)]
         weight *= DECAY
         if message.role == "assistant":
             replies.extend(parts)
-        elif left:
-            said.extend(parts)
-            left -= 1
+        elif own_left:
+            own.extend(parts)
+            own_left -= 1
     called = _called((*before, *messages[current + 1 :]))
-    return QueryWords(messages=tuple(said), replies=tuple(replies), called=called, principal=query.principal)
+    return QueryWords(messages=tuple(own), replies=tuple(replies), called=called, principal=query.principal)
 
 
 def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
-    """The terms of a query, each once, stemmed as the catalog's `languages` are.
+    """Returns the terms of a query, each once, stemmed as the catalog's `languages` are.
 
-    A word said in several messages weighs the sum; said twice in one message it counts once. Names of tools called lately
-    add to the terms and are no message.
+    The weight of a word in several messages is the sum; twice in one message it counts once. Names of recently called tools
+    add terms and are no messages.
     """
-    said = [(*_heard(text), weight) for text, weight in (*words.messages, *words.replies)]
-    named = [(*_heard(name), CALLED_WEIGHT) for name in words.called]
-    spelled = list(dict.fromkeys(word for part, _, _ in (*said, *named) for word in part))
+    texts = [(*_words_and_language(text), weight) for text, weight in (*words.messages, *words.replies)]
+    called = [(*_words_and_language(name), CALLED_WEIGHT) for name in words.called]
+    spelled = list(dict.fromkeys(word for part, _, _ in (*texts, *called) for word in part))
     stems = dict(zip(spelled, stems_of(spelled, languages), strict=True))
     places: dict[tuple[str, ...], int] = {}
     place_of = {word: places.setdefault(stem, len(places)) for word, stem in stems.items()}
@@ -113,7 +112,7 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
         spelling.setdefault(place_of[word], word)
     weights, nearest, content = [0.0] * len(places), [0.0] * len(places), [False] * len(places)
     messages = []
-    for part, language, weight in (*said, *named):
+    for part, language, weight in (*texts, *called):
         stop = STOP_WORDS[language or languages[0]]
         members: dict[int, None] = {}
         for word in part:
@@ -121,27 +120,27 @@ def read(words: QueryWords, languages: Sequence[Language]) -> Reading:
             if place in members:
                 continue
             members[place] = None
-            says = word not in stop
-            weights[place] += weight if says else SMALL_TALK * weight
+            is_content = word not in stop
+            weights[place] += weight if is_content else SMALL_TALK * weight
             nearest[place] = max(nearest[place], weight)
-            content[place] = content[place] or says
+            content[place] = content[place] or is_content
         messages.append((weight, tuple(members)))
     terms = tuple(
         Term(stems=stem, word=spelling[place], weight=weights[place], nearest=nearest[place], content=content[place])
         for stem, place in places.items()
     )
-    return Reading(terms=terms, messages=tuple(messages[: len(said)]))
+    return Reading(terms=terms, messages=tuple(messages[: len(texts)]))
 
 
 def content_words(text: str, usual: Language) -> list[str]:
-    """The words of a text without those that say nothing, in its own language or else the `usual` one."""
+    """Returns the words of a text without stop words of its language, or of the `usual` one if its language is unclear."""
     words = split_words(text)
     stop = STOP_WORDS[language_of(words) or usual]
     return [word for word in words if word not in stop]
 
 
 def split_words(text: str) -> list[str]:
-    """Lower-case words without accents; identifiers fall apart at _ - . and humps; runs of Han and kana into pairs."""
+    """Returns lower-case words without accents. Identifiers are split at _ - . and humps, runs of Han and kana into pairs."""
     words = _WORD.findall(fold(text if text.islower() else _HUMP.sub(" ", text)))
     if text.isascii() or not any(_IS_CJK.match(word) for word in words):
         return words
@@ -149,12 +148,12 @@ def split_words(text: str) -> list[str]:
 
 
 def spaced(name: str) -> str:
-    """An identifier as words: 'freezeMembership_v2' is 'freeze Membership v2'."""
+    """Returns an identifier as words: 'freezeMembership_v2' is 'freeze Membership v2'."""
     return " ".join(_WORD.findall(_HUMP.sub(" ", name)))
 
 
 def latin_share(text: str) -> float:
-    """The part of a text's letters that are Latin; 1 of a text without letters."""
+    """Returns the share of Latin letters among the letters of a text; 1 for a text without letters."""
     if text.isascii():
         return 1.0
     letters = [letter for letter in text if letter.isalpha()]
@@ -167,7 +166,7 @@ def is_pair(word: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """Lower case without accents: 'Membresía' and 'membresia' are one word to whoever types in a hurry."""
+    """Returns lower case without accents: 'Membresía' is often typed as 'membresia'."""
     if text.isascii():
         return text.lower()
     bare = _ACCENT.sub("", unicodedata.normalize("NFKD", text))
@@ -175,7 +174,7 @@ def fold(text: str) -> str:
 
 
 def language_of(words: Iterable[str]) -> Language | None:
-    """The language whose stop words stand most often among folded words; None: none stands there, or two tie."""
+    """Returns the language with the most stop words among folded words, or None if there are none or two languages tie."""
     counts = _stop_words_by_language(words)
     best = max(counts)
     return LANGUAGES[counts.index(best)] if best and counts.count(best) == 1 else None
@@ -191,12 +190,12 @@ def is_foreign(words: Iterable[str], languages: Container[str]) -> bool:
 def _stop_words_by_language(words: Iterable[str]) -> list[int]:
     counts = [0] * len(LANGUAGES)
     for word in words:
-        for language in _SAID_IN.get(word, ()):
+        for language in _LANGUAGES_OF.get(word, ()):
             counts[language] += 1
     return counts
 
 
-_SAID_IN = {
+_LANGUAGES_OF = {
     word: tuple(number for number, language in enumerate(LANGUAGES) if word in STOP_WORDS[language])
     for word in frozenset().union(*STOP_WORDS.values())
 }
@@ -204,7 +203,7 @@ _SAID_IN = {
 
 
 def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[str, ...]]:
-    """For each word its different stems in these languages."""
+    """Returns the different stems of each word in these languages."""
     columns = [_stemmer(language).stemWords(words) for language in languages]
     if len(columns) == 1:
         return [(stem,) for stem in columns[0]]
@@ -212,7 +211,7 @@ def stems_of(words: Sequence[str], languages: Sequence[Language]) -> list[tuple[
 
 
 def _ends(text: str) -> Iterator[str]:
-    """The text, or its two ends where it is long, as separate parts so that nothing forms across the gap."""
+    """Yields the text, or its two ends if it is long: as separate parts, so that no phrase forms across the gap."""
     if len(text) <= 2 * LOOKED_AT:
         yield _encodable(text)
         return
@@ -221,25 +220,25 @@ def _ends(text: str) -> Iterator[str]:
 
 
 def _encodable(text: str) -> str:
-    """The text without lone surrogates, which JSON can smuggle in and neither stemmer nor automaton takes."""
+    """Returns the text without lone surrogates, which JSON allows and neither stemmer nor automaton accepts."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _content_size(text: str) -> int:
-    words, language = _heard(text)
+    words, language = _words_and_language(text)
     stop = STOP_WORDS[language or "english"]
     return sum(word not in stop for word in words)
 
 
 @lru_cache(maxsize=128)
-def _heard(text: str) -> tuple[tuple[str, ...], Language | None]:
-    """The words of a part of a message and its language; remembered, because it is read again with every further turn."""
+def _words_and_language(text: str) -> tuple[tuple[str, ...], Language | None]:
+    """Returns the words of a part of a message and its language. Cached, because every further turn reads it again."""
     words = tuple(split_words(text))
     return words, language_of(words)
 
 
 def _called(messages: Sequence[Message]) -> tuple[str, ...]:
-    """Names of the tools called in these messages, the latest first, each once."""
+    """Returns the names of the tools called in these messages, the latest first, each once."""
     names = (call.name for message in reversed(messages) for call in reversed(message.tool_calls))
     return tuple(dict.fromkeys(_encodable(name[:128]) for name in names))[:8]
 
@@ -252,7 +251,7 @@ _local = threading.local()
 
 
 def _stemmer(language: Language) -> Stemmer.Stemmer:
-    """One a thread, because they are not safe to share, and without its cache, which would grow with what people type."""
+    """Returns the stemmer of this thread: stemmers are not thread-safe. Its cache is off, because it would never be emptied."""
     stemmers: dict[str, Stemmer.Stemmer] = _local.__dict__.setdefault("stemmers", {})
     if language not in stemmers:
         stemmers[language] = Stemmer.Stemmer(language, 0)
