@@ -1,10 +1,10 @@
-"""Tools for all that a request names, not fifteen for the half of it that many tools serve.
+"""An order of tools that covers the whole request, not only the part that many tools serve.
 
-"Weather in Paris and convert 100 EUR to USD" has fifteen tools for the weather that score nearly alike, and one that converts.
-After the best few, a tool counts by its score and by the part of the request that no tool before it has words for: maximal
-marginal relevance (Carbonell and Goldstein, 1998), with the request's own words as the measure of what is new (as in xQuAD,
-Santos et al., 2010). And of tools that are the same but for a name (one server mounted twice, a generated catalog) only a few
-go before the others, unless the request tells them apart.
+For "weather in Paris and convert 100 EUR to USD" fifteen weather tools may score nearly alike, and one tool converts. After the
+best few, tools are ordered by their score and by the part of the request whose words no tool before them has: maximal marginal
+relevance (Carbonell and Goldstein, 1998), with the words of the request as the measure of novelty (as in xQuAD, Santos et al.,
+2010). And of tools that differ in their names alone (one server mounted twice, a generated catalog) only a few go before the
+others, unless the request tells them apart.
 
 The first `KEPT` stay in order but for twins, so recall in the first five stays as it is.
 """
@@ -21,25 +21,25 @@ Floats = npt.NDArray[np.float32]
 Longs = npt.NDArray[np.int64]
 
 KEPT = 5
-"""The best tools, which are not weighed against others."""
+"""The best tools, which are not reordered for the words of the request."""
 
 DEPTH = 20
-"""Tools looked at."""
+"""Tools considered."""
 
 REORDERED = 10
 """Tools that are reordered where there is no `max_tools`; those behind them stay in order."""
 
 NEW = 1.0
-"""Added to the score of the best tool if it alone covered the whole request."""
+"""Weight of the part of the request that only this tool covers, beside its score relative to the best one's."""
 
 WEAK = 0.2
-"""A tool below this part of the best one's score is not raised for its words: it has them by chance."""
+"""A tool below this part of the best one's score is not raised: it has the words by chance."""
 
 TWINS = 3
-"""Tools of one kind that go before the others."""
+"""Twins that go before the others."""
 
 ALIKE = 0.8
-"""Share of their words together that two twins have both (Jaccard)."""
+"""Share of common words that makes two tools twins (Jaccard)."""
 
 _BUCKETS = 1_024
 
@@ -79,18 +79,18 @@ def spread(
     strong = relative >= WEAK
     waiting = np.ones(depth, dtype=np.bool_)
     waiting[served] = False
-    brothers = alike[:, served].sum(axis=1)
+    twins_before = alike[:, served].sum(axis=1)
     while len(served) < min(max_tools, depth):
         new = holds @ uncovered
-        if len(served) >= KEPT and not (new * waiting).any() and not (waiting & (brothers >= twins)).any():
-            break  # nobody left has a word for anything more, and nobody stands back
+        if len(served) >= KEPT and not (new * waiting).any() and not (waiting & (twins_before >= twins)).any():
+            break  # no remaining tool covers anything new, and no twin is held back
         value = relative + NEW * new * strong if len(served) >= KEPT else relative
-        free = waiting & ((brothers < twins) | (new > 0))
-        # Twins give way to what fits, not to what happens to be there.
+        free = waiting & ((twins_before < twins) | (new > 0))
+        # Twins are held back only while another tool fits.
         place = int(np.where(free if (free & strong).any() else waiting, value, -1.0).argmax())
         served.append(place)
         waiting[place] = False
-        brothers += alike[place]
+        twins_before += alike[place]
         uncovered = np.where(holds[place], 0.0, uncovered)
     order[:depth] = [*served, *np.flatnonzero(waiting).tolist()]
     return order
@@ -105,7 +105,7 @@ def worth_of(query_terms: QueryTerms, scope: Scope) -> Floats:
 
 
 def _holding(rows: Longs, words: npt.NDArray[np.int32], depth: int, query_terms: Longs) -> Floats:
-    """1 where a tool (row) has a word of the request (column)."""
+    """Returns 1 where a tool (row) has a word of the request (column), else 0."""
     distinct, column_of = np.unique(query_terms, return_inverse=True)
     holds = np.zeros((depth, len(distinct)), dtype=np.float32)
     if len(distinct):

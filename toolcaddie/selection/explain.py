@@ -1,4 +1,4 @@
-"""Words for what a selection did: why a tool is in, and what left the others out."""
+"""Reasons for the tools of a selection, and for the tools that it omits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolcaddie.selection.rankers.categories import CategoryMatches
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
-_STAGES = cast(Sequence[DropStage], OUTCOMES)  # of a tool that was dropped, and so neither chosen nor sent before
+_STAGES = cast(Sequence[DropStage], OUTCOMES)  # read for dropped tools only, so neither 'chosen' nor 'sent'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ def explanation(plan: SelectionPlan, position: int) -> Explanation:
 
 
 def reasons(plan: SelectionPlan, positions: Sequence[int]) -> list[tuple[str, ...]]:
-    """Returns the reasons of each tool, only what is true of this very tool, also if it was left out."""
+    """Returns the reasons of each tool, those of a dropped one too."""
     core, pinned, kind = frozenset(plan.core.tolist()), frozenset(plan.pinned.tolist()), plan.pool.kind
     ranked = kind in ("scored", "listed")
     by_ranker = ranker_reasons(plan.index, plan.ranked.rankings, plan.pool.matches, positions) if ranked else []
@@ -100,20 +100,20 @@ def ranker_reasons(
 
 
 def drops(plan: SelectionPlan) -> tuple[DroppedTool, ...]:
-    """Returns every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
+    """Returns every visible tool that was dropped: candidates, the best first, then all others, in catalog order."""
     return (*dropped_candidates(plan), *_dropped_before(plan))
 
 
 def dropped_candidates(plan: SelectionPlan, limit: int | None = None) -> list[DroppedTool]:
-    """Returns the candidates that were not chosen, the best first."""
+    """Returns the candidates that were not selected, the best first."""
     ranked = plan.allotment.ranked
     return _drops(plan, ranked[plan.allotment.outcome[ranked] >= OUTCOMES.index("quota")][:limit])
 
 
 def rounded(scores: Floats, positions: Ints | Sequence[int]) -> list[float]:
-    """Returns the scores of some tools as they are shown."""
-    shown: list[float] = scores[np.array(positions, dtype=np.int64)].astype(np.float64).round(4).tolist()
-    return shown
+    """Returns the scores of some tools, rounded to four digits."""
+    values: list[float] = scores[np.array(positions, dtype=np.int64)].astype(np.float64).round(4).tolist()
+    return values
 
 
 def _stage(plan: SelectionPlan, position: int) -> tuple[str, str]:

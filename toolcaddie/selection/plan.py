@@ -1,4 +1,4 @@
-"""A selection before it is written down: the candidates, their scores, and what became of each."""
+"""A selection before its result is made: the candidates, their scores, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RankedPool:
-    """The candidates, and all that was worked out of every tool on the way to them."""
+    """The candidates, and the scores of all tools from which they were taken."""
 
     pool: Pool
     scores: Floats

@@ -57,10 +57,10 @@ _NONE: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Selector:
-    """Finds the tools of a view that fit. Make one per configuration and keep it: it remembers what it worked out of each
+    """Selects the tools of a view that fit a request. Make one per configuration and keep it: it caches an index of each
     catalog. Safe for many threads.
 
-    `rankers` maps names used in `settings.rankers` to factories, beside the installed ones; `categories` is always there.
+    `rankers` maps names used in `settings.rankers` to factories, in addition to the installed ones; `categories` always exists.
     `co_used` is called in each request for pairs of tools that were used together, and must answer at once.
     """
 
@@ -79,7 +79,7 @@ class Selector:
         self._core = core
         self._co_used = co_used
         self._clock = clock
-        # Categories decide the allotment too and follow the settings, so the selector makes its own.
+        # Categories matter for the allotment too and depend on the settings, so the selector makes its own.
         self._scorers = tuple(name for name in self.settings.rankers if name != "categories")
         self._reader = EvidenceReader(
             settings=self.settings, scorers=self._scorers, by_keyword="categories" in self.settings.rankers
@@ -109,7 +109,7 @@ class Selector:
         return selection
 
     def is_ready(self, catalog: Catalog) -> bool:
-        """Returns True if a selection from this catalog begins at once, with nothing to work out of it first."""
+        """Returns True if a selection from this catalog begins at once, without building an index first."""
         return self._indexes.is_ready(catalog)
 
     def search(self, view: View, text: str, limit: int) -> Sequence[SelectedTool]:
@@ -125,11 +125,11 @@ class Selector:
         return self._reader.for_search(self._indexes.of(view.catalog), query, visible_in(view)).signals
 
     def dropped(self, view: View, query: SelectionQuery, budget: Budget) -> tuple[DroppedTool, ...]:
-        """Returns every visible tool left out: candidates first, the best first, then those that never were, in catalog order."""
+        """Returns every visible tool that was dropped: candidates, the best first, then all others, in catalog order."""
         return drops(self._plan(self._indexes.of(view.catalog), view, query, budget))
 
     def explain(self, view: View, query: SelectionQuery, budget: Budget, name: str) -> Explanation:
-        """Returns why the tool of that name is in or out. For the operator: it says of a hidden tool that it is hidden."""
+        """Returns the reasons for a tool being in or out. It is for operators, because it tells that a hidden tool exists."""
         position = view.catalog.position(name)
         if position is None or not view.sees(position):
             return explanation_without_plan(name, exists=position is not None)
@@ -153,27 +153,27 @@ class Selector:
 
     def _plan(self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget) -> SelectionPlan:
         visible = all_visible(view)
-        sent = np.zeros(index.size, dtype=np.bool_)
-        sent[positions_of(view, query.exclude)] = True
-        essential, pinned = _must_be_sent(view, index, query, sent)
+        already_sent = np.zeros(index.size, dtype=np.bool_)
+        already_sent[positions_of(view, query.exclude)] = True
+        essential, pinned = _must_be_sent(view, index, query, already_sent)
         eligible = visible & ~index.core
         if len(essential) or len(pinned):
             eligible[np.concatenate([essential, pinned])] = False
         if budget.policy != "proportional":
-            eligible &= ~sent
+            eligible &= ~already_sent
 
         whole = self._goes_whole(index, view, query, budget, visible)
         if whole:
-            ranked = _unscored(index, flat(index, "whole", eligible & ~sent))
+            ranked = _unscored(index, flat(index, "whole", eligible & ~already_sent))
         else:
             ranked = self._ranked_pool(index, view, query, eligible, budget.max_tools)
-        core = np.flatnonzero(visible & index.core & ~sent)
+        core = np.flatnonzero(visible & index.core & ~already_sent)
         if ranked.pool.no_match and self.settings.on_no_match == "none":
             core = core[:0]
         always = np.concatenate([core, essential]) if len(essential) else core
         if len(pinned) > 1:
             pinned = pins_that_fit(index, query, budget, always, pinned, ranked.scores)
-        candidates = _candidates(index, ranked.pool, sent, sized=budget.max_tokens is not None)
+        candidates = _candidates(index, ranked.pool, already_sent, sized=budget.max_tokens is not None)
         capacity = capacity_of(view, index, query, budget, always, pinned, whole=whole)
         policy = "ranked" if whole else budget.policy
         allotment = allot(candidates, capacity, policy=policy, redistribute=budget.redistribute)
@@ -192,7 +192,7 @@ class Selector:
     def _goes_whole(
         self, index: CatalogIndex, view: View, query: SelectionQuery, budget: Budget, visible: Visible
     ) -> bool:
-        """Returns True if there is nothing to choose: the visible catalog fits as it is. Never so for a search."""
+        """Returns True if the whole visible catalog fits the budget and nothing has to be selected. Never true of a search."""
         if not self.settings.whole_if_it_fits or query.text is not None or query.categories is not None:
             return False
         count = int(visible.sum())
@@ -274,7 +274,7 @@ class Selector:
         return by_score(index, matches, scores, floor, eligible)
 
     def _without_match(self, index: CatalogIndex, query: SelectionQuery, eligible: Visible) -> Pool:
-        """Returns the default categories, or nothing if tools were sent before: those then serve as well as any.
+        """Returns the default categories, or nothing if tools were sent before, which then serve as well.
 
         If not all defaults fit, each category's first tools go before its last; category presets keep the list's order.
         """
@@ -283,7 +283,7 @@ class Selector:
         priority = -index.groups.place if self._scorers else None
         return by_category(index, "defaults", CategoryMatches(), index.defaults, priority, eligible)
 
-    # --- from a plan to what is written down --------------------------------------------------------------------------
+    # --- from a plan to a selection ------------------------------------------------------------------------------------
 
     def _selection(self, plan: SelectionPlan, started: float) -> Selection:
         index, catalog, mask = plan.index, plan.view.catalog, visible_in(plan.view)
@@ -334,23 +334,23 @@ def _unscored(index: CatalogIndex, pool: Pool) -> RankedPool:
     return RankedPool(pool=pool, scores=np.zeros(index.size, dtype=np.float32))
 
 
-def _candidates(index: CatalogIndex, pool: Pool, sent: Visible, *, sized: bool) -> Candidates:
+def _candidates(index: CatalogIndex, pool: Pool, already_sent: Visible, *, sized: bool) -> Candidates:
     full = index.full[pool.positions]
     return Candidates(
         priority=pool.priority,
         group=pool.group,
         guaranteed=pool.guaranteed,
-        already_sent=sent[pool.positions],
+        already_sent=already_sent[pool.positions],
         full=full,
         slim=index.slim(pool.positions) if sized else full,
     )
 
 
-def _must_be_sent(view: View, index: CatalogIndex, query: SelectionQuery, sent: Visible) -> tuple[Ints, Ints]:
+def _must_be_sent(view: View, index: CatalogIndex, query: SelectionQuery, already_sent: Visible) -> tuple[Ints, Ints]:
     """Returns the positions of the essential tools, and of the other pinned ones; no core or already sent tools."""
     if not query.essential and not query.pinned:  # as in most requests
         return _NONE, _NONE
-    selectable = ~(index.core | sent)
+    selectable = ~(index.core | already_sent)
     essential = _in_mask(selectable, positions_of(view, query.essential))
     selectable[essential] = False
     return essential, _in_mask(selectable, positions_of(view, query.pinned))
@@ -403,7 +403,7 @@ def _log_selection(selection: Selection, plan: SelectionPlan) -> None:
 
 def _log_selected(selection: Selection) -> None:
     if not log.is_enabled_for("info"):
-        return  # the usual case of a program that only wants a selection; without this the line costs 3 % of one
+        return  # as in most programs; without this check the line takes 3 % of the time of a selection
     log.info(
         "selection_made",
         selected=len(selection.tools),

@@ -1,4 +1,4 @@
-"""No choice at all: exposure `all` sends every tool there is, as far as the provider takes them."""
+"""Exposure `all`: every visible tool is sent, up to the provider's cap."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ log = Logger(__name__)
 
 
 def everything(view: View, cap: int | None, essential: Mapping[str, str]) -> Selection:
-    """Every visible tool in catalog order, cut at `cap` (None: not cut) with a warning. What is cut is never `essential`: names
-    with their reasons."""
+    """Returns every visible tool in catalog order, cut at `cap` (None: not cut) with a warning. `essential` tools, given with
+    their reasons, are never cut."""
     tools = list(view)
     tools_sent, tools_cut = (tools, []) if cap is None else _cut(tools, cap, essential)
     if tools_cut:
@@ -33,7 +33,7 @@ def everything(view: View, cap: int | None, essential: Mapping[str, str]) -> Sel
 
 
 def _cut(tools: Sequence[Tool], cap: int, essential: Collection[str]) -> tuple[list[Tool], list[Tool]]:
-    """The tools that are sent and those that are not. Raises `BudgetError` where the essential ones alone are too many."""
+    """Returns the tools that are sent and those that are not. Raises `BudgetError` if the essential ones alone are too many."""
     must = [tool.name for tool in tools if tool.name in essential]
     if len(must) > cap:
         raise BudgetError(f"{len(must)} pinned tools are over the provider's cap of {cap}; pin fewer")

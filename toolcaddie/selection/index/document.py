@@ -13,7 +13,7 @@ from toolcaddie.selection.query import language_of, split_words
 from toolcaddie.selection.stopwords import LANGUAGES, Language
 
 _MOST_NODES = 500
-"""Schema nodes read of one tool: a generated monster may not make loading slow."""
+"""Schema nodes read of one tool, so that a huge generated schema does not make loading slow."""
 _MOST_TEXT = 8_000
 """Characters read of one field."""
 _SAMPLE = 400
@@ -24,8 +24,8 @@ _SHARE = 0.15
 class Field:
     """Weight of a field (BM25F). `pivot` is its usual length in words: longer fields weigh each word less, by `slope`.
 
-    The pivot is a constant and not the catalog's mean, because a mean would tell something about tools that a caller may
-    not see, and would change every score whenever a tool is added.
+    The pivot is a constant and not the mean of the catalog: a mean would reveal something about tools that a caller may not
+    see, and would change every score whenever a tool is added.
     """
 
     name: str
@@ -45,17 +45,19 @@ FIELDS: tuple[Field, ...] = (
 
 
 def document(tool: Tool, catalog: Catalog) -> dict[str, list[str]]:
-    """The words of a tool by the field they stand in."""
+    """Returns the words of a tool by field."""
     category = catalog.category(tool.category) if tool.category is not None else None
-    grouped = [category.name, category.description, *category.keywords] if category is not None else []
-    if tool.source not in ("local", CLIENT_SOURCE) and "." not in tool.source:  # a file's name is nobody's word
-        grouped.append(tool.source)
+    category_texts = [category.name, category.description, *category.keywords] if category is not None else []
+    if (
+        tool.source not in ("local", CLIENT_SOURCE) and "." not in tool.source
+    ):  # the name of a file says nothing about its tools
+        category_texts.append(tool.source)
     names, details = _schema_texts(tool.input_schema)
     texts: dict[str, Sequence[str]] = {
         "name": (tool.name,),
         "hints": tool.hints,
         "description": (tool.description,),
-        "category": grouped,
+        "category": category_texts,
         "parameters": names,
         "details": details,
     }
@@ -63,12 +65,12 @@ def document(tool: Tool, catalog: Catalog) -> dict[str, list[str]]:
 
 
 def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
-    """The languages a catalog is described in, the most frequent first; English where the texts do not say."""
+    """Returns the languages of a catalog's descriptions, the most frequent first; English if the texts do not tell."""
     counts = dict.fromkeys(LANGUAGES, 0)
     for tool in catalog.tools[:_SAMPLE]:
-        found = _language_of(tool.description[:_MOST_TEXT])
-        if found is not None:
-            counts[found] += 1
+        language = _language_of(tool.description[:_MOST_TEXT])
+        if language is not None:
+            counts[language] += 1
     enough = max(1.0, _SHARE * sum(counts.values()))
     ordered = sorted(LANGUAGES, key=lambda language: -counts[language])
     return tuple(language for language in ordered if counts[language] >= enough) or ("english",)
@@ -76,7 +78,7 @@ def catalog_languages(catalog: Catalog) -> tuple[Language, ...]:
 
 @lru_cache(maxsize=4 * _SAMPLE)
 def _language_of(text: str) -> Language | None:
-    """Remembered, because a catalog that changes is asked for its languages again."""
+    """Returns the language of a text. Cached, because the languages of a catalog are counted again whenever it changes."""
     return language_of(split_words(text))
 
 

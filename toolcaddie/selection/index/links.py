@@ -1,11 +1,12 @@
-"""Relations between the tools of one catalog: one needs a value that another gives.
+"""Relations between the tools of one catalog: one needs a value that another returns.
 
-To freeze a membership one needs a `client_id`, and some tool has to find it. A request says "freeze John's membership" and shares
-no word with the tool that finds John; this module knows that the one needs the other. Evidence, the strongest first: an output
-schema that holds what the input asks for; a description that names the other tool; what was used together before (a mapping from
-outside); a name that says so (`get_clients_list` for a `client_id`). Names are all there is in most catalogs.
+Freezing a membership needs a `client_id`, and some tool has to find it. The request "freeze John's membership" has no word in
+common with the tool that finds John, so the relation is what selects it. Evidence, the strongest first: an output schema with the
+value that the input needs; a description that names the other tool; earlier use together (a mapping from outside); a matching
+name (`get_clients_list` for a `client_id`). Most catalogs have names only.
 
-Made once per catalog, from names and output schemas; what a tool needs is looked at when it is first among the best.
+The relations are made once per catalog, from names and output schemas; the needs of a tool are read when it is first among the
+best.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from toolcaddie.core.tool import Tool
 from toolcaddie.ports import Visible
 from toolcaddie.selection.index.change import CatalogChange
 from toolcaddie.selection.query import split_words, stems_of
+from toolcaddie.util.bounded import Bounded
 
 Floats = npt.NDArray[np.float32]
 K = TypeVar("K")
@@ -33,10 +35,11 @@ CoUsed = Mapping[tuple[str, str], float]
 """Share of the first tool's uses, 0 to 1, in which the second was used too."""
 
 LOOKED_AT = 4
-"""The best tools whose needs are looked at: what is needed for a tool that hardly fits is needed still less."""
+"""The best tools whose needs are followed: a tool that hardly fits needs nothing."""
 
-LENT = 0.5
-"""A needed tool scores at most this part of what needs it, so that it never stands above a tool that fits nearly as well."""
+RAISED = 0.5
+"""A needed tool scores at most this part of the score of the tool that needs it, so that it stays below tools that fit nearly as
+well."""
 
 SHARE = 4
 """At most a fourth of `max_tools` is for needed tools."""
@@ -45,73 +48,73 @@ UNLIMITED = 6
 """Most needed tools where a budget has no `max_tools`."""
 
 EACH = 2
-"""Tools given for one need."""
+"""Tools for one need."""
 
-_RETURNS, _NAMED, _SAYS_SO = 1.0, 0.9, 0.7
-"""Weights of the evidence: a schema, a mention, a name."""
+_BY_SCHEMA, _BY_MENTION, _BY_NAME = 1.0, 0.9, 0.7
+"""Weights of the evidence."""
 _ONE = 0.5
-"""A name that speaks of one thing and not of several is often of a tool that wants to be told which."""
+"""Factor for a name in the singular: its tool often needs the id itself."""
 _BESIDE = 0.6
-"""Givers of one need that are worth less than this part of the best are omitted."""
+"""Givers of one need with less than this part of the best one's weight are omitted."""
 _ELSEWHERE = 0.5
-"""A tool of another source gives such a thing to its own kind first."""
+"""Factor for a tool of another source: its ids are likely those of its own source."""
 _LEAST = 0.2
 
 _MOST_LINKS = 4_096
-"""Tools whose links are remembered; when there are more, all are forgotten."""
+"""Tools whose links are cached."""
 _MOST_NODES = 200
 
 _MARKS = frozenset({"id", "ids", "uuid", "guid", "key", "ref", "slug", "handle"})
-"""Last words of a parameter that stands for a thing kept elsewhere."""
+"""Last words of a parameter that refers to a stored thing."""
 _PASSES = frozenset({"token", "session", "cookie"})
-"""Things that are themselves asked for, before anything else can be."""
+"""Things that are obtained by a login, before any other call."""
 _FINDS = frozenset(
     """
     get list find search lookup look query fetch show view retrieve resolve read browse all obtain
     """.split()  # noqa: SIM905  a list of words is read as one
 )
-"""Verbs of tools that give without changing anything."""
+"""Verbs of tools that return something and change nothing."""
 _SEVERAL = frozenset({"list", "find", "search", "lookup", "query", "browse", "all"})
-"""Words of tools that find a thing by what is known of it, where others want to be told which."""
+"""Words of tools that find a thing by its properties, while others need its id."""
 _MAKES = frozenset({"create", "add", "new", "make", "insert", "register", "post", "open", "start"})
 """Verbs of tools that return the id of a new thing."""
 _LOGS_IN = frozenset({"login", "authenticate", "signin"})
-"""Verbs of tools that give a pass, whatever their name ends in."""
+"""Verbs of tools that return a pass, whatever their names end in."""
 _NO_HEAD = frozenset(
     "list all details detail info information by for of the a an my data records record".split()  # noqa: SIM905
 )
-"""Words behind which the thing itself stands, or nothing."""
+"""Words that are not the name of a thing."""
 _WORD_OF_CODE = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[_\-][A-Za-z0-9]+|[A-Z][a-z0-9]+)+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A tool that gives something to another that needs it."""
+    """A tool that returns a value which another tool needs."""
 
     giver: int
     parameter: str
-    """Parameter it gives; empty: the two are merely used together."""
+    """Parameter for which it returns a value; empty: the two are merely used together."""
     weight: float
     """0 to 1."""
     reason: str
-    """For a person, of the giver: "returns client_id, which freeze_membership needs"."""
+    """For people, about the giver: "returns client_id, which freeze_membership needs"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Need:
-    """Thing that a required parameter stands for."""
+    """Thing that a required parameter refers to."""
 
     parameter: str
     stems: tuple[str, ...]
     """Stems of the thing: `client_id` is a client."""
 
 
-_Named = dict[str, dict[str, tuple[frozenset[str], float]]]
-_Returned = dict[tuple[str, ...], dict[str, None]]
+_Finders = dict[str, dict[str, tuple[frozenset[str], float]]]
+_Returners = dict[tuple[str, ...], dict[str, None]]
 
 
 class Links:
-    """The relations of one catalog. Read by any thread: what is remembered is worked out again where two ask at once."""
+    """The relations of one catalog. Safe for many threads: two that need the same links at once may both compute them."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._begin(catalog, {}, {})
@@ -121,7 +124,7 @@ class Links:
     def changed(self, change: CatalogChange) -> Links:
         """Returns the relations of the catalog after the change; only new tools are read."""
         after = object.__new__(Links)
-        after._begin(change.after, dict(self._named), dict(self._returned))
+        after._begin(change.after, dict(self._finders), dict(self._returners))
         own: set[Any] = set()
         for position in change.removed.tolist():
             after._forget(change.before.tools[position], own)
@@ -129,85 +132,83 @@ class Links:
             after._enter(change.after.tools[position], own)
         return after
 
-    def _begin(self, catalog: Catalog, named: _Named, returned: _Returned) -> None:
+    def _begin(self, catalog: Catalog, finders: _Finders, returners: _Returners) -> None:
         self._catalog = catalog
-        self._named = named
-        """By the thing its name ends in: finding tools, the stems of their names, and what such a name is worth as evidence
-        for each of its stems that is asked for. What two catalogs share is copied before it is changed."""
-        self._returned = returned
-        """By the thing: tools whose output holds its id."""
+        self._finders = finders
+        """Thing -> tools whose names end in it and that find something, with the stems of the name and the weight of the name as
+        evidence, for each of its stems that is needed. A part that two catalogs share is copied before it is changed."""
+        self._returners = returners
+        """Thing -> tools whose output contains its id."""
         self._needed: dict[int, tuple[_Need, ...]] = {}
-        self._known: dict[int, tuple[Link, ...]] = {}
+        self._links: Bounded[int, tuple[Link, ...]] = Bounded(_MOST_LINKS)
         self._neighbours: tuple[CoUsed | None, Mapping[str, Sequence[tuple[int, float]]]] = (None, {})
 
     def needs(self, position: int) -> tuple[str, ...]:
-        """Required parameters of a tool that stand for something to be looked up."""
+        """Returns the required parameters of a tool that refer to something to be looked up."""
         return tuple(need.parameter for need in self._needs(position))
 
     def of(self, position: int, mask: Visible | None = None, co_used: CoUsed | None = None) -> list[Link]:
-        """Returns the visible tools that give what this one needs, at most `EACH` for each need, the best first."""
-        found: dict[int, Link] = {}
+        """Returns the visible tools that return what this one needs, at most `EACH` for each need, the best first."""
+        links: dict[int, Link] = {}
         served: dict[str, list[float]] = {}
         for link in self._all(position):
-            if (mask is not None and not mask[link.giver]) or link.giver in found:
+            if (mask is not None and not mask[link.giver]) or link.giver in links:
                 continue
             before = served.setdefault(link.parameter, [])
             if not before or (len(before) < EACH and link.weight >= _BESIDE * before[0]):
                 before.append(link.weight)
-                found[link.giver] = link
+                links[link.giver] = link
         used = self._used_with(position, co_used) if co_used else ()
         for other, weight in [each for each in used if mask is None or mask[each[0]]][:EACH]:
-            if other not in found or found[other].weight < weight:
+            if other not in links or links[other].weight < weight:
                 reason = f"was used together with {self._catalog.tools[position].name}"
-                found[other] = Link(giver=other, parameter="", weight=min(1.0, weight), reason=reason)
-        return sorted(found.values(), key=lambda link: -link.weight)
+                links[other] = Link(giver=other, parameter="", weight=min(1.0, weight), reason=reason)
+        return sorted(links.values(), key=lambda link: -link.weight)
 
-    # --- what gives what ------------------------------------------------------------------------------------------------
+    # --- links ---------------------------------------------------------------------------------------------------------
 
     def _all(self, position: int) -> tuple[Link, ...]:
-        """Every link of a tool whoever may see it, the best first: what is cut for a caller is cut among what he sees."""
-        if (remembered := self._known.get(position)) is not None:
-            return remembered
+        """Returns all links of a tool, the best first. They are cut for each caller, among the tools that the caller may see."""
+        if (cached := self._links.get(position)) is not None:
+            return cached
         tool = self._catalog.tools[position]
         links = [link for need in self._needs(position) for link in self._givers(position, tool, need)]
-        links.extend(self._mentioned(position, tool))
+        links.extend(self._mentions(position, tool))
         ordered = tuple(sorted(links, key=lambda link: (-link.weight, link.giver)))
-        if len(self._known) >= _MOST_LINKS:
-            self._known.clear()
-        self._known[position] = ordered
+        self._links.put(position, ordered)
         return ordered
 
     def _givers(self, position: int, tool: Tool, need: _Need) -> Iterator[Link]:
-        returning = self._returned.get(need.stems, {})
-        for giver in self._serving(returning, position, need):
+        returners = self._returners.get(need.stems, {})
+        for giver in self._serving(returners, position, need):
             reason = f"returns {need.parameter}, which {tool.name} needs"
-            # What makes a new thing returns its id too, and is seldom meant by a request about one there is.
-            weight = _LEAST if self._makes(giver) else _RETURNS
+            # A tool that makes a new thing returns its id too, but most requests are about an existing one.
+            weight = _LEAST if self._makes(giver) else _BY_SCHEMA
             yield Link(giver=giver, parameter=need.parameter, weight=self._near(tool, giver, weight), reason=reason)
-        named = self._named.get(need.stems[-1], {})
+        finders = self._finders.get(need.stems[-1], {})
         finder_names = [
             name
-            for name, (stems, worth) in named.items()
-            if worth * len(need.stems) >= _LEAST and name not in returning and stems.issuperset(need.stems)
+            for name, (stems, worth) in finders.items()
+            if worth * len(need.stems) >= _LEAST and name not in returners and stems.issuperset(need.stems)
         ]
         for giver in self._serving(finder_names, position, need):
-            worth = named[self._catalog.tools[giver].name][1]
+            worth = finders[self._catalog.tools[giver].name][1]
             weight = self._near(tool, giver, worth * len(need.stems))
             if weight >= _LEAST:
                 reason = f"may find {need.parameter}, which {tool.name} needs"
                 yield Link(giver=giver, parameter=need.parameter, weight=weight, reason=reason)
 
-    def _mentioned(self, position: int, tool: Tool) -> Iterator[Link]:
-        """Tools that this one's texts name: "the id as get_clients_list returns it"."""
+    def _mentions(self, position: int, tool: Tool) -> Iterator[Link]:
+        """Yields links to tools that this one's texts name: "the id as get_clients_list returns it"."""
         texts = [tool.description, *_descriptions(tool.input_schema)]
         needs = self._needs(position)
         for name in dict.fromkeys(word for text in texts for word in _WORD_OF_CODE.findall(text[:4_000])):
             giver = self._catalog.position(name)
             if giver is not None and giver != position and self._finds(giver):
                 stems = {_stem_of(word) for word in split_words(name)}
-                gives = next((need.parameter for need in needs if stems.issuperset(need.stems)), "")
-                reason = f"is named by {tool.name}" + (f" for its {gives}" if gives else "")
-                yield Link(giver=giver, parameter=gives or name, weight=_NAMED, reason=reason)
+                parameter = next((need.parameter for need in needs if stems.issuperset(need.stems)), "")
+                reason = f"is named by {tool.name}" + (f" for its {parameter}" if parameter else "")
+                yield Link(giver=giver, parameter=parameter or name, weight=_BY_MENTION, reason=reason)
 
     def _serving(self, names: Iterable[str], position: int, need: _Need) -> Iterator[int]:
         """Yields the tools of these names, but not the tool itself nor one that needs the very same thing."""
@@ -245,75 +246,75 @@ class Links:
             place = self._catalog.position(other)
             if place is not None and one != other and weight > 0:
                 neighbours.setdefault(one, []).append((place, float(weight)))
-        return {name: sorted(found, key=lambda each: -each[1]) for name, found in neighbours.items()}
+        return {name: sorted(others, key=lambda each: -each[1]) for name, others in neighbours.items()}
 
     # --- reading tools --------------------------------------------------------------------------------------------------
 
     def _enter(self, tool: Tool, own: set[Any] | None) -> None:
         words = split_words(tool.name)
-        for thing, remembered in self._finding(words).items():
-            _owned(self._named, thing, own)[tool.name] = remembered
+        for thing, evidence in self._finds_by_name(words).items():
+            _owned(self._finders, thing, own)[tool.name] = evidence
         for stems in self._outputs(tool, words):
-            _owned(self._returned, stems, own)[tool.name] = None
+            _owned(self._returners, stems, own)[tool.name] = None
 
     def _forget(self, tool: Tool, own: set[Any]) -> None:
         words = split_words(tool.name)
-        for thing in self._finding(words):
-            _without(self._named, thing, tool.name, own)
+        for thing in self._finds_by_name(words):
+            _without(self._finders, thing, tool.name, own)
         for stems in self._outputs(tool, words):
-            _without(self._returned, stems, tool.name, own)
+            _without(self._returners, stems, tool.name, own)
 
-    def _finding(self, words: Sequence[str]) -> dict[str, tuple[frozenset[str], float]]:
-        """The thing that the name of a finding tool ends in: `get_clients_list` and `listClients` end in a client."""
-        found: dict[str, tuple[frozenset[str], float]] = {}
+    def _finds_by_name(self, words: Sequence[str]) -> dict[str, tuple[frozenset[str], float]]:
+        """Returns the thing that a tool finds by its name: `get_clients_list` and `listClients` find a client."""
+        things: dict[str, tuple[frozenset[str], float]] = {}
         if not _LOGS_IN.isdisjoint(words):
             passes = map(_stem_of, sorted(_PASSES))
-            found.update((thing, (frozenset({thing}), _SAYS_SO)) for thing in passes)
-        says = [word for word in words if word not in _FINDS and word not in _NO_HEAD]
-        if says and not _FINDS.isdisjoint(words):
-            last = says[-1]
+            things.update((thing, (frozenset({thing}), _BY_NAME)) for thing in passes)
+        nouns = [word for word in words if word not in _FINDS and word not in _NO_HEAD]
+        if nouns and not _FINDS.isdisjoint(words):
+            last = nouns[-1]
             several = last in _PASSES or (last.endswith("s") and not last.endswith("ss"))
-            sure = 1.0 if several or not _SEVERAL.isdisjoint(words) else _ONE
-            found[_stem_of(last)] = frozenset(map(_stem_of, says)), _SAYS_SO * sure / len(says)
-        return found
+            certainty = 1.0 if several or not _SEVERAL.isdisjoint(words) else _ONE
+            things[_stem_of(last)] = frozenset(map(_stem_of, nouns)), _BY_NAME * certainty / len(nouns)
+        return things
 
     def _needs(self, position: int) -> tuple[_Need, ...]:
-        if (remembered := self._needed.get(position)) is None:
-            remembered = self._needed[position] = tuple(self._read_needs(self._catalog.tools[position]))
-        return remembered
+        if (needs := self._needed.get(position)) is None:
+            needs = self._needed[position] = tuple(self._read_needs(self._catalog.tools[position]))
+        return needs
 
     def _read_needs(self, tool: Tool) -> Iterator[_Need]:
         for name in _required(tool.input_schema):
             thing = _thing(name)
-            if thing == ():  # a bare "id": of whatever the tool is about
+            if thing == ():  # a bare "id" is that of the tool's subject
                 words = [word for word in split_words(tool.name) if word not in _FINDS and word not in _NO_HEAD]
                 thing = tuple(words[1:] if len(words) > 1 else words)
             if thing:
                 yield _Need(parameter=name, stems=tuple(_stem_of(word) for word in thing))
 
     def _outputs(self, tool: Tool, words: Sequence[str]) -> Iterator[tuple[str, ...]]:
-        """The things whose ids a tool's output holds: `membership_id` anywhere, `id` in an object that is a membership."""
+        """Yields the things whose ids a tool's output contains: `membership_id` anywhere, `id` in a membership object."""
         if tool.output_schema is None:
             return
         about = [word for word in words if word not in _FINDS and word not in _NO_HEAD][-1:]
-        found: dict[tuple[str, ...], None] = {}
+        things: dict[tuple[str, ...], None] = {}
         for owner, name in _properties(tool.output_schema):
             thing = _thing(name)
             if thing == ():
                 thing = tuple(split_words(owner)) or tuple(about)
             if thing:
-                found[tuple(_stem_of(word) for word in thing)] = None
-        yield from found
+                things[tuple(_stem_of(word) for word in thing)] = None
+        yield from things
 
 
 @lru_cache(maxsize=16_384)
 def _stem_of(word: str) -> str:
-    """Names of code are English, whatever the descriptions are."""
+    """Returns the English stem: identifiers are English, whatever the language of the descriptions."""
     return stems_of([word], ("english",))[0][0]
 
 
 def _owned(table: dict[K, dict[str, V]], key: K, own: set[Any] | None) -> dict[str, V]:
-    """A part of a table that may be changed: copied where it is not among our own yet. None: all of it is ours."""
+    """Returns a part of a table that may be changed. It is copied first unless its key is in `own`; None: no part is shared."""
     if own is not None and key not in own:
         own.add(key)
         table[key] = dict(table.get(key, {}))
@@ -323,7 +324,7 @@ def _owned(table: dict[K, dict[str, V]], key: K, own: set[Any] | None) -> dict[s
 def _without(table: dict[K, dict[str, V]], key: K, name: str, own: set[Any]) -> None:
     part = _owned(table, key, own)
     part.pop(name, None)
-    if not part:  # or what no tool speaks of any longer would stay for good
+    if not part:  # otherwise the key would stay after the last tool is gone
         del table[key]
 
 
@@ -352,7 +353,7 @@ def lifted(
         reached = []
         for position, score in frontier:
             for link in links.of(position, mask, co_used):
-                raised = LENT * link.weight * score
+                raised = RAISED * link.weight * score
                 if eligible[link.giver] and raised > max(
                     float(scores[link.giver]), needed.get(link.giver, (0.0, ""))[0]
                 ):
@@ -386,7 +387,7 @@ def best_positions(scores: Floats, most: int) -> list[int]:
 
 
 def _thing(parameter: str) -> tuple[str, ...] | None:
-    """The words of what a parameter stands for; empty: a bare id; None: it stands for nothing kept elsewhere."""
+    """Returns the words of the thing that a parameter refers to; empty: a bare id; None: it refers to no stored thing."""
     words = split_words(parameter)
     if words and words[-1] in _MARKS:
         return tuple(words[:-1])
@@ -394,7 +395,7 @@ def _thing(parameter: str) -> tuple[str, ...] | None:
 
 
 def _required(schema: Any) -> list[str]:
-    """Required parameters, those of required objects too."""
+    """Returns the required parameters, those of required objects too."""
     names: list[str] = []
     level = [schema]
     for _ in range(2):
@@ -403,28 +404,29 @@ def _required(schema: Any) -> list[str]:
             required = node.get("required") if isinstance(node, Mapping) else None
             if not isinstance(required, list | tuple):
                 continue
-            held = node.get("properties")
+            properties = node.get("properties")
             for name in required[:_MOST_NODES]:
                 if isinstance(name, str):
                     names.append(name)
-                    if isinstance(held, Mapping) and isinstance(held.get(name), Mapping):
-                        deeper.append(held[name])
+                    if isinstance(properties, Mapping) and isinstance(properties.get(name), Mapping):
+                        deeper.append(properties[name])
         level = deeper
     return list(dict.fromkeys(names))
 
 
 def _properties(schema: Any) -> Iterator[tuple[str, str]]:
-    """(the property an object stands under, its property) of an output, the outer ones first; lists are what they hold."""
+    """Yields the properties of an output, outer ones first, each after the name of the property whose object has it. A list
+    counts as its items."""
     level: list[tuple[str, Any]] = [("", schema)]
-    seen = 0
+    nodes = 0
     while level:
         deeper: list[tuple[str, Any]] = []
         for owner, node in level:
-            seen += 1
-            if seen > _MOST_NODES or not isinstance(node, Mapping):
+            nodes += 1
+            if nodes > _MOST_NODES or not isinstance(node, Mapping):
                 continue
-            held = node.get("properties")
-            for name, inner in held.items() if isinstance(held, Mapping) else ():
+            properties = node.get("properties")
+            for name, inner in properties.items() if isinstance(properties, Mapping) else ():
                 yield owner, str(name)
                 deeper.append((str(name), inner))
             deeper.append((owner, node.get("items")))
@@ -435,11 +437,11 @@ def _properties(schema: Any) -> Iterator[tuple[str, str]]:
 
 
 def _descriptions(schema: Any) -> Iterator[str]:
-    """Yields the descriptions of required parameters: optional ones need no look-up."""
-    held = schema.get("properties") if isinstance(schema, Mapping) else None
-    if not isinstance(held, Mapping):
+    """Yields the descriptions of required parameters; the values of optional ones need not be looked up."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping):
         return
     for name in _required(schema):
-        inner = held.get(name)
+        inner = properties.get(name)
         if isinstance(inner, Mapping) and isinstance(inner.get("description"), str):
             yield inner["description"]

@@ -1,6 +1,6 @@
-"""Ranking by keywords: a category's words stand in the message, so its tools fit, and those of related categories may.
+"""Ranking by keywords: if a category's words are in the message, its tools fit, and those of related categories may.
 
-One automaton (Aho-Corasick) looks for all keywords of a catalog at once, in each message by itself.
+One automaton (Aho-Corasick) searches each message for all keywords of a catalog at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from toolcaddie.selection.query import fold
 MatchMode = Literal["word", "substring"]
 
 RELATED = 0.5
-"""A related category counts this much of the one that brought it, at every step."""
+"""Factor on the weight of a related category, at every step."""
 
 _NOT_WORD = re.compile(r"[\W_]+")
 _NO_SPACES = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
@@ -40,12 +40,12 @@ class Hit:
     """Index of the message in `QueryWords.messages`."""
     related_to: str = ""
     suggested: bool = False
-    """A first stage named it."""
+    """True: a first stage named it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryMatches:
-    """Categories by their index in the catalog: those that a keyword hit, and those related to them."""
+    """Categories by their index in the catalog: those with a keyword in the request, and those related to them."""
 
     matched: Mapping[int, Hit] = field(default_factory=dict)
     related: Mapping[int, Hit] = field(default_factory=dict)
@@ -54,9 +54,9 @@ class CategoryMatches:
 class Categories:
     """Keywords and relations of one catalog.
 
-    `word`: a keyword hits as a whole word or phrase, also with s, es, 's or y -> ies at its end; case and accents do not
-    count, and everything that is no letter or digit, a hyphen too, is a boundary. `substring`: anywhere in the lower-cased
-    text, as the `keyword` preset's original did. `related_depth`: steps along relations; None: until nothing is added.
+    `word`: a keyword matches as a whole word or phrase, also with s, es, 's or y -> ies at its end; case and accents make no
+    difference, and every character but letters and digits is a boundary. `substring`: anywhere in the lower-cased text, for the
+    `keyword` preset. `related_depth`: steps along relations; None: until nothing is added.
     """
 
     name = "categories"
@@ -67,9 +67,9 @@ class Categories:
         *,
         match: MatchMode = "word",
         related_depth: int | None = None,
-        known: Categories | None = None,
+        previous: Categories | None = None,
     ) -> None:
-        """`known`: what the same categories, in their order, came to before."""
+        """`previous`: the matcher of another catalog with the same categories in the same order."""
         self._catalog = catalog
         self._match: MatchMode = match
         self._depth = related_depth
@@ -78,9 +78,9 @@ class Categories:
         self._owners: Owners
         self._automaton: AhoCorasick | None
         self._related: Sequence[tuple[int, ...]]
-        if known is not None:
-            self._index, self._owners, self._automaton = known._index, known._owners, known._automaton
-            self._related = known._related
+        if previous is not None:
+            self._index, self._owners, self._automaton = previous._index, previous._owners, previous._automaton
+            self._related = previous._related
         else:
             self._index = {category.name: i for i, category in enumerate(catalog.categories)}
             self._owners, self._automaton = _automaton(catalog.categories, _forms if match == "word" else _plain)
@@ -92,9 +92,9 @@ class Categories:
         self._all_visible = self._visible_categories(np.ones(len(catalog), dtype=np.bool_))
 
     def following(self, catalog: Catalog) -> Categories:
-        """Returns the matcher of a later catalog; of the same categories it shares the automaton."""
-        known = self if self._catalog.categories == catalog.categories else None
-        return Categories(catalog, match=self._match, related_depth=self._depth, known=known)
+        """Returns the matcher of a later catalog; with the same categories it shares the automaton."""
+        previous = self if self._catalog.categories == catalog.categories else None
+        return Categories(catalog, match=self._match, related_depth=self._depth, previous=previous)
 
     @property
     def category_of(self) -> npt.NDArray[np.int32]:
@@ -105,11 +105,11 @@ class Categories:
         return self._index.get(name)
 
     def visible(self, mask: Visible | None) -> npt.NDArray[np.bool_]:
-        """Returns flags of the categories with a visible tool. The others do not exist for this caller."""
+        """Returns a flag for each category: True if it has a visible tool. The others do not exist for this caller."""
         return self._all_visible if mask is None else self._visible_categories(mask)
 
     def matches(self, words: QueryWords, mask: Visible | None, suggested: Iterable[str] = ()) -> CategoryMatches:
-        """Returns the categories whose keywords these words hold and those suggested, in catalog order, and their relations."""
+        """Returns the categories with a keyword in these words and the suggested ones, in catalog order, and related ones."""
         visible = self.visible(mask)
         hits: dict[int, Hit] = {}
         if self._automaton is not None:
@@ -128,13 +128,13 @@ class Categories:
         return self.ranking_of(self.matches(words, visible), visible)
 
     def ranking_of(self, matches: CategoryMatches, visible: Visible | None) -> Ranking:
-        """Returns the ranking by categories that were found already."""
+        """Returns the ranking by these matches."""
         return Ranking(
             scores=self.scores_of(matches, visible), calibrated=True, explain=partial(self.reasons_in, matches)
         )
 
     def scores_of(self, matches: CategoryMatches, mask: Visible | None) -> npt.NDArray[np.float32]:
-        """A matched category's tools get the weight of the newest message that hit it, related ones a part of it."""
+        """Returns the scores: a matched category gives its tools the weight of the newest message with a keyword, a related one less."""
         by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
         for index, hit in (*matches.matched.items(), *matches.related.items()):
             by_category[index] = hit.weight
@@ -161,7 +161,7 @@ class Categories:
         return ()
 
     def _owned(self, text: str) -> Iterable[tuple[int, str]]:
-        """(category, keyword) of every keyword in a text, each once, in the order of the keywords."""
+        """Yields (category, keyword) for every keyword in a text, each once, in the order of the keywords."""
         assert self._automaton is not None
         hits = self._automaton.find_matches_as_indexes(self._normalise(text), overlapping=True)
         for pattern in sorted({hit[0] for hit in hits}):
@@ -201,7 +201,7 @@ Owners = Sequence[Sequence[tuple[int, str]]]
 def _automaton(
     categories: Sequence[Category], forms: Callable[[str], Iterable[str]]
 ) -> tuple[Owners, AhoCorasick | None]:
-    """The automaton of all keywords, and for each of its patterns the (category, keyword) pairs it stands for."""
+    """Returns the (category, keyword) pairs of each pattern, and the automaton of all patterns."""
     owners: dict[str, list[tuple[int, str]]] = {}
     for index, category in enumerate(categories):
         for keyword in category.keywords:
@@ -213,7 +213,7 @@ def _automaton(
 
 
 def _spaced(text: str) -> str:
-    """Folded words with one blank before, between and after, so that a blank in a pattern is a word's boundary."""
+    """Returns folded words with one blank before, between and after, so that a blank in a pattern is a word boundary."""
     return f" {_NOT_WORD.sub(' ', fold(text)).strip()} "
 
 
@@ -222,7 +222,7 @@ def _forms(keyword: str) -> Iterable[str]:
     word = _spaced(keyword).strip()
     if not word:
         return
-    if _NO_SPACES.search(word):  # written without spaces: its neighbours are no boundary
+    if _NO_SPACES.search(word):  # such scripts have no spaces, so there are no boundaries
         yield word
         return
     yield from (f" {word} ", f" {word}s ", f" {word}es ")
