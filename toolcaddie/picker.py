@@ -1,4 +1,4 @@
-"""Selection for people with a loop of their own: tools in, the few that fit out.
+"""Selection for applications with a loop of their own: from many tools to the few that fit.
 
 picker = Picker.of(all_my_tools)
 picked = picker.pick(messages, max_tools=24)
@@ -33,16 +33,16 @@ from toolcaddie.util.replacing import replace
 from toolcaddie.util.suggest import close_names
 
 _EMBEDDING = "embedding"
-_SHOWN = 5
+_IN_REPR = 5
 _FIRST_FIT, _GROWTH = 30, 1.5
-"""Requests learned before a picker first asks how far its memory is to be believed, and the growth until it asks again."""
+"""Learned requests before a picker fits the weight of its experience for the first time, and the growth until it fits again."""
 
 Messages = str | Message | JsonObject | Sequence[Message | JsonObject]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedTool:
-    """One tool of a choice: its score, and why it is in it."""
+    """One selected tool: its score and the reasons for it."""
 
     name: str
     score: float
@@ -51,15 +51,15 @@ class RankedTool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Picked:
-    """The tools that fit a request. `definitions` go into the provider's `tools` as they are."""
+    """The tools that fit a request. `definitions` can be passed to the provider as `tools`."""
 
     definitions: list[dict[str, Any]]
     selection: Selection
-    """The whole choice, as a `Runtime` records it."""
+    """The whole selection, as a `Runtime` records it."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In the order of `definitions`."""
+        """The names, in the order of `definitions`."""
         return self.selection.names
 
     @property
@@ -70,13 +70,13 @@ class Picked:
 
     @property
     def dropped(self) -> tuple[DroppedTool, ...]:
-        """The best of what was left out, with the stage that dropped each."""
+        """The best of the dropped tools, with the stage that dropped each."""
         return self.selection.dropped
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{one.name} {one.score:.2f}" for one in self.ranking[:_SHOWN])
-        more = ", ..." if len(self.names) > _SHOWN else ""
-        return f"Picked({len(self.names)} of {self.selection.catalog_size} tools: {shown}{more})"
+        best = ", ".join(f"{one.name} {one.score:.2f}" for one in self.ranking[:_IN_REPR])
+        more = ", ..." if len(self.names) > _IN_REPR else ""
+        return f"Picked({len(self.names)} of {self.selection.catalog_size} tools: {best}{more})"
 
 
 class Picker:
@@ -84,7 +84,7 @@ class Picker:
 
     def __init__(self, catalog: Catalog, selector: Selector, *, experience: learning.Experience | None = None) -> None:
         self.selector = selector
-        self._catalog = catalog  # replaced, never changed: a choice under way keeps the one it began with
+        self._catalog = catalog  # replaced, never changed: a selection in progress goes on with the one it began with
         self._changing = threading.Lock()
         self._experience = experience
         self._next_fit = _FIRST_FIT
@@ -102,22 +102,22 @@ class Picker:
         embedder: Embedder | str | None = None,
         experience: learning.Experience | None = None,
     ) -> Picker:
-        """`tools` are functions, `Tool`s or definitions in OpenAI's function format, mixed if you like; definitions come out
-        again exactly as they went in. A `ToolSource` brings its categories.
+        """Makes a picker. `tools` are functions, `Tool`s or definitions in OpenAI's function format, also mixed; definitions are
+        returned exactly as they were given. A `ToolSource` has its own categories.
 
-        `embedder` (one that computes in this process, or its name, "minilm") finds by meaning too; the first `pick` waits for
-        the vectors of all tools. `experience` learns by `learn` which tools were called after which request.
+        `embedder` (one that computes in this process, or its name, "minilm") adds ranking by meaning; the first `pick` waits for
+        the vectors of all tools. `experience` stores what `learn` is told: requests, and the tools called for them.
 
-        Raises `CatalogError` for what is no tool, naming its place, and for a name used twice; `ConfigError`.
+        Raises `CatalogError` for a value that is no tool, with its position, and for a name used twice; `ConfigError`.
         """
         check_parts(experience=experience)
-        read, brought = tools_from(tools)
-        catalog = Catalog.of(read, (*brought, *categories), check_schemas=False)
+        read, own_categories = tools_from(tools)
+        catalog = Catalog.of(read, (*own_categories, *categories), check_schemas=False)
         return cls(catalog, _selector(settings, embedder_from(embedder), experience), experience=experience)
 
     @property
     def catalog(self) -> Catalog:
-        """The tools of now."""
+        """The current tools."""
         return self._catalog
 
     def pick(
@@ -129,12 +129,12 @@ class Picker:
         provider_cap: int | None = 128,
         exclude: Iterable[str] = (),
     ) -> Picked:
-        """The tools for a message, or for a conversation that ends with it (`Message`s or OpenAI's dicts).
+        """Returns the tools for a message, or for a conversation that ends with it (`Message`s or OpenAI's dicts).
 
-        Where nothing fits (`picked.selection.no_match`) the default categories are given, and without these no tool at all:
-        leave `tools` out of your request then.
+        If nothing fits (`picked.selection.no_match`), these are the tools of the default categories, or no tools if there are
+        no defaults: omit `tools` from your request then.
 
-        `max_tokens` bounds the definitions together, by estimate; `exclude` leaves out what was sent already.
+        `max_tokens` limits the estimated tokens of all definitions together; `exclude` omits tools that were sent before.
         """
         if isinstance(exclude, str) or not isinstance(exclude, Iterable):
             raise RequestError(f"exclude takes names in a list or set: [{exclude!r}]", param="exclude")
@@ -144,40 +144,40 @@ class Picker:
         query = SelectionQuery(messages=messages_from(messages), exclude=frozenset(exclude))
         budget = Budget(max_tools=max_tools, max_tokens=max_tokens, provider_cap=provider_cap)
         selection = self.selector.select(View(catalog=self._catalog), query, budget)
-        definitions = [wire_definition(chosen.tool, slim=chosen.slim) for chosen in selection.tools]
+        definitions = [wire_definition(selected.tool, slim=selected.slim) for selected in selection.tools]
         return Picked(definitions=definitions, selection=selection)
 
     def add(self, *tools: Any) -> None:
-        """Add tools, each as in `of`. Raises `CatalogError`, and `DuplicateToolError` for a name that is taken; then nothing
-        is added."""
+        """Adds tools, each as in `of`. Raises `CatalogError`, or `DuplicateToolError` for a name that exists; nothing is added
+        then."""
         read, _ = tools_from(tools)
         with self._changing:
             self._catalog = self._catalog.with_tools(read, check_schemas=False)
 
     def remove(self, *names: str) -> None:
-        """Remove tools by name. Raises `CatalogError` naming one that is not there; then nothing is removed."""
+        """Removes tools by name. Raises `CatalogError` for a name that does not exist; nothing is removed then."""
         with self._changing:
             for name in names:
-                self._known(name, CatalogError)
+                self._tool(name, CatalogError)
             self._catalog = self._catalog.with_tools(removed=names, check_schemas=False)
 
     def learn(self, messages: Messages, called: Iterable[str]) -> None:
-        """Remember that these tools served this request. Now and then it takes a moment: the memory is then asked how far it
-        is to be believed. Secrets in the text are not kept. Raises `ConfigError` where there is no experience."""
+        """Learns that these tools served this request. Some calls take longer, because they fit the weight of the experience.
+        Secrets in the text are not stored. Raises `ConfigError` without an experience."""
         if self._experience is None:
             raise ConfigError("there is nothing to learn into; write Picker.of(tools, experience=Experience())")
         names = [called] if isinstance(called, str) else list(called)
-        tools = tuple(learning.called(self._known(name, RequestError)) for name in names)
+        tools = tuple(learning.called(self._tool(name, RequestError)) for name in names)
         settings = self.selector.settings
-        said = [Message(role=one.role, content=redact_text(one.text)) for one in messages_from(messages)]
-        words = query_words(SelectionQuery(messages=said), window=settings.window, window_user=settings.window_user)
+        redacted = [Message(role=one.role, content=redact_text(one.text)) for one in messages_from(messages)]
+        words = query_words(SelectionQuery(messages=redacted), window=settings.window, window_user=settings.window_user)
         self._experience.add(learning.LogEntry(words=words, tools=tools, at=self._experience.now()))
         if self._experience.due or self._experience.learned >= self._next_fit:
             self._next_fit = int(max(self._experience.learned, _FIRST_FIT) * _GROWTH)
             self._experience.settle()
             learning.refit(self._experience, self.selector, self._catalog)
 
-    def _known(self, name: str, kind: type[CatalogError] | type[RequestError]) -> Tool:
+    def _tool(self, name: str, kind: type[CatalogError] | type[RequestError]) -> Tool:
         tool = self._catalog.get(name) if isinstance(name, str) else None
         if tool is None:
             close = close_names(name, (each.name for each in self._catalog), limit=1) if isinstance(name, str) else []

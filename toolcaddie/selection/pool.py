@@ -76,9 +76,9 @@ def _grouped(
     *,
     no_match: bool = False,
 ) -> Pool:
-    """Groups in the order of `active`, then the other categories in catalog order, then tools without one.
+    """Returns a pool with groups in the order of `active`, then other categories in catalog order, then tools without one.
 
-    Guaranteed are the groups that the request needs: matched, named, or the defaults. Groups without a candidate do not count.
+    The groups that the request needs are guaranteed: matched, named, or the defaults. There are no groups without a candidate.
     """
     total = len(index.catalog.categories)
     order = np.arange(total, 2 * total + 1)  # the last place is index -1: no category

@@ -21,10 +21,10 @@ def close_names(name: str, names: Iterable[str], *, limit: int = 3) -> list[str]
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """Returns the end of an error about an unknown name: the likely name first, then all of them."""
-    known = list(names)
-    close = close_names(name, known, limit=1)
+    existing = list(names)
+    close = close_names(name, existing, limit=1)
     meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}there are {', '.join(known)}" if known else "there are none"
+    return f"{meant}there are {', '.join(existing)}" if existing else "there are none"
 
 
 class Names:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from toolcaddie.core.catalog import DIGEST_BYTES, Catalog
 
 _CHANGES = 2
-"""Changes held: enough for those who ask for one in turn, and few, because a change keeps two catalogs alive."""
+"""Cached changes: few, because a change keeps two catalogs alive."""
 
 Positions = npt.NDArray[np.int64]
 Digests = npt.NDArray[np.uint64]
@@ -49,12 +49,12 @@ class CatalogChange:
 
 @lru_cache(maxsize=_CHANGES)
 def change_between(before: Catalog, after: Catalog) -> CatalogChange:
-    """Returns the change; the index and the rankers of a catalog ask for the same one in turn."""
+    """Returns the change. Cached, because the index and each ranker of a catalog need the same one."""
     return CatalogChange.between(before, after)
 
 
 def category_of(catalog: Catalog) -> Positions:
-    """The index of each tool's category, -1 for none: the catalog's own memory, not to be written to."""
+    """Returns the index of each tool's category, -1 for none. It is the catalog's own memory and must not be written to."""
     return np.frombuffer(catalog.category_of, dtype=np.int64)
 
 
@@ -63,7 +63,7 @@ def _digests(catalog: Catalog) -> Digests:
 
 
 def _aligned(old: Digests, new: Digests) -> Positions:
-    """Returns the row of `old` that each row of `new` is equal to, -1 for none. Most often only a stretch in the middle
+    """Returns the row of `old` that each row of `new` is equal to, -1 for none. Usually only a range in the middle
     differs."""
     most = min(len(old), len(new))
     differ = _different_rows(old[:most], new[:most])
@@ -81,5 +81,5 @@ def _aligned(old: Digests, new: Digests) -> Positions:
 
 
 def _different_rows(one: Digests, other: Digests) -> Positions:
-    """Indexes of the rows that differ. Half of a SHA-256 tells two definitions apart, and in half the time."""
+    """Returns the indexes of the rows that differ. Comparing half of a SHA-256 is enough, and takes half the time."""
     return np.flatnonzero((one[:, 0] != other[:, 0]) | (one[:, 1] != other[:, 1]))

@@ -16,11 +16,11 @@ class Groups:
         categories = category_of(catalog)
         self._members = np.argsort(categories, kind="stable")
         self._starts = np.cumsum(np.bincount(categories + 2, minlength=len(catalog.categories) + 2))
-        places = np.empty(len(catalog), dtype=np.float32)
-        places[self._members] = np.arange(len(catalog)) - self._starts[categories[self._members] + 1]
-        self.place: npt.NDArray[np.float32] = places
-        """The number of tools of its category that stand before each tool."""
+        place = np.empty(len(catalog), dtype=np.float32)
+        place[self._members] = np.arange(len(catalog)) - self._starts[categories[self._members] + 1]
+        self.place: npt.NDArray[np.float32] = place
+        """Number of tools of the same category before each tool."""
 
     def members(self, category: int) -> Positions:
-        """Positions of a category's tools, in catalog order; not to be written to."""
+        """Returns the positions of a category's tools, in catalog order; not to be written to."""
         return self._members[self._starts[category + 1] : self._starts[category + 2]]

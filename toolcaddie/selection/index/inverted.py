@@ -1,4 +1,4 @@
-"""Sparse matrices that rows can be added to: which terms a tool has, which n-grams a word has."""
+"""Sparse matrices to which rows can be added: the terms of tools, the n-grams of words."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Table:
 
     @classmethod
     def of(cls, counts: Sequence[int], columns: Sequence[int], *values: npt.ArrayLike) -> Table:
-        """`counts`: how many of the columns and values are of each row."""
+        """Makes a table. `counts`: number of columns and values of each row."""
         starts = np.zeros(len(counts) + 1, dtype=np.int64)
         np.cumsum(np.array(counts, dtype=np.int64), out=starts[1:])
         numbers = tuple(np.array(each, dtype=np.float32) for each in values)
@@ -39,7 +39,7 @@ class Table:
         return len(self.starts) - 1
 
     def by_column(self, width: int) -> Table:
-        """Returns the same entries with rows and columns exchanged; `width` is how many columns there are, used or not."""
+        """Returns the transposed table; `width`: number of columns, including empty ones."""
         order = np.argsort(self.columns, kind="stable")
         starts = np.zeros(width + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.columns, minlength=width), out=starts[1:])
@@ -50,7 +50,7 @@ class Table:
         return np.arange(len(self), dtype=np.int32).repeat(np.diff(self.starts))
 
     def gathered(self, rows: Longs) -> tuple[Longs, Longs]:
-        """Returns the places of the entries of some rows, one row after the other, and the count of each row."""
+        """Returns the indexes of the entries of some rows, one row after the other, and the count of each row."""
         starts = self.starts[rows]
         counts = self.starts[rows + 1] - starts
         ends = counts.cumsum()
@@ -66,7 +66,7 @@ class Table:
         return Table(starts=starts, columns=self.columns[where], values=tuple(each[where] for each in self.values))
 
     def above(self, below: Table) -> Table:
-        """Returns these rows followed by those."""
+        """Returns these rows followed by the rows of another table."""
         values = tuple(np.concatenate(pair) for pair in zip(self.values, below.values, strict=True))
         return Table(
             starts=np.concatenate([self.starts, below.starts[1:] + self.starts[-1]]),
@@ -75,13 +75,13 @@ class Table:
         )
 
     def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
-        """Returns for each row the sum of its values, each times the worth of its column, or of the squares of that."""
+        """Returns for each row the sum of its values times the worth of their columns, or of the squares of these products."""
         sums = np.zeros(len(self), dtype=np.float32)
         some = np.flatnonzero(np.diff(self.starts))
-        for first in range(0, len(some), _BLOCK):  # a piece at a time stays in the processor's cache
+        for first in range(0, len(some), _BLOCK):  # a block at a time stays in the processor's cache
             rows = some[first : first + _BLOCK]
             begin, end = self.starts[rows[0]], self.starts[rows[-1] + 1]
-            weighed = worth.take(self.columns[begin:end], mode="clip")  # clip: without a look at the bounds
+            weighed = worth.take(self.columns[begin:end], mode="clip")  # clip: skips the bounds check
             weighed *= self.values[value][begin:end]
             if squared:
                 weighed *= weighed
@@ -98,13 +98,13 @@ class Table:
 class InvertedTable:
     """Rows that are looked up by their columns: an inverted index.
 
-    Most rows are `early`: they are kept both ways, so that a query touches only its own columns. Later ones
-    are kept by row alone: they are few, each query reads them all, and adding one copies none of the others. Nothing
-    is ever changed, so that grids share what they have in common.
+    Most rows are `early`: they are stored by row and by column, so that a query reads only its own columns. Rows added later are
+    stored by row alone: they are few, each query reads them all, and adding one copies no other row. Tables never change, so
+    that two of them can share parts.
     """
 
     width: int
-    """Columns there are, used or not."""
+    """Number of columns, including empty ones."""
     early: Table
     by_column: Table
     late: Table
@@ -125,13 +125,13 @@ class InvertedTable:
         padded = np.concatenate([starts, starts[-1:].repeat(width + 1 - len(starts))])
         return replace(self, width=width, by_column=replace(self.by_column, starts=padded), late=self.late.above(rows))
 
-    def only(self, rows: Longs, places: Longs, width: int) -> InvertedTable:
-        """Returns these rows alone, all early again; column c becomes `places[c]`."""
+    def only(self, rows: Longs, columns: Longs, width: int) -> InvertedTable:
+        """Returns these rows alone, all of them early; column c becomes `columns[c]`."""
         table = self.early.above(self.late).of_rows(rows)
-        return InvertedTable.of(replace(table, columns=places[table.columns].astype(np.int32)), width)
+        return InvertedTable.of(replace(table, columns=columns[table.columns].astype(np.int32)), width)
 
     def summed(self, worth: Floats, value: int = 0) -> Floats:
-        """Returns for each row the sum of its values, each times the worth of its column; most columns are worth nothing."""
+        """Returns for each row the sum of its values times the worth of their columns; fast if most columns are worth 0."""
         columns = worth.nonzero()[0]
         where, counts = self.by_column.gathered(columns)
         weighed = self.by_column.values[value].take(where, mode="clip")
@@ -147,14 +147,14 @@ class InvertedTable:
         where, _ = self.by_column.gathered(columns)
         counts = np.bincount(self.by_column.columns.take(where, mode="clip"), minlength=len(self.early))
         if len(self.late):
-            is_wanted = np.zeros(self.width, dtype=np.bool_)
-            is_wanted[columns] = True
-            hits = self.late.rows()[is_wanted[self.late.columns]]
+            is_column = np.zeros(self.width, dtype=np.bool_)
+            is_column[columns] = True
+            hits = self.late.rows()[is_column[self.late.columns]]
             counts = np.concatenate([counts, np.bincount(hits, minlength=len(self.late))])
         return counts
 
     def totals(self, worth: Floats, value: int, *, squared: bool = False) -> Floats:
-        """Returns the same as `summed`, faster if most columns are worth something; `squared`: the sum of squares."""
+        """Returns the same as `summed`; fast if few columns are worth 0. `squared`: the sum of squares."""
         early = self.early.totals(worth, value, squared=squared)
         late = self.late.totals(worth, value, squared=squared)
         return np.concatenate([early, late]) if len(late) else early

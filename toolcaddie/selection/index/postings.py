@@ -1,8 +1,8 @@
 """The index of a catalog's words, shared by the rankers that read them.
 
-Arrays in the manner of a sparse matrix, by term and by tool, so that a query costs a few numpy calls whatever the catalog's
-size. All that depends on how many tools have a word is counted among the tools that the request's caller may see (`Scope`):
-no score tells anything about a hidden one.
+It consists of sparse matrices, by term and by tool, so that a query costs a few numpy calls whatever the catalog's size. The
+number of tools with a word is counted among the tools that the caller may see (`Scope`), so that no score reveals anything about
+a hidden one.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ Bools = npt.NDArray[np.bool_]
 
 K1 = 1.5
 NAME_COUNTS = 2.0
-"""Count of a word of the name in the even view of a tool; every other word counts once, wherever it stands."""
+"""Even count of a word in a tool's name; every other word counts once, whatever its field."""
 
 _MOST_SCOPES = 64
 _MOST_LOOSE, _LOOSE_SHARE = 64, 1 / 16
-"""Most late rows and rows of removed tools, as a number and a share of all, before the arrays are built again."""
+"""Late rows and rows of removed tools, as a number and a share of all, above which the arrays are built again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,11 +53,11 @@ class Scope:
     rarest: float
     """Rarity of a term in no tool."""
     lengths: Floats
-    """Euclidean length of each tool in the even view, words weighed by rarity."""
+    """Euclidean length of each tool's even counts, weighted by rarity."""
     names: Floats
-    """Rarity of all words of each tool's name together."""
+    """Sum of the rarities of the words in each tool's name."""
     in_names: Bools
-    """Flags of the terms that stand in a name."""
+    """Flags of the terms that occur in a name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ class QueryTerms:
     reading: Reading
     ids: npt.NDArray[np.int64]
     term: npt.NDArray[np.int64]
-    """Place in the reading of each entry's term."""
+    """Index of each entry's term in the reading."""
     content: Bools
     """True for a content word, False for a stop word."""
     part: Floats
@@ -75,21 +75,21 @@ class QueryTerms:
     term_weights: Floats
     """Weight of each term of the reading, in its order."""
     nearest: Floats
-    """Weight of the newest message that says each term."""
+    """Weight of the newest message with each term."""
 
     def words(self) -> dict[int, str]:
-        """For each entry's term of the vocabulary the word of the request that it was looked up for."""
+        """Returns the word of the request for each term of the vocabulary."""
         terms = self.reading.terms
         return {term: terms[place].word for term, place in zip(self.ids.tolist(), self.term.tolist(), strict=True)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TermIndex:
-    """The words of a catalog's tools. A tool has one row in both tables and keeps it when others come and go."""
+    """The words of a catalog's tools. A tool has one row in both tables and keeps it when other tools change."""
 
     languages: tuple[Language, ...]
     vocabulary: dict[str, int]
-    """Column of each term; of one that no tool has any more too, until the tables are built again."""
+    """Column of each term, including terms of removed tools until the tables are built again."""
     terms: InvertedTable
     """The terms of each tool, with the strength of the term (BM25F) and its even count."""
     names: InvertedTable
@@ -117,11 +117,11 @@ class TermIndex:
         )
 
     def changed(self, change: CatalogChange) -> TermIndex:
-        """Returns the index after the change, equal to a fresh one in all but the numbers of its terms."""
+        """Returns the index after the change, equal to a fresh one except for the numbers of its terms."""
         catalog, added = change.after, change.added
         languages = catalog_languages(catalog)
         if languages != self.languages:
-            return TermIndex.of(catalog)  # every stem may be another
+            return TermIndex.of(catalog)  # every stem may be different
         vocabulary = dict(self.vocabulary)
         new_tools = [catalog.tools[position] for position in added.tolist()]
         terms, names = _entered(new_tools, catalog, languages, vocabulary)
@@ -155,7 +155,7 @@ class TermIndex:
         )
 
     def _compact(self) -> TermIndex:
-        """Without the rows of tools and the terms that are gone."""
+        """Returns the index without rows and terms of removed tools."""
         used = self.having > 0
         places = np.cumsum(used) - 1
         width = int(used.sum())
@@ -171,7 +171,7 @@ class TermIndex:
 
 
 class Postings:
-    """The words of one catalog, as rankers read them: everything by a tool's position in the catalog."""
+    """The words of one catalog, by the positions of its tools."""
 
     def __init__(self, catalog: Catalog, term_index: TermIndex) -> None:
         self.catalog = catalog
@@ -179,29 +179,29 @@ class Postings:
         self.size = len(term_index.rows)
         self.vocabulary: Mapping[str, int] = term_index.vocabulary
         self.has_unused_terms = bool((term_index.having == 0).any())
-        """True if the vocabulary has terms that no tool has any more."""
+        """True if the vocabulary has terms of removed tools alone."""
         self._rows = term_index.by_position
         self._scopes: Bounded[bytes, Scope] = Bounded(_MOST_SCOPES)
         self._whole = self._counted(None)
         self._latest: tuple[QueryWords, QueryTerms] | None = None
 
     def term_index_of(self, catalog: Catalog) -> TermIndex:
-        """Returns the wording of a catalog that differs in few tools."""
+        """Returns the index of a catalog that differs in few tools."""
         return self.term_index.changed(change_between(self.catalog, catalog))
 
     def summed(self, ids: Longs, weights: Floats, value: int = 0) -> Floats:
-        """For each tool the sum over these terms of what the term is worth in it, times its weight. `value`: 0, strength
-        (BM25F); 1, even count."""
+        """Returns for each tool the sum over these terms of the term's value times its weight. `value`: 0, strength (BM25F);
+        1, even count."""
         return self._placed(self.term_index.terms.summed(self._worth(ids, weights), value))
 
     def name_sums(self, ids: Longs, weights: Floats) -> Floats:
-        """The same over the names alone, by the term's part in its word."""
+        """Returns the same for the names alone, by the term's part in its word."""
         return self._placed(self.term_index.names.summed(self._worth(ids, weights)))
 
     def terms_of(self, positions: Sequence[int]) -> Table:
-        """The terms of some tools, one row each, with strengths and even counts."""
-        places = np.array(positions, dtype=np.int64)
-        return self.term_index.terms.entries(places if self._rows is None else self._rows[places])
+        """Returns the terms of some tools, one row each, with strengths and even counts."""
+        rows = np.array(positions, dtype=np.int64)
+        return self.term_index.terms.entries(rows if self._rows is None else self._rows[rows])
 
     def sizes(self) -> Longs:
         """Returns the number of terms of each tool, without those of its name."""
@@ -209,8 +209,8 @@ class Postings:
         return self._placed(whole.sizes() - names.sizes())
 
     def query_terms(self, words: QueryWords) -> QueryTerms:
-        """Looks up the terms of a query. Rankers that rank the same query one after the other share the work; a race between
-        threads costs a second look-up and nothing else."""
+        """Looks up the terms of a query. The latest result is cached for the other rankers of the same query; a race between
+        threads only costs a second look-up."""
         latest = self._latest
         if latest is not None and latest[0] is words:
             return latest[1]
@@ -235,7 +235,7 @@ class Postings:
         return query_terms
 
     def scope(self, mask: Visible | None) -> Scope:
-        """The counts behind a mask, kept for the masks used last."""
+        """Returns the counts among visible tools, cached for the masks used last."""
         if mask is None:
             return self._whole
         key = mask.tobytes()
@@ -245,14 +245,14 @@ class Postings:
         return scope
 
     def has_content(self, query_terms: QueryTerms, scope: Scope) -> bool:
-        """Returns True if visible tools have a content word of the query, or a stop word of it in a name. Without one, what
-        else the query shares with texts ("yes, do it") is chance."""
+        """Returns True if visible tools have a content word of the query, or a stop word of it in a name. Otherwise the words
+        that they have in common ("yes, do it") are chance."""
         return bool(
             ((scope.having[query_terms.ids] > 0) & (query_terms.content | scope.in_names[query_terms.ids])).any()
         )
 
     def known_share(self, query_terms: QueryTerms, scope: Scope) -> float:
-        """The part of a query that visible tools have words for, each message by its weight, stop words counting less."""
+        """Returns the share of a query's words that visible tools have, by the weights of messages; stop words count less."""
         matched_terms = set(query_terms.term[scope.having[query_terms.ids] > 0].tolist())
         matched = total = 0.0
         for weight, members in query_terms.reading.messages:
@@ -301,7 +301,7 @@ class Postings:
 def _entered(
     tools: Iterable[Tool], catalog: Catalog, languages: Sequence[Language], vocabulary: dict[str, int]
 ) -> tuple[Table, Table]:
-    """The terms of these tools, and those of their names; the vocabulary grows by what they bring."""
+    """Returns the terms of these tools, and those of their names. New terms are added to the vocabulary."""
     counts: list[int] = []
     columns: list[int] = []
     strengths: list[float] = []
@@ -360,9 +360,9 @@ def best_terms(
 
 
 def postings_of(catalog: Catalog, previous: Postings | None = None) -> Postings:
-    """Returns the catalog's postings, shared by all rankers that use them at the same time and gone with the last of these.
+    """Returns the catalog's postings, shared by all rankers that use them, and freed with the last of these.
 
-    `previous`: those of a similar catalog, from which these are made by what changed.
+    `previous`: the postings of a similar catalog, to which the change is applied.
     """
     with _lock:
         if (shared := _shared.get(catalog.version)) is not None:

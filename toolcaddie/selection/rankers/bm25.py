@@ -13,14 +13,14 @@ from toolcaddie.ports import Ranker, Ranking, Scores, Visible
 from toolcaddie.ports.ranking import Reasons
 from toolcaddie.selection.index.postings import Postings, QueryTerms, Scope, best_terms, postings_of
 
-_SHOWN = 4
+_WORDS_IN_REASON = 4
 
 
 class Bm25:
-    """Each tool by the words it shares with the request.
+    """Ranks tools by the words that they have in common with the request.
 
-    The best tool has the part of the request that the catalog knows words for: where half of the words are strange to it,
-    even the best hit is half a hit. Stop words count a little beside content words and nothing without them.
+    The score of the best tool is the share of the request's words that the catalog has: if half of them occur nowhere, it is 0.5.
+    Stop words count a little beside content words, and nothing without them.
     """
 
     name = "bm25"
@@ -29,7 +29,7 @@ class Bm25:
         self.postings = postings
 
     def rank(self, words: QueryWords, visible: Visible | None) -> Ranking:
-        """BM25F of every tool, scaled as above; 0 where no word of the query occurs or the tool is hidden."""
+        """Returns BM25F of every tool, scaled as above; 0 for a hidden tool or one without words of the query."""
         postings = self.postings
         query_terms, scope = postings.query_terms(words), postings.scope(visible)
         if not postings.has_content(query_terms, scope):
@@ -44,12 +44,12 @@ class Bm25:
         return Ranking(scores=scores, calibrated=True, explain=partial(self._reasons, query_terms, weights))
 
     def _reasons(self, query_terms: QueryTerms, weights: Scores, positions: Sequence[int]) -> Reasons:
-        """The words of the query that occur in each tool, the weightiest first."""
+        """Returns the words of the query that occur in each tool, those of the highest weight first."""
         worth = np.zeros(len(self.postings.vocabulary), dtype=np.float32)
         worth[query_terms.ids] = weights * query_terms.content
-        terms = best_terms(self.postings.terms_of(positions), worth, _SHOWN, value=0)
+        terms = best_terms(self.postings.terms_of(positions), worth, _WORDS_IN_REASON, value=0)
         word_of = query_terms.words()
-        return [_words_in_common(dict.fromkeys(word_of[term] for term in terms_shown)) for terms_shown in terms]
+        return [_words_in_common(dict.fromkeys(word_of[term] for term in tool_terms)) for tool_terms in terms]
 
 
 def factory(catalog: Catalog, previous: Ranker | None = None) -> Ranker:

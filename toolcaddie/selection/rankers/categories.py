@@ -134,7 +134,7 @@ class Categories:
         )
 
     def scores_of(self, matches: CategoryMatches, mask: Visible | None) -> npt.NDArray[np.float32]:
-        """Returns the scores: a matched category gives its tools the weight of the newest message with a keyword, a related one less."""
+        """Returns the scores: those of a matched category are the weight of the newest message with a keyword."""
         by_category = np.zeros(len(self._index) + 1, dtype=np.float32)  # the last place is index -1: no category
         for index, hit in (*matches.matched.items(), *matches.related.items()):
             by_category[index] = hit.weight

@@ -1,8 +1,8 @@
-"""Ranking by spelling: words that look alike, by the runs of 2 to 4 characters they share.
+"""Ranking by spelling: words are alike by their common n-grams of 2 to 4 characters.
 
-It finds what stemming does not: slips of the finger, compounds ("airquality" for "air quality"), endings of languages that
-no stemmer here knows. Each word of the request stands for the catalog's words that resemble it, so only few postings are
-touched; a bag of all n-grams of all texts finds the same tools and costs many times as much.
+It finds what stemming does not: typing errors, compounds ("airquality" for "air quality"), inflections of languages without a
+stemmer here. Each word of the request is replaced by similar words of the catalog, so that only few postings are read; comparing
+all n-grams of all texts finds the same tools and costs many times as much.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 
 ALIKE = 0.2
-"""Cosine of two words' n-grams under which they have nothing in common."""
+"""Least cosine of two words' n-grams for the words to be alike."""
 SHARPNESS = 1.5
-"""Exponent of that cosine: half alike is worth less than half."""
+"""Exponent of that cosine."""
 MOST_ALIKE = 16
-"""Words of the catalog that a word of the request may stand for."""
+"""Most words of the catalog for a word of the request."""
 
 _SHORTEST, _LONGEST = 2, 4
 _LONGEST_WORD = 40
-_REMEMBERED = 4_096
+_MOST_CACHED = 4_096
 _ROUNDING = 1e-9
 _WORTH_SAYING = 0.35
-_SHOWN = 2
+_PAIRS_IN_REASON = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Alike:
-    """Terms of the vocabulary that a word may stand for, the most like it first, and how much each is like it, 0 to 1."""
+    """Terms of the vocabulary that are like a word, the most similar first, and the likeness of each, 0 to 1."""
 
     ids: Ints
     likeness: Floats
 
     def among(self, having: Ints | None) -> _Alike:
-        """The first few of those that a visible tool has; None: all are visible."""
+        """Returns the first few terms that a visible tool has; None: all tools are visible."""
         if having is None and len(self.ids) <= MOST_ALIKE:
             return self
         selected = slice(MOST_ALIKE) if having is None else np.flatnonzero(having[self.ids])[:MOST_ALIKE]
@@ -73,7 +73,7 @@ class _Likeness:
 
 
 class Spelling:
-    """The terms of a vocabulary by their n-grams. It never changes but for what it remembers."""
+    """The terms of a vocabulary by their n-grams. It never changes, except for its cache."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ class Spelling:
         self._least = np.maximum(ALIKE**2 * self._sizes - _ROUNDING, _ROUNDING)
         self._alphabet = alphabet
         self._ranks = ranks
-        """Place of each word in the alphabet."""
-        self.alike = lru_cache(maxsize=_REMEMBERED)(self._find_alike)
+        """Alphabetical rank of each word."""
+        self.alike = lru_cache(maxsize=_MOST_CACHED)(self._find_alike)
 
     @classmethod
     def of(cls, vocabulary: Mapping[str, int]) -> Spelling:
@@ -104,7 +104,7 @@ class Spelling:
         return cls(vocabulary, grams, InvertedTable.of(table, len(grams)), alphabet, ranks)
 
     def grown(self, vocabulary: Mapping[str, int]) -> Spelling:
-        """Returns the spelling of a vocabulary that has the same words in their order, and more after them."""
+        """Returns the spelling of a vocabulary with the same words in the same order, and more words after them."""
         words = tuple(islice(vocabulary, len(self.words), None))
         grams = dict(self._grams)
         table = _table_of(words, grams)
@@ -117,8 +117,8 @@ class Spelling:
         return Spelling(vocabulary, grams, self._inverted.joined(table, len(grams)), alphabet, ranks)
 
     def _find_alike(self, word: str, stems: tuple[str, ...], content: bool) -> _Alike:
-        """The terms like a word and its own stems first; these alone of a stop word, which is no slip of the finger,
-        and of a pair of Han or kana, which shares too little with any other."""
+        """Returns the stems of a word, then the terms like it. A stop word is no typing error, and a pair of Han or kana has too
+        few n-grams: of these only the stems are returned."""
         own = np.array([self._vocabulary[stem] for stem in stems if stem in self._vocabulary], dtype=np.int32)
         same = np.full(len(own), 1 / len(stems), dtype=np.float32)
         if not content or len(word) > _LONGEST_WORD or is_pair(word):
@@ -129,16 +129,16 @@ class Spelling:
         shared[own] = 0
         others = (shared * shared >= len(grams) * self._least).nonzero()[0]
         cosine = shared[others] / np.sqrt(len(grams) * self._sizes[others])
-        best = np.lexsort((self._ranks[others], -cosine))  # not by number, which hidden tools have a part in
+        best = np.lexsort((self._ranks[others], -cosine))  # ties by rank: numbers depend on hidden tools
         likeness = (cosine[best] ** SHARPNESS).astype(np.float32)
         ids = np.concatenate([own, others[best].astype(np.int32)])
         return _Alike(ids=ids, likeness=np.concatenate([same, likeness]))
 
 
 class Characters:
-    """Each tool by how many words like those of the request it has, for its length.
+    """Ranks tools by the number of their words that are like words of the request, relative to their length.
 
-    The best tool has the part of the request that the catalog has like words for.
+    The score of the best tool is the share of the request's words that have similar words in the catalog.
     """
 
     name = "characters"
@@ -190,16 +190,16 @@ class Characters:
         return _Likeness(ids=ids, likeness=np.concatenate([each.likeness for each in likenesses]), counts=counts)
 
     def _reasons(self, query_terms: QueryTerms, alike: _Likeness, positions: Sequence[int]) -> Reasons:
-        """Words of each tool that are spelled like words of the request; identical words are the other ranker's to report."""
+        """Returns the words of each tool that are spelled like words of the request. Identical words are reported by BM25."""
         likeness = np.zeros(len(self._spelling.words), dtype=np.float32)
         word = np.zeros(len(self._spelling.words), dtype=np.int32)
         likeness[alike.ids] = alike.likeness
         word[alike.ids] = np.arange(len(alike.counts), dtype=np.int32).repeat(alike.counts)
         likeness[query_terms.ids] = 0.0
-        requested = tuple(term.word for term in query_terms.reading.terms)
-        best = best_terms(self.postings.terms_of(positions), likeness, _SHOWN, least=_WORTH_SAYING)
+        query_spelling = tuple(term.word for term in query_terms.reading.terms)
+        best = best_terms(self.postings.terms_of(positions), likeness, _PAIRS_IN_REASON, least=_WORTH_SAYING)
         return [
-            _spelled_alike(f"{self._spelling.words[term]} for {requested[word[term]]}" for term in terms)
+            _spelled_alike(f"{self._spelling.words[term]} for {query_spelling[word[term]]}" for term in terms)
             for terms in best
         ]
 
@@ -214,7 +214,7 @@ def _spelled_alike(pairs: Iterable[str]) -> tuple[str, ...]:
 
 
 def _matched_share(likeness: Floats, counts: npt.NDArray[np.int64], term_weights: Floats) -> float:
-    """Returns the share of the request's words that have similar ones, each word by its best."""
+    """Returns the share of the request's words that have similar ones, each word by the most similar one."""
     some = counts > 0
     starts = (np.cumsum(counts) - counts)[some]
     best = np.maximum.reduceat(likeness, starts)
@@ -222,7 +222,7 @@ def _matched_share(likeness: Floats, counts: npt.NDArray[np.int64], term_weights
 
 
 def _grams(word: str) -> set[str]:
-    """The runs of characters of a word, its ends being marked."""
+    """Returns the n-grams of a word with marked ends."""
     marked = f" {word} "
     return {
         marked[start : start + length]

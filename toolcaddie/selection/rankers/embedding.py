@@ -1,8 +1,8 @@
-"""Ranking by meaning: how near the vectors of the request are to those of the tools.
+"""Ranking by meaning: the nearness of the request's vectors to those of the tools.
 
-It finds what words do not ("I'm freezing" for a heating tool) and loses what only words tell apart (two tools of one server
-that differ in a name). So it weighs most where the words of the request meet little in the catalog, and least where they
-meet nearly all of a tool's.
+It finds tools that words do not find (a heating tool for "I'm freezing"), and confuses tools that differ in a word only (two
+tools of one server). So its weight is highest if few words of the request are in the catalog, and lowest if they match nearly all
+words of a tool.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from toolcaddie.selection.query import content_words, is_foreign, latin_share, s
 Floats = npt.NDArray[np.float32]
 
 _MOST_TEXT = 2_000
-"""Characters of a description that are embedded: models read a few hundred words."""
+"""Characters of a description that are embedded; models read a few hundred words."""
 _TERMS_DESCRIBED = 12
-"""Terms beside the name that make a tool described. Where tools are names alone, a word in common proves little."""
+"""Terms besides the name that make a tool described. If tools have names only, a word in common proves little."""
 _TALK = 0.4
-"""Least nearness of a request of nothing but small talk: "how old are you" is a request to a bot that tells its
-age, "yes, do it" is none by itself."""
+"""Least nearness of a request that consists of small talk: "how old are you" fits a tool that tells the bot's age, "yes, do
+it" fits none by itself."""
 _SAMPLE = 1_000
 _WORTH_SAYING = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """Trust in a kind of vectors, compared with the words."""
+    """Weight of a kind of vectors beside the words."""
 
     weight: float
     """Weight beside the mean of the rankers by words, if these find nothing."""
@@ -54,8 +54,8 @@ MODEL = Belief(weight=2.25, sure=3.5, name=0.25)
 
 _CROWD = 20
 _LEAST_AHEAD, _AHEAD = 0.35, 0.6
-"""Words that hardly single out the best tool from the 20th are not certain, however much they share with it: among
-thousands of tools some share much by chance. Between these leads certainty rises from nothing to full."""
+"""Leads of the best tool over the 20th between which certainty rises from 0 to 1: among thousands of tools many have words in
+common with a request by chance."""
 
 
 def _always(text: str) -> bool:
@@ -63,9 +63,9 @@ def _always(text: str) -> bool:
 
 
 class Embedding:
-    """Each tool by its nearness: the weighted sum over the messages of cosine to the tool, above what the median visible
-    tool has, which is what unrelated texts of this model have. The best tool has the current message's own cosine with
-    the tool nearest to it."""
+    """Ranks tools by nearness: the weighted sum over the messages of the cosine to the tool, less that of the median visible
+    tool, which is the cosine of unrelated texts in this model. The score of the best tool is the highest cosine of the current
+    message alone."""
 
     def __init__(
         self,
@@ -78,8 +78,7 @@ class Embedding:
         is_worded: Callable[[str], bool] = _always,
         vectors: Floats | None = None,
     ) -> None:
-        """`is_worded` says whether the embedder makes anything of a text of a request. `vectors`: those of the tools, if they
-        are known already."""
+        """Embeds the tools, unless `vectors` are given. `is_worded` returns True for a text that the embedder can read."""
         self.name = name
         self._catalog = catalog
         self._embedder = embedder
@@ -115,7 +114,7 @@ class Embedding:
         return Ranking(scores=scores, calibrated=True, influence=influence, explain=partial(_reasons, scores))
 
     def _scores(self, words: QueryWords, visible: Visible | None) -> Floats | None:
-        """Returns the nearness of every tool; None where the request says nothing to the model."""
+        """Returns the nearness of every tool, or None if the model can read nothing of the request."""
         texts = [(text, weight) for text, weight in (*words.messages, *words.replies) if text.strip()]
         weights = np.array([weight * self._language_share(text) for text, weight in texts], dtype=np.float32)
         if not weights.any() or not len(self._vectors):
@@ -136,7 +135,7 @@ class Embedding:
         return near
 
     def _usual(self, request: Floats, visible: Visible | None) -> np.float32:
-        """The median visible tool's cosine; of thousands, that of some taken evenly."""
+        """Returns the cosine of the median visible tool; of thousands, that of an even sample."""
         rows = np.arange(len(self._vectors)) if visible is None else np.flatnonzero(visible)
         if not len(rows):
             return np.float32(0.0)
@@ -152,8 +151,8 @@ class Embedding:
         return self._belief.weight * max(0.0, doubt)
 
     def _language_share(self, text: str) -> float:
-        """Returns how far the model knows a text's language: not in another script, and not where its words are of a language
-        the model was not made for."""
+        """Returns the share of a text, 0 to 1, in a language of the model. It is 0 for a text whose words belong to another
+        language."""
         if not self._is_worded(text):
             return 0.0
         languages = self._embedder.languages
@@ -182,13 +181,13 @@ def _reasons(nearness: Floats, positions: Sequence[int]) -> Reasons:
 
 
 def tool_text(tool: Tool, catalog: Catalog) -> str:
-    """Returns the text of a tool that is embedded beside its name alone."""
+    """Returns the name and description of a tool, as they are embedded."""
     name, description = spaced(tool.name), tool.description[:_MOST_TEXT].strip()
     return f"{name}: {description}" if description else name
 
 
 def tool_texts(tool: Tool, catalog: Catalog) -> tuple[str, str]:
-    """The texts of a tool whose vectors the ranker asks for: what is said of it, and its name alone."""
+    """Returns the texts of a tool that are embedded: name and description, and the name alone."""
     return tool_text(tool, catalog), spaced(tool.name)
 
 
@@ -201,9 +200,9 @@ def vectors_of(tools: Sequence[Tool], catalog: Catalog, embedder: Embedder, beli
 
 
 def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: Visible | None) -> float:
-    """Returns how much of the request's words and of one tool's words are the same: the best cosine, weighed by rarity, words
-    unknown to the catalog included, where a short document counts as longer than it is; and nothing of that where many
-    tools share nearly as much. 0 to 1."""
+    """Returns the certainty of the words, 0 to 1: the best cosine between the words of the request and of one tool, weighted by
+    rarity, including words that the catalog does not have; 0 if many tools are nearly as good. Short documents count as longer
+    than they are."""
     terms = query_terms.reading.terms
     if not len(query_terms.ids) or not postings.size:
         return 0.0
@@ -216,16 +215,16 @@ def certainty(postings: Postings, query_terms: QueryTerms, scope: Scope, mask: V
     if mask is not None:
         shared[~mask] = 0.0
     lengths = np.sqrt(scope.lengths**2 + (2 * scope.rarest) ** 2)
-    asked_length = float(np.sqrt(((term_weights * rarity) ** 2).sum()))
-    if not asked_length:
+    query_length = float(np.sqrt(((term_weights * rarity) ** 2).sum()))
+    if not query_length:
         return 0.0
-    cosines = shared / lengths / asked_length
+    cosines = shared / lengths / query_length
     best = float(cosines.max())
     return best * _ahead(cosines, best) if best > 0 else 0.0
 
 
 def _ahead(cosines: Floats, best: float) -> float:
-    """Returns the lead of the best over the crowd, 0 to 1."""
+    """Returns the lead of the best tool over the 20th, 0 to 1."""
     if len(cosines) <= _CROWD:
         return 1.0
     crowd = float(np.partition(cosines, -_CROWD - 1)[-_CROWD - 1])

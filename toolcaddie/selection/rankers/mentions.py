@@ -1,4 +1,4 @@
-"""Ranking by name: how much of a tool's name the request says."""
+"""Ranking by name: the part of a tool's name that the request contains."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _WORTH_SAYING = 0.5
 
 
 class Mentions:
-    """Ranks tools by the part of their name that the request mentions, rare words counting more, squared: half a name is
-    mentioned by chance, a whole one hardly ever. The words may stand anywhere in the request; stop words
-    count like others, because a name that holds them means them."""
+    """Ranks tools by the part of their name that the request mentions, squared; rare words count more. Half a name may be
+    mentioned by chance, a whole one hardly ever. The words may be anywhere in the request. Stop words count like others, because
+    in a name they have a meaning."""
 
     name = "mentions"
 

@@ -1,8 +1,9 @@
-"""Vectors by a table: a text's is the sum of those of its words' pieces. Comes with every install; numpy alone, some 20 us
-a text.
+"""Vectors by a table: the vector of a text is the sum of those of its word pieces. It is part of every install, needs numpy only,
+and takes about 20 us a text.
 
-The table (`words.npz`) was fitted so that the sums point where a sentence model's vectors point; `scripts/make_word_table.py`
-is the recipe. Words are cut into pieces as that model does (WordPiece, Schuster and Nakajima 2012): the longest piece first.
+The table (`words.npz`) was fitted so that the sums have the directions of a sentence model's vectors, by
+`scripts/make_word_table.py`. Words are cut into pieces as by that model (WordPiece, Schuster and Nakajima 2012): the longest
+piece first.
 """
 
 from __future__ import annotations
@@ -27,68 +28,68 @@ from toolcaddie.selection.rankers.embedding import Belief, Embedding
 Floats = npt.NDArray[np.float32]
 
 BELIEF = Belief(weight=1.75, sure=3.0, name=0.2)
-"""A table knows words, not sentences: believed less than a model."""
+"""A table has words, not sentences, so it weighs less than a model."""
 
 _FILE = Path(__file__).with_name("words.npz")
 _MOST_TEXT = 8_192
 _LONGEST_WORD = 100
 _LETTERS = 3
-"""Letters that one piece of a request must have at least: 'xyzzy' falls into crumbs."""
-_REMEMBERED = 16_384
+"""Least letters of the longest piece of a request: 'xyzzy' has tiny pieces only."""
+_MOST_CACHED = 16_384
 _PART = re.compile(r"[^\W_]+|[^\w\s]|_")
 
 
 class WordTable:
-    """`ports.Embedder` by the table. Safe for many threads."""
+    """Implements `ports.Embedder` by the table. Safe for many threads."""
 
     name = "words-1"
     languages = frozenset({"english"})
 
     def __init__(self, pieces: Sequence[str], rows: npt.NDArray[np.int8], scales: Floats) -> None:
         self.dimensions = rows.shape[1]
-        self._places = {piece: place for place, piece in enumerate(pieces)}
+        self._numbers = {piece: number for number, piece in enumerate(pieces)}
         self._rows, self._scales = rows, scales
         self._worded = [len(piece.removeprefix("##")) >= _LETTERS for piece in pieces]
-        self._pieces_of = lru_cache(maxsize=_REMEMBERED)(self._cut)
+        self._pieces_of = lru_cache(maxsize=_MOST_CACHED)(self._cut)
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """float32 [texts, 256], each row of length 1, or 0 where the table has no piece of the text."""
+        """Returns float32 [texts, 256]: rows of length 1, or zeros if the table has no piece of the text."""
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            places = self._places_of(text)
-            if places:
-                np.dot(self._scales[places], self._rows[places].astype(np.float32), out=row)
+            numbers = self._numbers_of(text)
+            if numbers:
+                np.dot(self._scales[numbers], self._rows[numbers].astype(np.float32), out=row)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit: Floats = vectors / np.maximum(lengths, np.float32(1e-9))
         return unit
 
     def is_worded(self, text: str) -> bool:
-        """Returns True if a request holds more than fragments of words, which are near to others by chance."""
-        return any(self._worded[place] for place in self._places_of(text))
+        """Returns True if a request has more than tiny pieces of words, which are near to others by chance."""
+        return any(self._worded[number] for number in self._numbers_of(text))
 
-    def _places_of(self, text: str) -> list[int]:
-        return [place for word in _PART.findall(fold(text[:_MOST_TEXT])) for place in self._pieces_of(word)]
+    def _numbers_of(self, text: str) -> list[int]:
+        return [number for word in _PART.findall(fold(text[:_MOST_TEXT])) for number in self._pieces_of(word)]
 
     def _cut(self, word: str) -> tuple[int, ...]:
-        """The pieces of a word; none where a part of it is no piece."""
+        """Returns the pieces of a word; none if a part of it is no piece."""
         numbers: list[int] = []
         start = 0
         while start < len(word) <= _LONGEST_WORD:
             ends = range(len(word), start, -1)
             lead = "##" if start else ""
             hit = next(
-                ((end, at) for end in ends if (at := self._places.get(lead + word[start:end])) is not None), None
+                ((end, at) for end in ends if (at := self._numbers.get(lead + word[start:end])) is not None), None
             )
             if hit is None:
                 return ()
-            start, place = hit
-            numbers.append(place)
+            start, number = hit
+            numbers.append(number)
         return tuple(numbers)
 
 
 @lru_cache(maxsize=1)
 def word_table() -> WordTable:
-    """The table, read when first asked for (some 50 ms, 7 MB). Raises `ConfigError` where the file is damaged."""
+    """Returns the table, read at first use (about 50 ms, 7 MB). Raises `ConfigError` if the file is damaged."""
     try:
         with np.load(_FILE) as stored:
             return WordTable(str(stored["pieces"]).split("\n"), stored["rows"], stored["scales"])
