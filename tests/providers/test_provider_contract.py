@@ -219,7 +219,7 @@ async def test_checking_all_ends_in_a_list_of_the_broken_promises() -> None:
     promise = "tokens are counted with those of the cache among the input"
     seen = "expected input, output and cached tokens: (1000, 50, 600); found (1000, 50, 0)"
     assert lines == [f"- {promise}, plain: {seen}", f"- {promise}, streamed: {seen}"]
-    assert all(error.__traceback__ for error in raised.value.failed.values())
+    assert all(error.__traceback__ for error in raised.value.failures.values())
 
 
 class Empty:

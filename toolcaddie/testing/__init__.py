@@ -1,7 +1,7 @@
-"""Models that say what a test tells them to: one in process, one behind a real socket that is as strict as the provider.
+"""Scripted models for tests, one in process and one behind a real socket that is as strict as the provider; and contract suites.
 
-Shipped, because whoever builds on Toolcaddie needs the same two, and the contract that every provider is held against. Each
-name is fetched from its module when it is first used: a test with a script alone need not wait for an HTTP server.
+They are shipped because applications and plugins need the same ones. Each name is imported when it is first used: a test with a
+script alone does not wait for an HTTP server.
 """
 
 from __future__ import annotations

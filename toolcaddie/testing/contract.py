@@ -1,4 +1,4 @@
-"""What every contract suite is made of: checks, how they fail, and running all of them against a subject.
+"""The elements of every contract suite: checks, how they fail, and running all of them against a subject.
 
 A subject is a value that says what is checked and how it is made; `str(subject)` names it in messages.
 """
@@ -24,9 +24,10 @@ class ContractError(AssertionError):
 class BrokenPromises(ContractError):
     """Several checks failed. The message has a line for each: the promise, and what was seen instead."""
 
-    def __init__(self, subject: object, failures: Mapping[str, Exception], *, of: int) -> None:
+    def __init__(self, subject: object, failures: Mapping[str, Exception], *, of: int, untried: int = 0) -> None:
         lines = "".join(f"\n- {name}: {_summary(error)}" for name, error in failures.items())
-        super().__init__(f"{subject} breaks {len(failures)} of {of} promises:{lines}")
+        rest = f"; the other {untried} were not tried" if untried else ""
+        super().__init__(f"{subject} breaks {len(failures)} of {of} promises{rest}:{lines}")
         self.failures = failures
         """By the name of its check, each with its own traceback."""
 
@@ -62,25 +63,37 @@ class Checks(Generic[S]):
     def add(
         self, *, applies_to: Callable[[S], bool] = always
     ) -> Callable[[Callable[[S], Awaitable[None]]], Callable[[S], Awaitable[None]]]:
-        def added(run: Callable[[S], Awaitable[None]]) -> Callable[[S], Awaitable[None]]:
-            name = getattr(run, "__name__", "").strip("_").replace("_", " ")
-            self._checks.append(Check(name=name, run=run, applies_to=applies_to))
+        def decorate(run: Callable[[S], Awaitable[None]]) -> Callable[[S], Awaitable[None]]:
+            self.append(promise_of(run), run, applies_to)
             return run
 
-        return added
+        return decorate
+
+    def append(self, name: str, run: Callable[[S], Awaitable[None]], applies_to: Callable[[S], bool] = always) -> None:
+        self._checks.append(Check(name=name, run=run, applies_to=applies_to))
+
+
+def promise_of(run: Callable[..., Any]) -> str:
+    """Returns the promise that a check is named for: the words of its function's name."""
+    return run.__name__.strip("_").replace("_", " ")
 
 
 async def check_all(subject: S, checks: Iterable[Check[S]]) -> None:
     """Runs every check that applies. Raises `BrokenPromises`, which lists all that failed."""
     applicable = [check for check in checks if check.applies_to(subject)]
+    if failures := await failures_of(subject, applicable):
+        raise BrokenPromises(subject, failures, of=len(applicable))
+
+
+async def failures_of(subject: S, checks: Iterable[Check[S]]) -> dict[str, Exception]:
+    """Runs checks, and returns the errors of those that failed, by the name of the check."""
     failures: dict[str, Exception] = {}
-    for check in applicable:
+    for check in checks:
         try:
             await check(subject)
         except Exception as error:  # noqa: BLE001  the others are to be checked as well
             failures[check.name] = error
-    if failures:
-        raise BrokenPromises(subject, failures, of=len(applicable))
+    return failures
 
 
 def expect(condition: bool, message: str) -> None:
@@ -101,7 +114,7 @@ def _short(value: Any) -> str:
 
 
 def _summary(error: Exception) -> str:
-    """An error in one short line; where it is none of the contract's, also what it is and which line raised it."""
+    """Returns an error in one short line; if it is none of the contract's, with its type and the line that raised it."""
     text = " ".join(str(error).split())
     if not isinstance(error, ContractError):
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,4 +1,4 @@
-"""More ways for a scripted upstream to go wrong, beside those of `testing.upstream`: steps for a script, for any wire."""
+"""Further faults of a scripted upstream, beside those of `testing.upstream`: steps of a script, for any wire."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from toolcaddie.wires.bodies import ENCODER
 _FLOOD = b"a" * (256 * 1024)
 
 Alter = Callable[[list[bytes]], Iterable[bytes]]
-"""Makes other events of the data of a reply's events. A plain answer counts as one event."""
+"""Takes the data of a reply's events, and returns that of others. A plain answer counts as one event."""
 
 
 def altered(reply: Reply, alter: Alter) -> Step:
-    """The reply, with its events as `alter` leaves them: some missing, doubled, damaged, or one of the test's own."""
+    """Returns the reply with the events that `alter` returns: some missing, doubled, damaged, or written by the test."""
     return _Altered(reply=reply, alter=alter)
 
 
 def noisy(reply: Reply, noise: bytes) -> Step:
-    """The reply with these bytes behind each event of a stream: comments, fields without meaning."""
+    """Returns the reply with these bytes after each event of a stream: comments, fields without meaning."""
     return _Noisy(reply=reply, noise=noise)
 
 
 def dripped(reply: Reply) -> Step:
-    """The reply byte by byte, so that every character, escape and event comes in pieces."""
+    """Returns the reply byte by byte, so that every character, escape and event is divided."""
     return _Dripped(reply=reply)
 
 
 def flood() -> Step:
-    """An answer, or an event, that does not end: bytes until the client has had enough."""
+    """Returns an answer, or an event, that does not end until the client disconnects."""
     return _Flood()
 
 
 def hang_up() -> Step:
-    """The connection closes before there is any answer."""
+    """Returns a step that closes the connection before any answer."""
     return _HangUp()
 
 

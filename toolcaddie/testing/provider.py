@@ -16,10 +16,10 @@ _WITH_USAGE = {"stream_options": {"include_usage": True}}
 
 
 class ScriptedProvider:
-    """Answers from a script and keeps what it was asked.
+    """Answers from a script, and records the requests.
 
     The script is a list of replies (`say`, `call`, `calls`) and exceptions, which are raised, or one function of the
-    request that gives either; functions may stand in the list too, and may be async (to wait for something first).
+    request that returns either; functions may stand in the list too, and may be async (to wait for something first).
     `wire`: the one whose means it is planned for; None: that of the provider called `name`, else chat completions.
     """
 

@@ -18,7 +18,7 @@ PIECES = 3
 
 
 class ScriptError(AssertionError):
-    """The script has no answer left: more requests came than the test foresaw."""
+    """The script has no answer left: there were more requests than the test expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Reply:
     extra: JsonObject | None = None
     """Further fields of the message (refusal, reasoning_content, ...)."""
     reasoning: str = ""
-    """What the model thought before; each wire shows it, and signs it, in its own way."""
+    """The reasoning before the answer; each wire shows and signs it in its own way."""
 
     @property
     def finish(self) -> str:
@@ -41,27 +41,27 @@ class Reply:
 
 
 def say(text: str, *, finish_reason: str | None = None, extra: JsonObject | None = None) -> Reply:
-    """The model answers in words."""
+    """Returns a reply in text."""
     return Reply(text=text, finish_reason=finish_reason, extra=extra)
 
 
 def call(
     name: str, arguments: Mapping[str, Any] | str | None = None, *, call_id: str = "", text: str | None = None
 ) -> Reply:
-    """The model calls one tool. `arguments` as a string go out as they are, JSON or not."""
+    """Returns a reply that calls one tool. `arguments` as a string are sent unchanged, JSON or not."""
     return calls((name, arguments), ids=(call_id,), text=text)
 
 
 def calls(
-    *wanted: tuple[str, Mapping[str, Any] | str | None], ids: Sequence[str] = (), text: str | None = None
+    *requests: tuple[str, Mapping[str, Any] | str | None], ids: Sequence[str] = (), text: str | None = None
 ) -> Reply:
-    """The model calls several tools at once. `ids` may repeat, to see what that does."""
-    ids = ids or [""] * len(wanted)
+    """Returns a reply that calls several tools at once. `ids` may repeat, to test that."""
+    ids = ids or [""] * len(requests)
     return Reply(
         text=text,
         calls=tuple(
             ToolCall(id=call_id, name=name, arguments=_argument_text(arguments))
-            for (name, arguments), call_id in zip(wanted, ids, strict=True)
+            for (name, arguments), call_id in zip(requests, ids, strict=True)
         ),
     )
 
@@ -82,7 +82,7 @@ class Script(Generic[Ask, Step]):
 
     def __init__(self, steps: Sequence[Any] | Callable[[Ask], Any]) -> None:
         self._steps = steps
-        self._asked = 0
+        self._count = 0
 
     async def next(self, ask: Ask) -> Step:
         step = self._pick()
@@ -91,25 +91,25 @@ class Script(Generic[Ask, Step]):
         if inspect.isawaitable(step):
             step = await step
         if isinstance(step, Reply):
-            step = _with_ids(step, self._asked)
+            step = _with_ids(step, self._count)
         return cast("Step", step)
 
     def _pick(self) -> Any:
-        self._asked += 1
+        self._count += 1
         if callable(self._steps):
             return self._steps
-        if self._asked > len(self._steps):
-            raise ScriptError(f"the script has {len(self._steps)} answers and this is request {self._asked}")
-        return self._steps[self._asked - 1]
+        if self._count > len(self._steps):
+            raise ScriptError(f"the script has {len(self._steps)} answers and this is request {self._count}")
+        return self._steps[self._count - 1]
 
 
-def _with_ids(reply: Reply, asked: int) -> Reply:
+def _with_ids(reply: Reply, number: int) -> Reply:
     if all(each.id for each in reply.calls):
         return reply
-    named = tuple(
-        each if each.id else replace(each, id=f"call_{asked}_{position}") for position, each in enumerate(reply.calls)
+    calls = tuple(
+        each if each.id else replace(each, id=f"call_{number}_{position}") for position, each in enumerate(reply.calls)
     )
-    return replace(reply, calls=named)
+    return replace(reply, calls=calls)
 
 
 def model_reply(reply: Reply, *, model: str, raw: RawBody | None = None) -> ModelReply:

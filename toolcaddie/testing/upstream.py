@@ -1,6 +1,6 @@
-"""A provider behind a real socket: as strict as the real one about what it is sent, and as faulty as a test wants.
+"""A provider behind a real socket: as strict as the real one about requests, and as faulty as a test wants.
 
-Everything happens on events: a paced answer waits for the test's semaphore, an unfinished one for the client to go.
+Nothing waits for a clock: a paced answer waits for the test's semaphore, an unfinished one until the client disconnects.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class RecordedRequest:
     body: Any
     """The decoded JSON; None if there was none."""
     peer: tuple[str, int] | None = None
-    """The client's end of the connection: equal for requests that shared one."""
+    """The client's end of the connection: the same for requests that shared one."""
     outcome: Literal["open", "answered", "cut", "client left"] = "open"
     over: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when `outcome` is final. To be awaited only where the server runs in the same loop."""
+    """Set when `outcome` is final. Await it only if the server runs in the same event loop."""
 
 
 class ScriptedUpstream:
@@ -46,11 +46,11 @@ class ScriptedUpstream:
 
     async with ScriptedUpstream([call("freeze", {"id": 7}), say("Done.")]) as upstream:
         ... a client of upstream.base_url with the key "test-key" ...
-    upstream.bodies     # what was asked, decoded, in order
+    upstream.bodies     # the decoded requests, in order
 
     A step is a reply, a fault (`refuse`, `garbage`, `cut`, `paced`, `endless`, `empty_choices`), or a function of the
-    decoded body, sync or async, that gives either; the script may be one such function. A request the provider would
-    refuse is refused here in the provider's words, and takes no step. `with` instead of `async with` runs the server in a
+    decoded body, sync or async, that returns either; the script may be one such function. A request that the provider would
+    refuse is refused here in the provider's words, and uses no step. `with` instead of `async with` runs the server in a
     thread, for tests that are not async. `api_key=None` accepts any key. `wire` is the API it speaks.
     """
 
@@ -65,7 +65,7 @@ class ScriptedUpstream:
         self.wire = wire
         self.requests: list[RecordedRequest] = []
         self.refusals: list[dict[str, Any]] = []
-        """Error bodies of the requests that were at fault."""
+        """Error bodies of the refused requests."""
         self.api_key = api_key
         self._models = models
         self._script: Script[Any, Reply | Step] = Script(script)
@@ -76,18 +76,18 @@ class ScriptedUpstream:
 
     @property
     def base_url(self) -> str:
-        """As the wire's providers take it: of chat completions with `/v1`."""
+        """The address as providers of this wire expect it: with `/v1` for chat completions."""
         return f"http://127.0.0.1:{self._port}{self.wire.root}"
 
     @property
     def bodies(self) -> list[Any]:
-        """The bodies of the requests to the model, refused ones included."""
+        """Returns the bodies of the requests to the model, refused ones included."""
         return [request.body for request in self.requests if self.wire.asks(request.path)]
 
     async def __aenter__(self) -> ScriptedUpstream:
         app = web.Application(client_max_size=_MAX_BODY)
         app.router.add_get(f"{self.wire.root}/models", self._list_models)
-        app.router.add_post("/{path:.*}", self._asked)
+        app.router.add_post("/{path:.*}", self._respond)
         self._runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.01, access_log=None)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", 0)
@@ -124,7 +124,7 @@ class ScriptedUpstream:
             return await exchange.send_json(401, self._wrong_key(recorded))
         return await exchange.send_json(200, self.wire.models(self._models))
 
-    async def _asked(self, request: web.Request) -> web.StreamResponse:
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
         recorded = await self._record(request)
         if not self.wire.asks(recorded.path):
             raise web.HTTPNotFound
@@ -175,13 +175,13 @@ class ScriptedUpstream:
         return self.api_key is None or self.wire.key_of(recorded.headers) == self.api_key
 
     def _wrong_key(self, recorded: RecordedRequest) -> dict[str, Any]:
-        sent = self.wire.key_of(recorded.headers) is not None
-        message = "Incorrect API key provided." if sent else "You didn't provide an API key."
+        has_key = self.wire.key_of(recorded.headers) is not None
+        message = "Incorrect API key provided." if has_key else "You didn't provide an API key."
         return self.wire.error(401, message, code="invalid_api_key")
 
 
 class Exchange:
-    """One request and the means to answer it: what a step is given."""
+    """One request, and the methods with which a step answers it."""
 
     def __init__(
         self, request: web.Request, recorded: RecordedRequest, *, wire: Wire, model: str, answer_id: str = ""
@@ -212,19 +212,19 @@ class Exchange:
         return response
 
     def whole(self, reply: Reply) -> dict[str, Any]:
-        """The body of a plain reply."""
+        """Returns the body of a plain reply."""
         return self.wire.whole(reply, answer_id=self.id, model=self.model)
 
     def events(self, reply: Reply) -> list[bytes]:
-        """The data of the events of a streamed reply, the closing one included."""
+        """Returns the data of the events of a streamed reply, the closing one included."""
         return self.wire.events(reply, answer_id=self.id, model=self.model, body=self.recorded.body)
 
     async def send_event(self, data: bytes) -> None:
-        """One server-sent event; the first opens the stream."""
+        """Sends one server-sent event; the first opens the stream."""
         await self.send_bytes(self.wire.block(data))
 
     async def send_bytes(self, data: bytes, *, content_type: str = "text/event-stream; charset=utf-8") -> None:
-        """Bytes of a body of unknown length, as they are."""
+        """Sends bytes of a body of unknown length, unchanged."""
         if self._response is None:
             self._response = web.StreamResponse(headers={"content-type": content_type})
             await self._response.prepare(self.request)
@@ -239,7 +239,7 @@ class Exchange:
         return self._response
 
     async def hang_up(self) -> web.StreamResponse:
-        """Drop the connection in the middle of the answer, after what was sent has gone out."""
+        """Closes the connection in the middle of the answer, after everything written has been sent."""
         response = self._response or web.StreamResponse()
         if self.request.transport is not None:
             self.request.transport.close()
@@ -248,7 +248,7 @@ class Exchange:
 
 
 class Step(Protocol):
-    """Answers one request. Write your own where the ones below do not do."""
+    """Answers one request. Write your own if none of those below fits."""
 
     async def play(self, exchange: Exchange) -> web.StreamResponse: ...
 
@@ -261,41 +261,41 @@ def refuse(
     kind: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> Step:
-    """An error answer in the provider's shape; `headers` may hold `retry-after`."""
+    """Returns an error answer in the provider's form; `headers` may contain `retry-after`."""
     return _Refusal(status=status, message=message, code=code, kind=kind, headers=headers)
 
 
 def garbage(
     body: bytes = b"<html>Bad gateway</html>", *, content_type: str = "application/json", status: int = 200
 ) -> Step:
-    """These bytes, whatever was asked."""
+    """Returns an answer of these bytes, whatever the request."""
     return _Answer(status=status, body=body, content_type=content_type)
 
 
 def cut(reply: Reply, *, after: int, clean: bool = False) -> Step:
-    """A stream that stops after so many events; `clean`: the body ends properly, only too early. Plain answers are cut
+    """Returns a stream that stops after so many events; `clean`: the body ends properly, only too early. A plain answer is cut
     in the middle."""
     return _Cut(reply=reply, after=after, clean=clean)
 
 
 def paced(reply: Reply, gate: asyncio.Semaphore) -> Step:
-    """Each event of a stream (a plain answer: the whole) waits until the test releases `gate`."""
+    """Returns a reply whose events (a plain answer: the whole) wait until the test releases `gate`."""
     return _Paced(reply=reply, gate=gate)
 
 
 def endless(text: str = "and on ") -> Step:
-    """A stream that goes on until the client leaves."""
+    """Returns a stream that continues until the client disconnects."""
     return _Endless(text=text)
 
 
 def empty_choices() -> Step:
-    """An answer that holds none."""
+    """Returns an answer without any choice."""
     return _EmptyChoices()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plays:
-    """The reply, plain or streamed, as was asked."""
+    """The reply, plain or streamed, as the request asks."""
 
     reply: Reply
 

@@ -1,4 +1,4 @@
-"""What an approver promises: an answer, or None where there is none yet."""
+"""Promises of an approver: an answer, or None if there is none yet."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ async def its_answer_is_yes_no_or_not_yet(subject: Subject[Approver]) -> None:
 
 @CHECKS.add()
 async def the_question_stays_as_it_was(subject: Subject[Approver]) -> None:
-    asked = question()
-    await subject.make().approve(asked)
-    expect(asked == question(), "it changed the question it was given")
+    approval = question()
+    await subject.make().approve(approval)
+    expect(approval == question(), "it changed the question it was given")
 
 
 @CHECKS.add()

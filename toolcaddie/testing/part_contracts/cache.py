@@ -1,4 +1,4 @@
-"""What a cache of results promises: it may lose anything at any time, and never gives back what it was not given."""
+"""Promises of a cache of results: it may lose anything at any time, and never returns what was not put in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an embedder promises, whether it works in this process or asks a server."""
+"""Promises of an embedder, in this process or behind a server."""
 
 from __future__ import annotations
 

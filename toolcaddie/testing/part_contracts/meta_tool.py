@@ -1,4 +1,4 @@
-"""What a meta tool promises of its definition; its behaviour is seen in a run."""
+"""Promises of a meta tool about its definition; its behaviour shows in a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a middleware promises: it stands around a call and loses nothing of it."""
+"""Promises of a middleware: it wraps a call and loses nothing of it."""
 
 from __future__ import annotations
 

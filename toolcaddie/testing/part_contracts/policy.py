@@ -1,4 +1,4 @@
-"""What a policy promises. Which calls it allows is its own affair."""
+"""Promises of a policy. Which calls it allows is its own affair."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ranker promises of the tools of the contract's own catalog."""
+"""Promises of a ranker about the tools of the contract's own catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sink promises: it takes every event, of many runs at once, also of kinds it does not know."""
+"""Promises of a sink: it takes every event, of many runs at once, also of kinds that it does not know."""
 
 from __future__ import annotations
 

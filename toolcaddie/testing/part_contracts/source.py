@@ -1,4 +1,4 @@
-"""What a source promises."""
+"""Promises of a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that keep the wire's grammar: everything in them arrives, in order and once, however it was cut up on the way."""
+"""Answers that follow the wire's grammar: everything in them arrives once and in order, however the bytes were divided."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from toolcaddie.testing.provider_contract.subject import (
     Checks,
     Subject,
     ask,
+    calls_of,
+    comparable,
     events_of,
-    made,
     nothing_refused,
     patience,
     request_of,
     same,
-    shown,
-    staged,
+    stage,
     user,
 )
 from toolcaddie.testing.script import Reply, call, calls, say
@@ -29,15 +29,15 @@ CHECKS = Checks()
 
 TOOLS = ("add", "find", "note", "send")
 WORDS = 'Grüße — \u2028 \U0001f600 "quoted" \\ data: [DONE]\n\nevent: end'
-"""Text that trips over careless cutting: two, three and four bytes a character, line separators, what a stream ends with."""
+"""Text that careless splitting breaks: characters of two, three and four bytes, line separators, the end mark of a stream."""
 CORE = r'{"note":"é—\u00e9\ud83d\ude00😀 \"x\" \\ \n","list":[1,{"a":null}]}'
-"""Arguments with everything that can be cut in half: bytes of a character, an escape, a pair of escapes."""
+"""Arguments with everything that can be split in half: the bytes of a character, an escape, a pair of escapes."""
 MEANT = {"note": 'é—é😀😀 "x" \\ \n', "list": [1, {"a": None}]}
 
 
 @CHECKS.both
 async def text_arrives_as_it_was_said(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [say(WORDS)]) as (provider, upstream):
+    async with stage(subject, [say(WORDS)]) as (provider, upstream):
         reply = await ask(provider, request_of(subject), stream)
         nothing_refused(upstream)
     same("the words", reply.message.text, WORDS)
@@ -47,7 +47,7 @@ async def text_arrives_as_it_was_said(subject: Subject, stream: bool) -> None:
 
 @CHECKS.both
 async def an_answer_of_no_words_is_an_answer(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [say("")]) as (provider, _):
+    async with stage(subject, [say("")]) as (provider, _):
         reply = await ask(provider, request_of(subject), stream)
     same("the words", reply.message.text, "")
     same("the reason to finish", reply.finish_reason, "stop")
@@ -55,7 +55,7 @@ async def an_answer_of_no_words_is_an_answer(subject: Subject, stream: bool) -> 
 
 @CHECKS.both
 async def an_answer_cut_at_its_limit_says_so(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [say("and then", finish_reason="length")]) as (provider, _):
+    async with stage(subject, [say("and then", finish_reason="length")]) as (provider, _):
         reply = await ask(provider, request_of(subject), stream)
     same("the reason to finish", reply.finish_reason, "length")
     same("the words", reply.message.text, "and then")
@@ -63,27 +63,27 @@ async def an_answer_cut_at_its_limit_says_so(subject: Subject, stream: bool) -> 
 
 @CHECKS.both
 async def one_call_arrives_with_words_before_it(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [call("note", MEANT, call_id="call_a1", text="One moment.")]) as (provider, up):
+    async with stage(subject, [call("note", MEANT, call_id="call_a1", text="One moment.")]) as (provider, up):
         reply = await ask(provider, request_of(subject, tools=TOOLS), stream)
         nothing_refused(up)
-    same("the calls", made(reply), [("note", MEANT)])
+    same("the calls", calls_of(reply), [("note", MEANT)])
     same("the words", reply.message.text, "One moment.")
     same("the reason to finish", reply.finish_reason, "tool_calls")
 
 
 @CHECKS.both
 async def a_call_without_arguments_has_an_empty_object(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [call("note")]) as (provider, _):
+    async with stage(subject, [call("note")]) as (provider, _):
         reply = await ask(provider, request_of(subject, tools=TOOLS), stream)
-    same("the calls", made(reply), [("note", {})])
+    same("the calls", calls_of(reply), [("note", {})])
 
 
 @CHECKS.both
 async def four_parallel_calls_arrive_in_order_under_ids_of_their_own(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [four_calls()]) as (provider, upstream):
+    async with stage(subject, [four_calls()]) as (provider, upstream):
         reply = await ask(provider, request_of(subject, tools=TOOLS), stream)
         nothing_refused(upstream)
-    same("the calls", made(reply), [(name, {"note": f"{name} {number}"}) for number, name in enumerate(_FOUR)])
+    same("the calls", calls_of(reply), [(name, {"note": f"{name} {number}"}) for number, name in enumerate(_FOUR)])
     same("different ids", len({each.id for each in reply.message.tool_calls}), 4)
     same("the reason to finish", reply.finish_reason, "tool_calls")
 
@@ -100,52 +100,52 @@ def four_calls() -> Reply:
 @CHECKS.both
 async def calls_that_share_an_id_are_two_calls(subject: Subject, stream: bool) -> None:
     twice = calls(("add", {"note": "one"}), ("add", {"note": "two"}), ids=("call_same", "call_same"))
-    async with staged(subject, [twice]) as (provider, _):
+    async with stage(subject, [twice]) as (provider, _):
         reply = await ask(provider, request_of(subject, tools=TOOLS), stream)
-    same("the calls", made(reply), [("add", {"note": "one"}), ("add", {"note": "two"})])
+    same("the calls", calls_of(reply), [("add", {"note": "one"}), ("add", {"note": "two"})])
 
 
-@CHECKS.one
+@CHECKS.add()
 async def arguments_may_be_cut_between_any_two_characters(subject: Subject) -> None:
     """A scripted answer streams arguments in three pieces of equal length: white space before and after them moves the seam
     through every place."""
     size = len(CORE)
     seams = [" " * size + CORE + " " * (size + 3 * seam) for seam in range(size + 1)]
-    async with staged(subject, [call("note", arguments) for arguments in seams]) as (provider, _):
+    async with stage(subject, [call("note", arguments) for arguments in seams]) as (provider, _):
         for _ in seams:
             reply = await ask(provider, request_of(subject, tools=TOOLS), stream=True)
-            same("the calls", made(reply), [("note", MEANT)])
+            same("the calls", calls_of(reply), [("note", MEANT)])
 
 
 @CHECKS.both
 async def an_answer_may_come_byte_by_byte(subject: Subject, stream: bool) -> None:
     reply = calls(("note", CORE), ("send", {"note": "ü"}), ids=("call_1", "call_2"), text=WORDS)
-    async with staged(subject, [dripped(reply)]) as (provider, _):
-        found = await ask(provider, request_of(subject, tools=TOOLS), stream)
-    same("the words", found.message.text, WORDS)
-    same("the calls", made(found), [("note", MEANT), ("send", {"note": "ü"})])
+    async with stage(subject, [dripped(reply)]) as (provider, _):
+        answer = await ask(provider, request_of(subject, tools=TOOLS), stream)
+    same("the words", answer.message.text, WORDS)
+    same("the calls", calls_of(answer), [("note", MEANT), ("send", {"note": "ü"})])
 
 
-@CHECKS.one
+@CHECKS.add()
 async def comments_and_fields_that_mean_nothing_may_stand_between_events(subject: Subject) -> None:
     reply = replace(four_calls(), text=WORDS)
-    async with staged(subject, [noisy(reply, _PING), reply]) as (provider, _):
+    async with stage(subject, [noisy(reply, _PING), reply]) as (provider, _):
         request = request_of(subject, tools=TOOLS)
         loud, quiet = await ask(provider, request, True), await ask(provider, request, True)
-    same("the calls", made(loud), made(quiet))
+    same("the calls", calls_of(loud), calls_of(quiet))
     same("the words", loud.message.text, quiet.message.text)
 
 
 _PING = b": ping\n\nretry: 10\nid: 7\n\n"
-"""What a proxy sends to keep a connection open, and fields that are no data."""
+"""A comment, with which proxies keep connections open, and fields that are no data."""
 
 
-@CHECKS.one
+@CHECKS.add()
 async def deltas_come_before_the_answer_is_whole(subject: Subject) -> None:
     reply, gate = say("one two three"), asyncio.Semaphore(0)
     texts: list[str] = []
     events = len(await events_of(subject, reply))
-    async with staged(subject, [paced(reply, gate)]) as (provider, _), patience():
+    async with stage(subject, [paced(reply, gate)]) as (provider, _), patience():
         _release(gate, events // 2 + 1)
         async for item in provider.stream(request_of(subject)):
             if isinstance(item, ModelDelta) and item.text:
@@ -161,10 +161,10 @@ def _release(gate: asyncio.Semaphore, times: int) -> None:
 
 @CHECKS.both
 async def tokens_are_counted_with_those_of_the_cache_among_the_input(subject: Subject, stream: bool) -> None:
-    used = Usage(input_tokens=1000, output_tokens=50, cached_tokens=600)
-    async with staged(subject, [replace(say("hi"), usage=used)]) as (provider, _):
-        found = (await ask(provider, request_of(subject), stream)).usage
-    same("input, output and cached tokens", _counts(found), _counts(used))
+    spent = Usage(input_tokens=1000, output_tokens=50, cached_tokens=600)
+    async with stage(subject, [replace(say("hi"), usage=spent)]) as (provider, _):
+        usage = (await ask(provider, request_of(subject), stream)).usage
+    same("input, output and cached tokens", _counts(usage), _counts(spent))
 
 
 def _counts(usage: Usage) -> tuple[int, int, int]:
@@ -173,12 +173,12 @@ def _counts(usage: Usage) -> tuple[int, int, int]:
 
 @CHECKS.both
 async def a_reply_names_its_author(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [say("hi")]) as (provider, _):
+    async with stage(subject, [say("hi")]) as (provider, _):
         reply = await ask(provider, request_of(subject), stream)
         same("the author", reply.message.author, f"{provider.name}:{subject.model}")
 
 
-@CHECKS.one
+@CHECKS.add()
 async def answers_of_requests_at_the_same_time_are_not_mixed_up(subject: Subject) -> None:
     def echo(number: int) -> Reply:
         return calls(("add", {"note": f"first of {number}"}), ("find", {"note": f"second of {number}"}))
@@ -186,33 +186,33 @@ async def answers_of_requests_at_the_same_time_are_not_mixed_up(subject: Subject
     def number_of(body: Any) -> Reply:
         return echo(next(number for number in range(_AT_ONCE) if f"number {number}." in str(body)))
 
-    async with staged(subject, number_of) as (provider, _), patience():
-        asked = [
+    async with stage(subject, number_of) as (provider, _), patience():
+        answers = [
             ask(provider, request_of(subject, user(f"number {number}."), tools=TOOLS), stream=number % 2 == 0)
             for number in range(_AT_ONCE)
         ]
-        replies: list[ModelReply] = await asyncio.gather(*asked)
-    same("the calls", [made(reply) for reply in replies], [_wanted(echo(number)) for number in range(_AT_ONCE)])
+        replies: list[ModelReply] = await asyncio.gather(*answers)
+    same("the calls", [calls_of(reply) for reply in replies], [_expected(echo(number)) for number in range(_AT_ONCE)])
 
 
 _AT_ONCE = 20
 
 
-def _wanted(reply: Reply) -> list[tuple[str, Any]]:
-    return [shown(each)[1:] for each in reply.calls]
+def _expected(reply: Reply) -> list[tuple[str, Any]]:
+    return [comparable(each)[1:] for each in reply.calls]
 
 
-@CHECKS.one
+@CHECKS.add()
 async def models_are_listed_as_openai_lists_them(subject: Subject) -> None:
-    async with staged(subject, [], models=("one-model", "two-model")) as (provider, _), patience():
+    async with stage(subject, [], models=("one-model", "two-model")) as (provider, _), patience():
         listed = list(await provider.models())
     same("ids of the models", [model.get("id") for model in listed], ["one-model", "two-model"])
     same("what they are", {model.get("object") for model in listed}, {"model"})
 
 
-@CHECKS.one
+@CHECKS.add()
 async def closing_twice_does_no_harm(subject: Subject) -> None:
-    async with staged(subject, [say("hi")]) as (provider, _), patience():
+    async with stage(subject, [say("hi")]) as (provider, _), patience():
         await ask(provider, request_of(subject), stream=False)
         await provider.close()
         await provider.close()

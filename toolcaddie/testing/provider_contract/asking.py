@@ -1,4 +1,4 @@
-"""Requests: everything a conversation holds reaches the server, in order and once, in a form that it accepts."""
+"""Requests: everything in a conversation reaches the server once and in order, in a form that it accepts."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from toolcaddie.core.errors import ProviderError, ProviderRejectedError, Request
 from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.ports import Provider
+from toolcaddie.testing.contract import ContractError
 from toolcaddie.testing.provider_contract.answers import MEANT, TOOLS
 from toolcaddie.testing.provider_contract.subject import (
     Checks,
-    ContractError,
     Subject,
     ask,
     broken,
+    calls_of,
     definition,
     in_order_and_once,
-    made,
     nothing_refused,
     patience,
     request_of,
     result_of,
     same,
-    staged,
+    stage,
     user,
 )
 from toolcaddie.testing.script import Reply, call, calls, say
@@ -47,23 +47,23 @@ def thought(reply: Reply, reasoning: str) -> Reply:
 
 @CHECKS.both
 async def thinking_and_tools_over_three_rounds_come_back_as_they_were(subject: Subject, stream: bool) -> None:
-    """One call, then four at once, then words, and one more message of the user behind it all. The server signs what it
-    thought and refuses it changed."""
+    """One call, then four at once, then text, then another message of the user. The server signs its reasoning, and refuses
+    it if it was changed."""
     script = [
         thought(call("find", {"note": "argument-1"}, text="Let me look."), "First I look."),
         thought(calls(*((name, {"note": f"argument-2-{name}"}) for name in TOOLS)), "Now all at once."),
         thought(say("All is done."), "That was it."),
         say("You are welcome."),
     ]
-    async with staged(subject, script) as (provider, upstream):
-        said: list[Message] = [Message(role="system", content="Be brief."), user("Do everything.")]
+    async with stage(subject, script) as (provider, upstream):
+        messages: list[Message] = [Message(role="system", content="Be brief."), user("Do everything.")]
         for number in range(len(script)):
-            reply = await ask(provider, request_of(subject, *said, tools=TOOLS, params=THINKING), stream)
+            reply = await ask(provider, request_of(subject, *messages, tools=TOOLS, params=THINKING), stream)
             nothing_refused(upstream)
-            said += [reply.message, *_results(reply.message, f"result-{number}")]
+            messages += [reply.message, *_results(reply.message, f"result-{number}")]
             if number == 2:
                 same("the words", reply.message.text, "All is done.")
-                said.append(user("Thank you."))
+                messages.append(user("Thank you."))
         spoken = ["argument-1", "result-0-0", *(f"argument-2-{name}" for name in TOOLS)]
         in_order_and_once(upstream.requests[-1], [*spoken, *(f"result-1-{place}" for place in range(len(TOOLS)))])
 
@@ -72,16 +72,16 @@ def _results(message: Message, marker: str) -> list[Message]:
     return [result_of(each, f"{marker}-{place} is there") for place, each in enumerate(message.tool_calls)]
 
 
-@CHECKS.one
+@CHECKS.add()
 async def thinking_that_is_shown_is_no_part_of_the_answer(subject: Subject) -> None:
-    async with staged(subject, [thought(say("Four."), "Two and two...")]) as (provider, _):
+    async with stage(subject, [thought(say("Four."), "Two and two...")]) as (provider, _):
         reply = await ask(provider, request_of(subject, params=THINKING), stream=True)
     same("the words", reply.message.text, "Four.")
 
 
 @CHECKS.both
 async def an_error_of_a_tool_reaches_the_model_in_words(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [calls(("find", None), ("add", None)), say("Sorry.")]) as (provider, upstream):
+    async with stage(subject, [calls(("find", None), ("add", None)), say("Sorry.")]) as (provider, upstream):
         first = (await ask(provider, request_of(subject, tools=TOOLS), stream)).message
         results = (
             result_of(first.tool_calls[0], "error: no member of that name", is_error=True),
@@ -95,12 +95,12 @@ async def an_error_of_a_tool_reaches_the_model_in_words(subject: Subject, stream
 
 @CHECKS.both
 async def calls_go_back_under_the_ids_that_the_loop_gave_them(subject: Subject, stream: bool) -> None:
-    """A model may use an id twice; whoever runs the calls names them anew, in the message too."""
+    """A model may use an id twice. The caller then gives the calls new ids, also in the message."""
     twice = calls(("add", {"note": "argument-one"}), ("add", {"note": "argument-two"}), ids=("call_same", "call_same"))
-    async with staged(subject, [twice, say("Done.")]) as (provider, upstream):
+    async with stage(subject, [twice, say("Done.")]) as (provider, upstream):
         first = (await ask(provider, request_of(subject, tools=TOOLS), stream)).message
-        named = tuple(replace(each, id=f"call_fresh_{place}") for place, each in enumerate(first.tool_calls))
-        first = replace(first, tool_calls=named)
+        own_calls = tuple(replace(each, id=f"call_fresh_{place}") for place, each in enumerate(first.tool_calls))
+        first = replace(first, tool_calls=own_calls)
         request = request_of(subject, user("hello"), first, *_results(first, "result"), tools=TOOLS)
         await ask(provider, request, stream)
         nothing_refused(upstream)
@@ -109,9 +109,9 @@ async def calls_go_back_under_the_ids_that_the_loop_gave_them(subject: Subject, 
 
 @CHECKS.both
 async def arguments_that_are_no_json_break_nothing(subject: Subject, stream: bool) -> None:
-    """The caller is shown what the model wrote, where the wire can say it, and answers that it was wrong."""
+    """The caller sees the arguments as the model wrote them, if the wire can express them, and answers that they were wrong."""
     for text in _NO_JSON:
-        async with staged(subject, [call("note", text, call_id="call_1"), say("Again.")]) as (provider, upstream):
+        async with stage(subject, [call("note", text, call_id="call_1"), say("Again.")]) as (provider, upstream):
             request = request_of(subject, user("go"), tools=TOOLS)
             try:
                 first = (await ask(provider, request, stream)).message
@@ -134,7 +134,7 @@ _NO_JSON = (
     '{"a":1,"a":2}',
     '{"a":' * 50_000,
 )
-"""Half an object, no object, no JSON, half a character, a number out of range, a name twice, objects without end."""
+"""Half an object, no object, no JSON, half a character, a number out of range, a repeated name, endless nesting."""
 
 _BAD_CALL = ToolCall(id="call with spaces/and slashes: ü", name="add", arguments="{not json")
 _LONG_CALL = ToolCall(id="call_" + "x" * 200, name="find", arguments='{"note":"argument-of-long"}')
@@ -181,22 +181,21 @@ HARD_HISTORIES: dict[str, tuple[Message, ...]] = {
         user("said-four"),
     ),
 }
-"""Conversations as clients and interrupted runs leave them behind."""
+"""Conversations that clients and interrupted runs produce."""
 
 
-@CHECKS.one
+@CHECKS.add()
 async def conversations_of_every_shape_are_accepted_and_lose_no_word(subject: Subject) -> None:
     for name, history in HARD_HISTORIES.items():
-        async with staged(subject, [say("Fine.")]) as (provider, upstream):
+        async with stage(subject, [say("Fine.")]) as (provider, upstream):
             try:
                 await ask(provider, request_of(subject, *history, tools=TOOLS), stream=False)
             except ProviderRejectedError as error:
                 broken(f"a request that holds {name}", str(error))
             numbers = [word for word in ("one", "two", "three", "four") if f"said-{word}" in str(history)]
-            said = sorted((f"said-{word}" for word in numbers), key=str(history).index)
-            for word in said:
-                found = upstream.requests[0].raw.count(word.encode())
-                same(f"how often {word!r} stands in a request with {name}", found, 1)
+            for word in sorted((f"said-{number}" for number in numbers), key=str(history).index):
+                count = upstream.requests[0].raw.count(word.encode())
+                same(f"how often {word!r} stands in a request with {name}", count, 1)
 
 
 INTERRUPTED: dict[str, tuple[Message, ...]] = {
@@ -219,13 +218,13 @@ INTERRUPTED: dict[str, tuple[Message, ...]] = {
     "no message of a user": (Message(role="system", content="Be brief."),),
     "a message without content": (user("go"), Message(role="assistant"), user("Are you there?")),
 }
-"""Conversations that no API promises to take."""
+"""Conversations that no API promises to accept."""
 
 
-@CHECKS.one
+@CHECKS.add()
 async def a_broken_conversation_is_mended_or_refused_in_words(subject: Subject) -> None:
     for name, history in INTERRUPTED.items():
-        async with staged(subject, [say("Fine.")]) as (provider, _):
+        async with stage(subject, [say("Fine.")]) as (provider, _):
             try:
                 await ask(provider, request_of(subject, *history, tools=TOOLS), stream=False)
             except (RequestError, ProviderRejectedError):
@@ -234,13 +233,13 @@ async def a_broken_conversation_is_mended_or_refused_in_words(subject: Subject) 
                 raise ContractError(f"a request with {name}: {type(error).__name__}: {error}") from error
 
 
-@CHECKS.one
+@CHECKS.add()
 async def calls_of_others_are_made_fit_for_this_server(subject: Subject) -> None:
-    """Another provider's ids may be longer, or hold characters this one's server refuses, and a model may have written
-    arguments that are no JSON: the turn is over, and must not make every further request fail."""
+    """The ids of another provider may be longer, or have characters that this one's server refuses, and a model may have
+    written arguments that are no JSON. That turn is over, and must not make every later request fail."""
     theirs = Message(role="assistant", tool_calls=(_LONG_CALL, _BAD_CALL), author="other:model")
     results = (result_of(_LONG_CALL, "result-0"), result_of(_BAD_CALL, "result-1: not JSON", is_error=True))
-    async with staged(subject, [say("Fine.")]) as (provider, upstream):
+    async with stage(subject, [say("Fine.")]) as (provider, upstream):
         try:
             await ask(provider, request_of(subject, user("go"), theirs, *results, tools=TOOLS), stream=False)
         except ProviderRejectedError as error:
@@ -248,42 +247,42 @@ async def calls_of_others_are_made_fit_for_this_server(subject: Subject) -> None
         in_order_and_once(upstream.requests[0], ["argument-of-long", "result-0", "result-1"])
 
 
-@CHECKS.one
+@CHECKS.add()
 async def every_choice_of_a_tool_is_accepted_and_says_something_of_its_own(subject: Subject) -> None:
     choices: list[Any] = [
         "auto",
         "none",
         "required",
-        _named("add"),
-        _named("find"),
+        _choice_of("add"),
+        _choice_of("find"),
         _allowed("auto"),
         _allowed("required"),
     ]
-    async with staged(subject, lambda _: say("Fine.")) as (provider, upstream):
+    async with stage(subject, lambda _: say("Fine.")) as (provider, upstream):
         await ask(provider, request_of(subject, tools=TOOLS), stream=False)
         for choice in choices:
             await ask(provider, request_of(subject, tools=TOOLS, tool_choice=choice), stream=False)
             nothing_refused(upstream)
-        sent = [request.raw for request in upstream.requests[1:]]
-    for place, body in enumerate(sent):
-        if body in sent[:place]:
+        bodies = [request.raw for request in upstream.requests[1:]]
+    for place, body in enumerate(bodies):
+        if body in bodies[:place]:
             broken(
-                f"a request of its own for the choice {choices[place]!r}", f"the one of {choices[sent.index(body)]!r}"
+                f"a request of its own for the choice {choices[place]!r}", f"the one of {choices[bodies.index(body)]!r}"
             )
 
 
-def _named(name: str) -> dict[str, Any]:
+def _choice_of(name: str) -> dict[str, Any]:
     return {"type": "function", "function": {"name": name}}
 
 
 def _allowed(mode: str) -> dict[str, Any]:
-    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [_named("add"), _named("find")]}}
+    return {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [_choice_of("add"), _choice_of("find")]}}
 
 
-@CHECKS.one
+@CHECKS.add()
 async def a_choice_that_means_nothing_is_refused(subject: Subject) -> None:
     for choice in ("perhaps", {"type": "function"}, {"type": "function", "function": {"name": "nobody"}}, 7):
-        async with staged(subject, lambda _: say("Fine.")) as (provider, upstream), patience():
+        async with stage(subject, lambda _: say("Fine.")) as (provider, upstream), patience():
             await _is_refused(provider, upstream, request_of(subject, tools=TOOLS, tool_choice=choice))
 
 
@@ -300,9 +299,9 @@ async def _is_refused(provider: Provider, upstream: ScriptedUpstream, request: M
         broken(f"a refusal of tool_choice {request.tool_choice!r}", "an answer")
 
 
-@CHECKS.one
+@CHECKS.add()
 async def only_the_allowed_tools_can_be_called(subject: Subject) -> None:
-    async with staged(subject, lambda _: say("Fine.")) as (provider, upstream):
+    async with stage(subject, lambda _: say("Fine.")) as (provider, upstream):
         await ask(provider, request_of(subject, tools=TOOLS), stream=False)
         await ask(provider, request_of(subject, tools=TOOLS, allowed=("add", "find")), stream=False)
         nothing_refused(upstream)
@@ -310,36 +309,36 @@ async def only_the_allowed_tools_can_be_called(subject: Subject) -> None:
             broken("a request that says which tools are allowed", "the same as without")
 
 
-@CHECKS.one
+@CHECKS.add()
 async def definitions_that_are_encoded_already_are_sent_too(subject: Subject) -> None:
     encoded: Sequence[Any] = [msgspec.Raw(msgspec.json.encode(definition(name))) for name in TOOLS]
-    async with staged(subject, [call("note", MEANT), call("note", MEANT)]) as (provider, upstream):
+    async with stage(subject, [call("note", MEANT), call("note", MEANT)]) as (provider, upstream):
         plain = request_of(subject, tools=TOOLS)
         await ask(provider, plain, stream=False)
         reply = await ask(provider, replace(plain, tools=encoded), stream=False)
         nothing_refused(upstream)
         same("the request", upstream.bodies[1], upstream.bodies[0])
-    same("the calls", made(reply), [("note", MEANT)])
+    same("the calls", calls_of(reply), [("note", MEANT)])
 
 
-@CHECKS.one
+@CHECKS.add()
 async def tools_that_are_held_back_until_a_result_reveals_them_are_accepted_or_refused(subject: Subject) -> None:
     searched = Message(role="assistant", tool_calls=(ToolCall(id="c1", name="find", arguments='{"note":"mail"}'),))
-    found = replace(result_of(searched.tool_calls[0], "There is send."), revealed=("send",))
-    async with staged(subject, [call("send", MEANT, call_id="c2"), say("Sent.")]) as (provider, upstream):
+    result = replace(result_of(searched.tool_calls[0], "There is send."), revealed=("send",))
+    async with stage(subject, [call("send", MEANT, call_id="c2"), say("Sent.")]) as (provider, upstream):
         request = request_of(subject, tools=TOOLS, deferred=frozenset({"note", "send"}))
-        said: tuple[Message, ...] = (user("go"), searched, found)
+        messages: tuple[Message, ...] = (user("go"), searched, result)
         try:
-            reply = await ask(provider, replace(request, messages=said), stream=True)
+            reply = await ask(provider, replace(request, messages=messages), stream=True)
         except RequestError:
             return
-        same("the calls", made(reply), [("send", MEANT)])
-        said = (*said, reply.message, *_results(reply.message, "result"))
-        await ask(provider, replace(request, messages=said), stream=False)
+        same("the calls", calls_of(reply), [("send", MEANT)])
+        messages = (*messages, reply.message, *_results(reply.message, "result"))
+        await ask(provider, replace(request, messages=messages), stream=False)
         nothing_refused(upstream)
 
 
-@CHECKS.one
+@CHECKS.add()
 async def a_schema_of_the_answer_is_sent_or_refused(subject: Subject) -> None:
     schema = {
         "type": "object",
@@ -347,7 +346,7 @@ async def a_schema_of_the_answer_is_sent_or_refused(subject: Subject) -> None:
         "required": ["colour_of_the_answer"],
         "additionalProperties": False,
     }
-    async with staged(subject, [say('{"colour_of_the_answer":"red"}')]) as (provider, upstream):
+    async with stage(subject, [say('{"colour_of_the_answer":"red"}')]) as (provider, upstream):
         try:
             reply = await ask(provider, request_of(subject, output_schema=schema), stream=False)
         except RequestError:
@@ -358,13 +357,13 @@ async def a_schema_of_the_answer_is_sent_or_refused(subject: Subject) -> None:
     same("the words", reply.message.text, '{"colour_of_the_answer":"red"}')
 
 
-@CHECKS.one
+@CHECKS.add()
 async def what_concerns_the_cache_changes_no_answer(subject: Subject) -> None:
-    async with staged(subject, [call("add", MEANT), say("Done.")]) as (provider, upstream):
+    async with stage(subject, [call("add", MEANT), say("Done.")]) as (provider, upstream):
         request = request_of(subject, user("go"), tools=TOOLS, cache=True, cache_key="conversation-7")
         first = (await ask(provider, request, stream=False)).message
-        said = (Message(role="system", content="Be brief."), user("go"), first, *_results(first, "result"))
-        reply = await ask(provider, replace(request, messages=said), stream=True)
+        messages = (Message(role="system", content="Be brief."), user("go"), first, *_results(first, "result"))
+        reply = await ask(provider, replace(request, messages=messages), stream=True)
         nothing_refused(upstream)
     same("the words", reply.message.text, "Done.")
 
@@ -390,7 +389,7 @@ _NOT_EVERYWHERE: tuple[dict[str, Any], ...] = (
 
 @CHECKS.both
 async def the_usual_parameters_are_accepted_and_others_too_or_refused_in_words(subject: Subject, stream: bool) -> None:
-    async with staged(subject, lambda _: say("Fine.")) as (provider, upstream):
+    async with stage(subject, lambda _: say("Fine.")) as (provider, upstream):
         for params in _USUAL:
             await ask(provider, request_of(subject, tools=TOOLS, params=params), stream)
             nothing_refused(upstream)
@@ -403,7 +402,7 @@ async def the_usual_parameters_are_accepted_and_others_too_or_refused_in_words(s
                     broken(f"an error that names {name}", str(error))
 
 
-@CHECKS.one
+@CHECKS.add()
 async def an_image_is_sent_or_refused_by_name(subject: Subject) -> None:
     parts = (
         Text(text="What is this?"),
@@ -412,7 +411,7 @@ async def an_image_is_sent_or_refused_by_name(subject: Subject) -> None:
     await _sent_or_named(subject, Message(role="user", content=parts), _PIXEL, "image")
 
 
-@CHECKS.one
+@CHECKS.add()
 async def a_part_of_a_kind_that_is_not_known_is_not_dropped(subject: Subject) -> None:
     parts = (
         Text(text="What is this?"),
@@ -422,7 +421,7 @@ async def a_part_of_a_kind_that_is_not_known_is_not_dropped(subject: Subject) ->
 
 
 async def _sent_or_named(subject: Subject, message: Message, payload: str, kind: str) -> None:
-    async with staged(subject, [say("A dot.")]) as (provider, upstream):
+    async with stage(subject, [say("A dot.")]) as (provider, upstream):
         try:
             await ask(provider, request_of(subject, message), stream=False)
         except RequestError as error:

@@ -1,4 +1,4 @@
-"""One long conversation over many providers, in which chance says who answers next, what, and how the tools fared."""
+"""One long conversation over many providers. Chance decides who answers next, the answer, and the results of its tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from toolcaddie.testing.provider_contract.subject import (
     in_order_and_once,
     nothing_refused,
     request_of,
-    staged,
+    stage,
     user,
 )
 from toolcaddie.testing.script import Reply, calls, say
@@ -31,26 +31,29 @@ _MARK = re.compile(r"(?:said|argument|result)-\d+\.")
 
 
 async def check_conversation(subjects: Sequence[Subject], *, seed: int, rounds: int = 8) -> None:
-    """Each round one of the providers is sent all that was said, before a server as strict as the real one; every word,
-    argument and result so far stands in the request exactly once and in order. The subjects differ in their provider's name
-    or in their model. Raises `ContractError`."""
+    """Checks that no word, argument or result is lost, doubled or reordered in a conversation over these providers.
+
+    In each round one of them is sent the whole conversation, and its server is as strict as the real one. The subjects differ in
+    their provider's name or in their model. Raises `ContractError`."""
     chance = random.Random(seed)
     story = _Story(chance)
     async with AsyncExitStack() as stack:
-        table = [(each, *await stack.enter_async_context(staged(each, lambda _: story.reply()))) for each in subjects]
+        table = [(each, *await stack.enter_async_context(stage(each, lambda _: story.reply()))) for each in subjects]
         for _ in range(rounds):
             await _round(chance.choice(table), story, stream=chance.random() < 0.5)
 
 
 async def _round(who: tuple[Subject, Provider, ScriptedUpstream], story: _Story, *, stream: bool) -> None:
     subject, provider, upstream = who
-    request = request_of(subject, *story.said, tools=TOOLS, params=THINKING, cache=stream)
+    request = request_of(subject, *story.messages, tools=TOOLS, params=THINKING, cache=stream)
     try:
         reply = await ask(provider, request, stream)
     except ProviderProtocolError:
         if story.sound:
             raise
-        reply = None  # a wire whose calls have objects for arguments cannot say others, and its servers give up
+        reply = (
+            None  # a wire whose arguments are objects cannot express others: its servers end the answer with an error
+        )
     nothing_refused(upstream)
     in_order_and_once(upstream.requests[-1], story.marks)
     if reply is not None:
@@ -58,24 +61,26 @@ async def _round(who: tuple[Subject, Provider, ScriptedUpstream], story: _Story,
 
 
 class _Story:
-    """What was said so far, and by what marks it is known again."""
+    """The conversation so far, and the marks in it that a request must hold."""
 
     def __init__(self, chance: random.Random) -> None:
-        self.said: list[Message] = [Message(role="system", content="Be brief."), user("said-0.")]
+        self.messages: list[Message] = [Message(role="system", content="Be brief."), user("said-0.")]
         self.marks = ["said-0."]
         self.sound = True
-        """The arguments of the last reply were objects, all of them."""
+        """True if all arguments of the last reply were objects."""
         self._chance = chance
         self._numbers = iter(range(1, 1_000_000))
         self._ids: set[str] = set()
 
     def reply(self) -> Reply:
-        """Words, or up to four calls with or without them, with or without thoughts; some of the arguments are no JSON."""
+        """Returns text, up to four calls, or both, with or without reasoning. Some of the arguments are no JSON."""
         self.sound = True
-        wanted = [(self._chance.choice(TOOLS), self._arguments()) for _ in range(self._chance.choice((0, 1, 1, 2, 4)))]
-        text = f"said-{next(self._numbers)}." if not wanted or self._chance.random() < 0.5 else None
-        ids = [self._chance.choice(("", "twice", f"call_{next(self._numbers)}")) for _ in wanted]
-        reply = calls(*wanted, ids=ids, text=text) if wanted else say(text or "")
+        requested = [
+            (self._chance.choice(TOOLS), self._arguments()) for _ in range(self._chance.choice((0, 1, 1, 2, 4)))
+        ]
+        text = f"said-{next(self._numbers)}." if not requested or self._chance.random() < 0.5 else None
+        ids = [self._chance.choice(("", "twice", f"call_{next(self._numbers)}")) for _ in requested]
+        reply = calls(*requested, ids=ids, text=text) if requested else say(text or "")
         return replace(reply, reasoning="Which one?" if self._chance.random() < 0.6 else "")
 
     def _arguments(self) -> str:
@@ -86,24 +91,24 @@ class _Story:
         return self._chance.choice((f'{{"note":"{mark}', f'["{mark}"]', mark))
 
     def go_on(self, reply: ModelReply) -> None:
-        """Take down the reply, what its calls came to, and perhaps what the user says to it."""
-        named = tuple(replace(each, id=self._own_id(each)) for each in reply.message.tool_calls)
-        self._take(replace(reply.message, tool_calls=named), *(self._result(each) for each in named))
-        if not named or self._chance.random() < 0.2:
-            self._take(user(f"said-{next(self._numbers)}."))
+        """Appends the reply, the results of its calls, and perhaps a message of the user."""
+        own_calls = tuple(replace(each, id=self._own_id(each)) for each in reply.message.tool_calls)
+        self._append(replace(reply.message, tool_calls=own_calls), *(self._result(each) for each in own_calls))
+        if not own_calls or self._chance.random() < 0.2:
+            self._append(user(f"said-{next(self._numbers)}."))
 
     def _own_id(self, call: ToolCall) -> str:
-        given = call.id if call.id not in self._ids else f"call_again_{next(self._numbers)}"
-        self._ids.add(given)
-        return given
+        own_id = call.id if call.id not in self._ids else f"call_again_{next(self._numbers)}"
+        self._ids.add(own_id)
+        return own_id
 
     def _result(self, call: ToolCall) -> Message:
         text = f"result-{next(self._numbers)}." if self._chance.random() < 0.9 else ""
         content: Content = self._chance.choice((text, (Text(text=text),)))
         return Message(role="tool", tool_call_id=call.id, content=content, is_error=self._chance.random() < 0.3)
 
-    def _take(self, *messages: Message) -> None:
-        self.said += messages
+    def _append(self, *messages: Message) -> None:
+        self.messages += messages
         self.marks += (mark for message in messages for mark in _marks_of(message))
 
 

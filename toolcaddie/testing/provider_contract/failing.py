@@ -1,4 +1,4 @@
-"""Servers that fail, in every way the wire and its transport allow: the right error, soon, and never half an answer."""
+"""Servers that fail in every way that the wire and its transport allow: the right error, soon, and never half an answer."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from toolcaddie.testing.provider_contract.subject import (
     Subject,
     ask,
     broken,
+    calls_of,
+    error_of,
     events_of,
-    left,
-    made,
     of_kind,
     patience,
-    refused,
     request_of,
     same,
-    staged,
+    stage,
+    wait_until_client_left,
 )
 from toolcaddie.testing.script import calls, say
 from toolcaddie.testing.upstream import cut, empty_choices, endless, garbage, paced, refuse
@@ -72,7 +72,7 @@ RICH = replace(
 )
 """An answer with every kind of event in it."""
 _SOON = 0.05
-"""Seconds that a request may take whose time must run out."""
+"""Timeout, in seconds, of a request that must time out."""
 
 
 # ---------------------------------------------------------------- refusals
@@ -81,9 +81,9 @@ _SOON = 0.05
 @CHECKS.both
 async def each_status_is_an_error_of_its_kind(subject: Subject, stream: bool) -> None:
     script = [refuse(status, f"because of {status}") for status in STATUSES]
-    async with staged(subject, script) as (provider, _):
+    async with stage(subject, script) as (provider, _):
         for status, kind in STATUSES.items():
-            error = await refused(provider, request_of(subject), stream)
+            error = await error_of(provider, request_of(subject), stream)
             of_kind(error, kind)
             same("its status", error.status, status)
             if f"because of {status}" not in str(error):
@@ -95,15 +95,15 @@ async def each_status_is_an_error_of_its_kind(subject: Subject, stream: bool) ->
 @CHECKS.both
 async def the_wait_that_a_server_asks_for_is_known(subject: Subject, stream: bool) -> None:
     soon = formatdate(time.time() + 60, usegmt=True)
-    script = [refuse(status, headers={"retry-after": said}) for status in (429, 503) for said in ("7", soon)]
-    async with staged(subject, [*script, refuse(429), refuse(429, headers={"retry-after": "later"})]) as (provider, _):
+    script = [refuse(status, headers={"retry-after": value}) for status in (429, 503) for value in ("7", soon)]
+    async with stage(subject, [*script, refuse(429), refuse(429, headers={"retry-after": "later"})]) as (provider, _):
         for _status in (429, 503):
-            same("seconds to wait", (await refused(provider, request_of(subject), stream)).retry_after, 7.0)
-            wait = (await refused(provider, request_of(subject), stream)).retry_after
+            same("seconds to wait", (await error_of(provider, request_of(subject), stream)).retry_after, 7.0)
+            wait = (await error_of(provider, request_of(subject), stream)).retry_after
             if wait is None or not 30 <= wait <= 61:
                 broken("seconds until the date that the server named, 60", wait)
         for _unsaid in range(2):
-            same("seconds to wait", (await refused(provider, request_of(subject), stream)).retry_after, None)
+            same("seconds to wait", (await error_of(provider, request_of(subject), stream)).retry_after, None)
 
 
 @CHECKS.both
@@ -113,9 +113,9 @@ async def no_error_shows_the_key(subject: Subject, stream: bool) -> None:
         garbage(f"you sent {KEY}".encode(), content_type="text/plain"),
         garbage(KEY.encode(), content_type=_kind(stream)),
     ]
-    async with staged(subject, script) as (provider, _):
+    async with stage(subject, script) as (provider, _):
         for _step in script:
-            await refused(provider, request_of(subject), stream)
+            await error_of(provider, request_of(subject), stream)
         if KEY in repr(provider):
             broken("a repr without the key", repr(provider).replace(KEY, "(the key)"))
 
@@ -129,17 +129,17 @@ def _kind(stream: bool) -> str:
 
 @CHECKS.both
 async def a_server_that_hangs_up_without_a_word_is_unavailable(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [hang_up()]) as (provider, _):
-        error = await refused(provider, request_of(subject), stream)
+    async with stage(subject, [hang_up()]) as (provider, _):
+        error = await error_of(provider, request_of(subject), stream)
     of_kind(error, ProviderUnavailableError)
 
 
 @CHECKS.both
 async def a_server_that_is_not_there_is_unavailable(subject: Subject, stream: bool) -> None:
-    async with staged(subject, []) as (_, upstream):
+    async with stage(subject, []) as (_, upstream):
         gone = upstream.base_url
     provider = subject.provider(gone, KEY)
-    error = await refused(provider, request_of(subject), stream)
+    error = await error_of(provider, request_of(subject), stream)
     await provider.close()
     of_kind(error, ProviderUnavailableError)
 
@@ -147,10 +147,10 @@ async def a_server_that_is_not_there_is_unavailable(subject: Subject, stream: bo
 @CHECKS.both
 async def a_request_whose_time_is_over_ends_and_lets_the_server_go(subject: Subject, stream: bool) -> None:
     begun = asyncio.Semaphore(1 if stream else 0)
-    async with staged(subject, [paced(say("late"), begun)]) as (provider, upstream):
-        error = await refused(provider, replace(request_of(subject), timeout=_SOON), stream)
+    async with stage(subject, [paced(say("late"), begun)]) as (provider, upstream):
+        error = await error_of(provider, replace(request_of(subject), timeout=_SOON), stream)
         for recorded in upstream.requests:  # none, where even asking took too long
-            await left(recorded)
+            await wait_until_client_left(recorded)
     of_kind(error, ProviderUnavailableError)
 
 
@@ -159,12 +159,12 @@ async def a_request_whose_time_is_over_ends_and_lets_the_server_go(subject: Subj
 
 @CHECKS.both
 async def an_answer_that_is_cut_is_an_error_or_whole(subject: Subject, stream: bool) -> None:
-    """A stream is cut behind every one of its events, by a lost connection and by an end that comes too early. Where the
-    wire has said all by then the reply may stand, but only whole."""
+    """A stream is cut after each of its events, by a lost connection and by an end that comes too early. If everything was sent
+    by then, the reply may count, but only whole."""
     events = await events_of(subject, RICH, tools=TOOLS) if stream else [b""]
     places = range(len(events)) if stream else range(1)
     script = [RICH, *(cut(RICH, after=place, clean=clean) for place in places for clean in (False, True))]
-    async with staged(subject, script) as (provider, _):
+    async with stage(subject, script) as (provider, _):
         request = request_of(subject, tools=TOOLS)
         whole = await ask(provider, request, stream)
         for place in places:
@@ -186,35 +186,35 @@ async def _error_or_whole(provider: Provider, request: ModelRequest, stream: boo
 
 
 def _essence(reply: ModelReply) -> tuple[Any, ...]:
-    return reply.message.text, made(reply), reply.finish_reason
+    return reply.message.text, calls_of(reply), reply.finish_reason
 
 
 @CHECKS.both
 async def an_answer_without_an_answer_is_an_error(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [empty_choices()]) as (provider, _):
-        of_kind(await refused(provider, request_of(subject), stream), ProviderProtocolError)
+    async with stage(subject, [empty_choices()]) as (provider, _):
+        of_kind(await error_of(provider, request_of(subject), stream), ProviderProtocolError)
 
 
-@CHECKS.one
+@CHECKS.add()
 async def a_stream_without_events_is_an_error(subject: Subject) -> None:
     script = [altered(RICH, lambda _: []), garbage(b"", content_type="text/event-stream")]
     script += [
         garbage(b": nothing\n\n", content_type="text/event-stream"),
         garbage(b"data: [DONE]\n\n", content_type="text/event-stream"),
     ]
-    async with staged(subject, script) as (provider, _):
+    async with stage(subject, script) as (provider, _):
         for _step in script:
-            of_kind(await refused(provider, request_of(subject), True), ProviderProtocolError)
+            of_kind(await error_of(provider, request_of(subject), True), ProviderProtocolError)
 
 
-@CHECKS.one
+@CHECKS.add()
 async def an_error_in_the_middle_of_a_stream_ends_it(subject: Subject) -> None:
     wire, events = subject.wire(), await events_of(subject, RICH, tools=TOOLS)
-    said = [(status, place) for status in (429, 500, 529) for place in (0, 1, len(events) // 2)]
-    script = [altered(RICH, _breaking_off(_error_event(subject, wire, status), place)) for status, place in said]
-    async with staged(subject, script) as (provider, _):
-        for status, place in said:
-            error = await refused(provider, request_of(subject, tools=TOOLS), True)
+    breaks = [(status, place) for status in (429, 500, 529) for place in (0, 1, len(events) // 2)]
+    script = [altered(RICH, _breaking_off(_error_event(subject, wire, status), place)) for status, place in breaks]
+    async with stage(subject, script) as (provider, _):
+        for status, place in breaks:
+            error = await error_of(provider, request_of(subject, tools=TOOLS), True)
             if not error.retryable:
                 broken(f"an error after {place} events that says that asking again may help", error)
             if f"broke off with {status}" not in str(error):
@@ -256,40 +256,40 @@ async def garbage_is_an_error_and_nothing_else(subject: Subject, stream: bool) -
     framed = [b"data: " + each + b"\n\n" for each in (_HTML, _BINARY, *_WRONG) if each]
     bodies = framed if stream else [_HTML, _BINARY, *_WRONG]
     script = [garbage(body, content_type=_kind(stream)) for body in bodies]
-    async with staged(subject, script) as (provider, _):
+    async with stage(subject, script) as (provider, _):
         for body in bodies:
-            error = await refused(provider, request_of(subject), stream)
+            error = await error_of(provider, request_of(subject), stream)
             of_kind(error, ProviderProtocolError, f" for {body[:40]!r}")
 
 
 @CHECKS.both
 async def an_answer_of_another_content_type_is_an_error(subject: Subject, stream: bool) -> None:
     kinds = ("text/html", "application/octet-stream", _kind(not stream))
-    async with staged(subject, [garbage(_HTML, content_type=kind) for kind in kinds]) as (provider, _):
+    async with stage(subject, [garbage(_HTML, content_type=kind) for kind in kinds]) as (provider, _):
         for _each in kinds:
-            error = await refused(provider, request_of(subject), stream)
+            error = await error_of(provider, request_of(subject), stream)
             of_kind(error, ProviderProtocolError)
 
 
 @CHECKS.both
 async def a_proxys_error_page_is_unavailable(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [garbage(_HTML, content_type="text/html", status=502)]) as (provider, _):
-        error = await refused(provider, request_of(subject), stream)
+    async with stage(subject, [garbage(_HTML, content_type="text/html", status=502)]) as (provider, _):
+        error = await error_of(provider, request_of(subject), stream)
     of_kind(error, ProviderUnavailableError)
 
 
 @CHECKS.both
 async def an_answer_that_never_ends_is_left(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [flood()]) as (provider, upstream):
-        error = await refused(provider, request_of(subject), stream)
+    async with stage(subject, [flood()]) as (provider, upstream):
+        error = await error_of(provider, request_of(subject), stream)
         of_kind(error, ProviderProtocolError)
-        await left(upstream.requests[0])
+        await wait_until_client_left(upstream.requests[0])
 
 
 # ---------------------------------------------------------------- the caller leaves
 
 
-@CHECKS.one
+@CHECKS.add()
 async def cancelling_a_request_closes_its_connection(subject: Subject) -> None:
     arrived = asyncio.Event()
 
@@ -297,17 +297,17 @@ async def cancelling_a_request_closes_its_connection(subject: Subject) -> None:
         arrived.set()
         await asyncio.Event().wait()
 
-    async with staged(subject, [never]) as (provider, upstream), patience():
+    async with stage(subject, [never]) as (provider, upstream), patience():
         task = asyncio.ensure_future(provider.complete(request_of(subject)))
         await _under_way(task, arrived)
         await _cancelled(task)
-        await left(upstream.requests[0])
+        await wait_until_client_left(upstream.requests[0])
 
 
-@CHECKS.one
+@CHECKS.add()
 async def cancelling_a_stream_closes_its_connection(subject: Subject) -> None:
     started = asyncio.Event()
-    async with staged(subject, [endless("zest ")]) as (provider, upstream), patience():
+    async with stage(subject, [endless("zest ")]) as (provider, upstream), patience():
 
         async def read() -> None:
             async for _ in provider.stream(request_of(subject)):
@@ -316,11 +316,11 @@ async def cancelling_a_stream_closes_its_connection(subject: Subject) -> None:
         task = asyncio.ensure_future(read())
         await _under_way(task, started)
         await _cancelled(task)
-        await left(upstream.requests[0])
+        await wait_until_client_left(upstream.requests[0])
 
 
 async def _under_way(task: asyncio.Future[Any], begun: asyncio.Event) -> None:
-    """Wait until the request has begun. One that is over by then, without a server, would be waited for in vain."""
+    """Waits until the request has begun. Raises `ContractError` for a request that ended before."""
     waiting = asyncio.ensure_future(begun.wait())
     try:
         await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -339,21 +339,21 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
     broken("a request that ends when it is cancelled", task)
 
 
-@CHECKS.one
+@CHECKS.add()
 async def closing_a_stream_closes_its_connection(subject: Subject) -> None:
-    async with staged(subject, [endless("zest "), say("Still here.")]) as (provider, upstream), patience():
+    async with stage(subject, [endless("zest "), say("Still here.")]) as (provider, upstream), patience():
         stream = cast("Any", provider.stream(request_of(subject)))  # the port promises an iterator; ours can be closed
         async with aclosing(stream):
             await anext(stream)
-        await left(upstream.requests[0])
+        await wait_until_client_left(upstream.requests[0])
         same("the words after it", (await ask(provider, request_of(subject), True)).message.text, "Still here.")
 
 
 @CHECKS.both
 async def a_failure_leaves_the_provider_as_it_was(subject: Subject, stream: bool) -> None:
     script = [cut(RICH, after=3), refuse(500), garbage(_HTML), hang_up(), say("Still here.")]
-    async with staged(subject, script) as (provider, upstream):
+    async with stage(subject, script) as (provider, upstream):
         for _fault in script[:-1]:
-            await refused(provider, request_of(subject), stream)
+            await error_of(provider, request_of(subject), stream)
         same("the words", (await ask(provider, request_of(subject), stream)).message.text, "Still here.")
         same("requests, none of them repeated on the sly", len(upstream.requests), len(script))

@@ -1,7 +1,7 @@
 """Answers that are nearly right: every value of a true answer is replaced by one of another type, events are lost or doubled.
 
-A provider may make a reply of it or raise `ProviderError`. Anything else, a reply with fields of wrong types or another
-exception, would come up far from where it can be understood.
+A provider may return a reply or raise `ProviderError`. A reply with fields of wrong types, or another exception, would cause an
+error far from its origin.
 """
 
 from __future__ import annotations
@@ -14,22 +14,23 @@ import msgspec
 from toolcaddie.core.errors import ProviderError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.ports import Provider
+from toolcaddie.testing.contract import ContractError
 from toolcaddie.testing.faults import altered
 from toolcaddie.testing.provider_contract.answers import TOOLS
 from toolcaddie.testing.provider_contract.failing import RICH
-from toolcaddie.testing.provider_contract.subject import Checks, ContractError, Subject, ask, request_of, staged
+from toolcaddie.testing.provider_contract.subject import Checks, Subject, ask, request_of, stage
 
 CHECKS = Checks()
 
 _STRANGE: tuple[Any, ...] = (None, -7, 1.5, "strange", [], {}, [None], True, 10**30)
-_KEPT = 2
-"""Of the strange values, so many take each place, in turns: all of them would take minutes."""
+_PER_PLACE = 2
+"""Strange values tried in each place, in turns: all of them would take minutes."""
 
 
 @CHECKS.both
 async def values_of_wrong_types_are_an_error_or_passed_over(subject: Subject, stream: bool) -> None:
     answer: list[bytes] = []
-    async with staged(subject, lambda _: altered(RICH, _Next(answer, plans))) as (provider, _):
+    async with stage(subject, lambda _: altered(RICH, _Next(answer, plans))) as (provider, _):
         plans: list[Any] = [None]
         request = request_of(subject, tools=TOOLS)
         await ask(provider, request, stream)
@@ -40,7 +41,7 @@ async def values_of_wrong_types_are_an_error_or_passed_over(subject: Subject, st
 
 
 class _Next:
-    """Sends what is planned: the true answer first, which it takes down, then one damage after the other."""
+    """Sends the planned events: first the true answer, which it records, then one damaged answer after the other."""
 
     def __init__(self, answer: list[bytes], plans: list[Any]) -> None:
         self._answer = answer
@@ -55,7 +56,7 @@ class _Next:
 
 
 def _damages(events: Sequence[bytes]) -> Iterator[tuple[list[bytes], str]]:
-    """Each: the events with one value replaced, and in words what was done."""
+    """Yields the events with one value replaced, each time another one, and a description of the damage."""
     turn = 0
     for place, event in enumerate(events):
         try:
@@ -63,7 +64,7 @@ def _damages(events: Sequence[bytes]) -> Iterator[tuple[list[bytes], str]]:
         except msgspec.DecodeError:
             continue  # an end that is no JSON
         for path in _paths(value):
-            for _ in range(_KEPT):
+            for _ in range(_PER_PLACE):
                 turn += 1
                 strange = _STRANGE[turn % len(_STRANGE)]
                 damaged = msgspec.json.encode(_replaced(value, path, strange))
@@ -92,7 +93,7 @@ def _replaced(value: Any, path: tuple[str | int, ...], strange: Any) -> Any:
 
 @CHECKS.both
 async def bytes_that_are_no_characters_are_an_error_or_passed_over(subject: Subject, stream: bool) -> None:
-    async with staged(subject, [altered(RICH, _garbled(word)) for word in _WORDS]) as (provider, _):
+    async with stage(subject, [altered(RICH, _garbled(word)) for word in _WORDS]) as (provider, _):
         for word in _WORDS:
             await _reply_or_error(
                 provider, request_of(subject, tools=TOOLS), stream, f"{word!r} has a byte of no character"
@@ -106,11 +107,11 @@ def _garbled(word: bytes) -> Callable[[list[bytes]], list[bytes]]:
     return lambda events: [event.replace(word, b"\xff" + word[1:]) for event in events]
 
 
-@CHECKS.one
+@CHECKS.add()
 async def events_that_are_lost_doubled_or_swapped_are_an_error_or_passed_over(subject: Subject) -> None:
     answer: list[bytes] = []
     plans: list[Any] = [None]
-    async with staged(subject, lambda _: altered(RICH, _Next(answer, plans))) as (provider, _):
+    async with stage(subject, lambda _: altered(RICH, _Next(answer, plans))) as (provider, _):
         request = request_of(subject, tools=TOOLS)
         await ask(provider, request, stream=True)
         for place in range(len(answer)):

@@ -1,19 +1,20 @@
-"""The object itself, before anything is asked of it: it has what `ports.Provider` names, each of its kind."""
+"""The object itself, before any request: it has the members of `ports.Provider`, each of its kind."""
 
 from __future__ import annotations
 
 import inspect
 
-from toolcaddie.testing.provider_contract.subject import KEY, Checks, ContractError, Subject
+from toolcaddie.testing.contract import ContractError
+from toolcaddie.testing.provider_contract.subject import KEY, Checks, Subject
 
 CHECKS = Checks()
 
 _METHODS = ("complete", "stream", "models", "close")
 _NOWHERE = "http://127.0.0.1:9"
-"""Making a provider asks nobody, so that nobody need be there."""
+"""An address without a server: making a provider sends no request."""
 
 
-@CHECKS.one
+@CHECKS.add()
 async def it_has_a_name_and_the_four_methods(subject: Subject) -> None:
     provider = subject.provider(_NOWHERE, KEY)
     kind = type(provider).__name__

@@ -1,4 +1,4 @@
-"""One conversation over two providers, a round each: neither loses, doubles or reorders a call or a result of the other."""
+"""One conversation over two providers that take turns: neither loses, doubles or reorders a call or a result of the other."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from toolcaddie.testing.provider_contract.subject import (
     request_of,
     result_of,
     same,
-    staged,
+    stage,
     user,
 )
 from toolcaddie.testing.script import Reply, call, calls, say
@@ -35,15 +35,16 @@ _SECOND: Sequence[Reply] = (
 
 
 async def check_switch(first: Subject, second: Subject, *, stream: bool = False) -> None:
-    """Rounds of `first`, `second`, `first`, `second` and `first`, with calls and results in all but the last, each before a
-    server as strict as the real one. The two differ in their provider's name or in their model, for each must know its own
-    messages. Raises `ContractError`."""
-    async with staged(first, _FIRST) as one, staged(second, _SECOND) as two:
-        said: list[Message] = [Message(role="system", content="Be brief."), user("Do everything.")]
-        done: list[str] = []
-        replies = [await _round(who, said, done, stream) for who in _turns((first, *one), (second, *two))]
+    """Checks rounds of `first`, `second`, `first`, `second` and `first`, with calls and results in all but the last.
+
+    The servers are as strict as the real ones. The two subjects differ in their provider's name or in their model, because each
+    must recognise its own messages. Raises `ContractError`."""
+    async with stage(first, _FIRST) as one, stage(second, _SECOND) as two:
+        messages: list[Message] = [Message(role="system", content="Be brief."), user("Do everything.")]
+        marks: list[str] = []
+        replies = [await _round(who, messages, marks, stream) for who in _turns((first, *one), (second, *two))]
     same("the last words", replies[-1].message.text, "All is done.")
-    same("calls that were answered", len([word for word in done if word.startswith("result")]), 8)
+    same("calls that were answered", len([word for word in marks if word.startswith("result")]), 8)
 
 
 _Who = tuple[Subject, Provider, ScriptedUpstream]
@@ -53,18 +54,17 @@ def _turns(first: _Who, second: _Who) -> tuple[_Who, ...]:
     return first, second, first, second, first
 
 
-async def _round(who: _Who, said: list[Message], done: list[str], stream: bool) -> ModelReply:
-    """One request with all that was `said`; the reply and the results of its calls are appended. `done` are the arguments
-    and results so far, which the request has to hold in this order."""
+async def _round(who: _Who, messages: list[Message], marks: list[str], stream: bool) -> ModelReply:
+    """Sends one request with all `messages`, and appends the reply and the results of its calls. `marks` are the arguments and
+    results so far, which the request must hold in this order."""
     subject, provider, upstream = who
-    reply = await ask(provider, request_of(subject, *said, tools=TOOLS, params=THINKING), stream)
+    reply = await ask(provider, request_of(subject, *messages, tools=TOOLS, params=THINKING), stream)
     nothing_refused(upstream)
-    in_order_and_once(upstream.requests[-1], done)
-    number = sum(word.startswith("argument") for word in done)
-    made = reply.message.tool_calls
-    named = tuple(replace(each, id=f"call_{number + place}") for place, each in enumerate(made))
-    said.append(replace(reply.message, tool_calls=named))
-    said += [result_of(each, f"result-{number + place} is there") for place, each in enumerate(named)]
-    done += [f"argument-{number + place}" for place in range(len(made))]
-    done += [f"result-{number + place} " for place in range(len(made))]
+    in_order_and_once(upstream.requests[-1], marks)
+    number = sum(word.startswith("argument") for word in marks)
+    own_calls = tuple(replace(each, id=f"call_{number + place}") for place, each in enumerate(reply.message.tool_calls))
+    messages.append(replace(reply.message, tool_calls=own_calls))
+    messages += [result_of(each, f"result-{number + place} is there") for place, each in enumerate(own_calls)]
+    marks += [f"argument-{number + place}" for place in range(len(own_calls))]
+    marks += [f"result-{number + place} " for place in range(len(own_calls))]
     return reply

@@ -1,6 +1,6 @@
-"""What a store promises, as checks to run against one: also with several processes that write, stall and are killed.
+"""The contract of stores, also with several processes that write, stall and are killed.
 
-Whoever writes a store runs the whole list, by any test runner:
+The author of a store runs the whole list, with any test runner:
 
     # my_store/opening.py
     @asynccontextmanager
@@ -36,5 +36,5 @@ CHECKS: tuple[Check[Subject], ...] = tuple(
 
 
 def checks_for(subject: Subject) -> Sequence[Check[Subject]]:
-    """The checks that apply: a store that other processes cannot reach is spared those about other processes."""
+    """Returns the checks that apply: those about other processes only for a store that other processes can reach."""
     return [check for check in CHECKS if check.applies_to(subject)]

@@ -1,4 +1,4 @@
-"""What another process does with a store: `python -m toolcaddie.testing.store_contract.jobs FACTORY PLACE JOB ...`."""
+"""Jobs of another process with a store: `python -m toolcaddie.testing.store_contract.jobs FACTORY PLACE JOB ...`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def write_pairs(store: Store) -> None:
 
 
 async def hold(store: Store) -> None:
-    """Takes a lease; writes under it as soon as it reads a line, and says whether that was refused."""
+    """Takes a lease, writes under it as soon as it reads a line, and prints if that was refused."""
     number = await store.lease()
     _say(str(number))
     await asyncio.to_thread(sys.stdin.readline)

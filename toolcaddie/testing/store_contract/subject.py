@@ -24,8 +24,8 @@ class Subject:
     new_place: Callable[[], str]
     """Names an empty place; called once for each check."""
     factory: str = ""
-    """`module:attribute` of `opened`, for other processes. Empty: nothing but this process can reach the store, and two that
-    are opened at one place share nothing."""
+    """`module:attribute` of `opened`, for other processes. Empty: only this process can reach the store, and two stores that are
+    opened at one place share nothing."""
     pass_time: Callable[[float], Awaitable[None]] = asyncio.sleep
     """Lets seconds pass for the store's clock."""
 
@@ -39,14 +39,14 @@ def is_shared(subject: Subject) -> bool:
 
 @asynccontextmanager
 async def opened(subject: Subject) -> AsyncIterator[Store]:
-    """The store at an empty place."""
+    """Yields the store at an empty place."""
     async with subject.opened(subject.new_place()) as store:
         yield store
 
 
 @asynccontextmanager
 async def worker(subject: Subject, place: str, job: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Another process that does one of the jobs of `jobs.py` on the store at `place`; killed at the end."""
+    """Yields another process that does one of the jobs of `jobs.py` on the store at `place`; it is killed at the end."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "toolcaddie.testing.store_contract.jobs", subject.factory, place, job, *arguments),
         stdin=asyncio.subprocess.PIPE,
@@ -61,13 +61,13 @@ async def worker(subject: Subject, place: str, job: str, *arguments: str) -> Asy
 
 
 async def line_of(process: asyncio.subprocess.Process) -> str:
-    """The next line another process prints."""
+    """Returns the next line that another process prints."""
     assert process.stdout is not None
     async with asyncio.timeout(PATIENCE):
         return (await process.stdout.readline()).decode().strip()
 
 
 async def ended(process: asyncio.subprocess.Process) -> int:
-    """Waits for another process; gives its exit status."""
+    """Waits for another process, and returns its exit status."""
     async with asyncio.timeout(PATIENCE):
         return await process.wait()
