@@ -5,8 +5,9 @@
     source = registry.make("source", "tickets", {"url": "https://tickets.example.com"}, Parts())
 
 A factory is a function or a class. Its keyword parameters are its settings: their names, types and defaults are what
-`toolcaddie.toml` and `make` accept; any other key is refused by name. A parameter `parts` receives the `Parts` of the host.
-Installed packages declare their factories as entry points in the group of the socket, and so do we.
+`toolcaddie.toml` and `make` accept; any other key is refused by name. `**options: Unpack[Options]` stands for the keys of the
+typed dictionary `Options`. A parameter `parts` receives the `Parts` of the host. Installed packages declare their factories as
+entry points in the group of the socket, and so do we.
 """
 
 from __future__ import annotations
@@ -197,6 +198,7 @@ def config_type(factory: Factory, *, name: str = "config", per_catalog: bool = F
             required.append((parameter.name, kind))
         else:
             optional.append((parameter.name, kind, msgspec.field(default_factory=partial(_same, parameter.default))))
+    optional += [(name, _readable(kind), None) for name, kind in _options(factory).items()]
     return msgspec.defstruct(
         name.replace("-", "_"),
         [*required, *optional],
@@ -263,7 +265,20 @@ def _settings_of(factory: Factory, per_catalog: bool) -> Sequence[inspect.Parame
 
 def _is_open(factory: Factory) -> bool:
     """Returns True if the factory takes any keyword (`**more`)."""
-    return any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in _parameters(factory))
+    return _rest(factory) is not None and not _options(factory)
+
+
+def _options(factory: Factory) -> Mapping[str, Any]:
+    """Returns the optional settings that the factory takes as `**options: Unpack[Options]`, and their types."""
+    rest = _rest(factory)
+    kind = None if rest is None else _annotations(factory).get(rest)
+    return typing.get_type_hints(typing.get_args(kind)[0]) if typing.get_origin(kind) is typing.Unpack else {}
+
+
+def _rest(factory: Factory) -> str | None:
+    """Returns the name of the parameter that takes the other keywords; None: there is none."""
+    kind = inspect.Parameter.VAR_KEYWORD
+    return next((parameter.name for parameter in _parameters(factory) if parameter.kind is kind), None)
 
 
 def _parameters(factory: Factory) -> Sequence[inspect.Parameter]:

@@ -1481,7 +1481,7 @@ async def test_the_key_shows_in_no_error(stream: bool, step: Any) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "needs an api_key"),
+        ({}, "needs a key"),
         ({"base_url": "ftp://x"}, "must begin with http"),
         ({"api_key": "sk-\n"}, "copied whole"),
     ],

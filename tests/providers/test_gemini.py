@@ -1162,7 +1162,7 @@ async def test_connections_are_used_again_also_after_a_stream() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "'gemini' needs an api_key"),
+        ({}, "'gemini' needs a key"),
         ({"base_url": "ftp://x"}, "must begin with http"),
         ({"api_key": "AIza\n"}, "copied whole"),
     ],

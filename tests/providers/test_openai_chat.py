@@ -762,7 +762,7 @@ async def test_without_a_key_of_ours_the_callers_is_what_the_upstream_is_asked_w
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "needs an api_key"),
+        ({}, "needs a key"),
         ({"base_url": "ftp://x"}, "must begin with http"),
         ({"base_url": "localhost:8000"}, "must begin with http"),
         ({"base_url": "http://user:sk-1@host/v1"}, "holds credentials"),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 import pytest
 
 from toolcaddie.app.models import likely_provider
 from toolcaddie.core.tool_config import FallbackProvider
+from toolcaddie.core.vocabulary import wire_named
+from toolcaddie.parts import Parts, Secrets
 from toolcaddie.providers.vendors import VENDORS
 from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import params_of
@@ -26,7 +30,12 @@ def test_the_fallbacks_parameters_have_the_names_its_server_knows() -> None:
 
 @pytest.mark.parametrize("name", sorted(VENDORS))
 def test_every_vendor_is_installed_under_its_name(name: str) -> None:
-    assert Registry().factory("provider", name) is VENDORS[name]
+    vendor = VENDORS[name]
+    environ = {vendor.key_env: "k" * 20, vendor.url_env or "NO_VARIABLE": "https://acme.example.com"}
+    provider = Registry().make("provider", name, {}, Parts(secrets=Secrets(environ)))
+    assert provider.name == name
+    assert urlsplit(vendor.base_url or "https://acme.example.com").hostname in repr(provider)
+    assert provider.wire == wire_named(name)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from toolcaddie import Runtime, tool
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.parts import Parts, Secrets
 from toolcaddie.runtime.models import provider_named
 from toolcaddie.testing import ScriptedProvider, ScriptedUpstream, call, say
 
@@ -95,8 +96,8 @@ async def test_a_key_of_the_environment_goes_to_no_address_but_its_providers(
     given: str | None, sent: str | None
 ) -> None:
     async with ScriptedUpstream([say("hi")], api_key=None) as upstream:
-        environ = {"OPENAI_API_KEY": "sk-of-openai-alone"}
-        entry = provider_named("openai:gpt-test", base_url=upstream.base_url, api_key=given, environ=environ)
+        parts = Parts(secrets=Secrets({"OPENAI_API_KEY": "sk-of-openai-alone"}))
+        entry = provider_named("openai:gpt-test", base_url=upstream.base_url, api_key=given, parts=parts)
         async with Runtime(provider=entry) as runtime:
             assert (await runtime.run("hello")).text == "hi"
     assert upstream.requests[0].headers.get("authorization") == sent

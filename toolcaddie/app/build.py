@@ -83,7 +83,7 @@ async def assembled(
     sources = sources_of(settings, registry, parts, needed=needs_catalog)
     source = CombinedSource(sources, replace_reserved=settings.catalog.replace_reserved, report=states)
     requests = logged_requests(settings)
-    provider = provider_of(settings)
+    provider = provider_of(settings, registry, parts)
     classifier = classifier_of(settings, provider, registry, parts)
     async with database, source:
         await database.leases.own()  # settles what crashed processes left behind, before the first request
@@ -113,7 +113,7 @@ async def assembled(
                 keys=database.keys,
                 registry=metrics,
                 source_states=states.states,
-                own_upstream_key=has_own_key(settings),
+                own_upstream_key=has_own_key(settings, registry),
             )
         finally:
             if teaching is not None:

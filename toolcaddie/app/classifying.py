@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolcaddie.app.models import OPENAI, PRACTICE, asked_of
+from toolcaddie.app.models import OPENAI, PRACTICE, asked_of, provider_config
 from toolcaddie.app.settings import Settings, effective_preset
 from toolcaddie.parts import Parts
 from toolcaddie.ports import Classifier, Provider
@@ -52,6 +52,9 @@ def _classifying_provider(settings: Settings, registry: Registry, parts: Parts) 
     name, url = OPENAI, stage.url
     if url is None:  # its own key, but the address and the API of the model that answers requests
         name, url = asked_of(settings)[0], settings.upstream.url
-    config = {"base_url": url, "api_key": key, "model": stage.model, "name": "classifier"}
-    provider: Provider = registry.make("provider", OPENAI if name == PRACTICE else name, config)
+    name = OPENAI if name == PRACTICE else name
+    config = dict(provider_config(settings, name, url=url))
+    config |= {"api_key": key, "model": stage.model, "name": "classifier"}
+    config.setdefault("base_url", url)
+    provider: Provider = registry.make("provider", name, config, parts)
     return provider

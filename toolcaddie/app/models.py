@@ -6,19 +6,18 @@ provider serves.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from toolcaddie.app.settings import FallbackSettings, Settings
-from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.errors import ConfigError, ProviderAuthError
-from toolcaddie.parts import Secrets
+from toolcaddie.parts import Parts, Secrets
 from toolcaddie.ports import Provider
 from toolcaddie.providers.named import split_model
-from toolcaddie.providers.vendors import vendor_of_model
+from toolcaddie.providers.vendors import VENDORS, vendor_of_model
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
-from toolcaddie.runtime.models import KEYS, provider_named, provider_names
+from toolcaddie.runtime.models import provider_named
 from toolcaddie.util.suggest import close_names, did_you_mean
 
 PRACTICE = "practice"
@@ -33,7 +32,7 @@ _TUNED = "ft"
 """The only prefix with a colon in the names of OpenAI's own models."""
 
 
-def asked_of(settings: Settings) -> tuple[str, str]:
+def asked_of(settings: Settings, registry: Registry | None = None) -> tuple[str, str]:
     """Returns the provider's name and the model that the settings name; the model is empty if the provider is to choose.
 
     With `upstream.provider` the model is one of that provider, whatever colons its name has (`mistral:7b` of Ollama); otherwise
@@ -41,7 +40,7 @@ def asked_of(settings: Settings) -> tuple[str, str]:
     address or a key, else the practice model. The name of a provider that is not installed is returned unchanged, so that its
     model is never priced as another provider's. Raises `ConfigError` for a slip in a provider's name.
     """
-    names, model = provider_names(), settings.model or ""
+    names, model = (registry or Registry()).names("provider"), settings.model or ""
     configured = settings.upstream.provider
     prefix, bare_model = split_model(model, names)
     if configured is not None:
@@ -63,21 +62,22 @@ def asked_of(settings: Settings) -> tuple[str, str]:
     return (likely_provider(model) or OPENAI, model) if model else (PRACTICE, "")
 
 
-def served_by(settings: Settings) -> tuple[str, str]:
+def served_by(settings: Settings, registry: Registry | None = None) -> tuple[str, str]:
     """Returns the same as `asked_of`, for commands that send requests. Raises `ConfigError` for a model that no provider
     serves. The practice model calls tools, so it answers only if it is named, or if no model is named."""
-    name, model = asked_of(settings)
+    registry = registry or Registry()
+    name, model = asked_of(settings, registry)
     text = (settings.model or "").strip()
     if name == PRACTICE and model not in ("", PRACTICE):
         raise ConfigError(f"model {text!r}: the practice model is one, without names; write {PRACTICE} alone")
     if settings.upstream.provider is not None or settings.upstream.url is not None or name == PRACTICE:
         return name, model
-    names = provider_names()
+    names = registry.names("provider")
     if name not in names:
         raise ConfigError(f"model {text!r}: there is no provider {name!r}; {_advice(text, names)}")
     if not text or text == name or text.startswith(f"{name}:") or _has_key(settings):
         return name, model
-    missing = "" if os.environ.get(KEYS.get(name, "")) else " and no key is set"
+    missing = "" if _vendor_key(name) else " and no key is set"
     raise ConfigError(f"{text!r} names no provider{missing}; {_advice(text, names)}")
 
 
@@ -89,7 +89,18 @@ def likely_provider(model: str) -> str | None:
 
 def _has_key(settings: Settings) -> bool:
     """Returns True if there is a key for a model that is named without a provider."""
-    return bool(os.environ.get(settings.upstream.key_env or KEYS[OPENAI]))
+    upstream = settings.upstream
+    variable = (
+        upstream.key_env
+        or provider_config(settings, OPENAI, url=upstream.url).get("key_env")
+        or VENDORS[OPENAI].key_env
+    )
+    return SECRETS.get(variable) is not None
+
+
+def _vendor_key(name: str) -> str | None:
+    """Returns the key in the variable of a vendor."""
+    return SECRETS.get(VENDORS[name].key_env) if name in VENDORS else None
 
 
 def _advice(text: str, names: Sequence[str]) -> str:
@@ -98,7 +109,9 @@ def _advice(text: str, names: Sequence[str]) -> str:
     likely = likely_provider(model)
     if likely is None:
         return f"write provider:model. There are {', '.join(names)}"
-    variable = f", with its key in {KEYS[likely]}" if likely in KEYS and not os.environ.get(KEYS[likely]) else ""
+    vendor = VENDORS[likely]
+    lacks_key = vendor.needs_key != "never" and not _vendor_key(likely)
+    variable = f", with its key in {vendor.key_env}" if lacks_key else ""
     return f"did you mean {likely}:{model}{variable}?"
 
 
@@ -110,44 +123,67 @@ def _refuse_slip(model: str, names: Sequence[str]) -> None:
         raise ConfigError(f"model {model!r}: no provider {prefix!r}; {did_you_mean(prefix, names)}")
 
 
-def provider_of(settings: Settings) -> Provider:
+def provider_of(settings: Settings, registry: Registry | None = None, parts: Parts | None = None) -> Provider:
     """Returns the provider that the settings name. Raises `ConfigError` if it lacks a key or an address."""
-    name, model = served_by(settings)
-    variable = settings.upstream.key_env
-    key = key_of(settings)
-    if variable is not None:
-        key = SECRETS.require(variable, what="the upstream's key", instead=_LEAVE_OUT)
-    return provider_named(
-        f"{name}:{model}", api_key=key, base_url=settings.upstream.url, bounds=settings.bounds
-    ).provider
+    registry, parts = registry or Registry(), parts or Parts(bounds=settings.bounds)
+    name, model = served_by(settings, registry)
+    upstream = settings.upstream
+    if upstream.key_env is not None:
+        key: str | None = parts.secrets.require(upstream.key_env, what="the upstream's key", instead=_LEAVE_OUT)
+    else:
+        key = key_of(settings, registry)
+    config = provider_config(settings, name, url=upstream.url)
+    entry = provider_named(
+        f"{name}:{model}", api_key=key, base_url=upstream.url, config=config, registry=registry, parts=parts
+    )
+    return entry.provider
 
 
-def fallbacks_of(settings: Settings) -> Sequence[Entry]:
+def fallbacks_of(settings: Settings, registry: Registry | None = None, parts: Parts | None = None) -> Sequence[Entry]:
     """Returns the fallbacks of that provider, in order. Raises `ConfigError` naming the one that lacks a key or an address."""
+    registry, parts = registry or Registry(), parts or Parts(bounds=settings.bounds)
     entries = []
     for number, fallback in enumerate(settings.fallback, start=1):
         try:
-            entries.append(_fallback(fallback, settings.bounds))
+            entries.append(_fallback(settings, fallback, registry, parts))
         except ConfigError as error:
             raise ConfigError(f"fallback.{number}: {error}") from error
     return entries
 
 
-def _fallback(fallback: FallbackSettings, bounds: Bounds) -> Entry:
+def _fallback(settings: Settings, fallback: FallbackSettings, registry: Registry, parts: Parts) -> Entry:
     variable = fallback.key_env
-    key = None if variable is None else SECRETS.require(variable, what=f"the key of {fallback.model}")
-    return provider_named(fallback.model, api_key=key, base_url=fallback.url, bounds=bounds)
+    key = None if variable is None else parts.secrets.require(variable, what=f"the key of {fallback.model}")
+    name, _ = split_model(fallback.model, registry.names("provider"))
+    config = provider_config(settings, name or fallback.model, url=fallback.url)
+    return provider_named(
+        fallback.model, api_key=key, base_url=fallback.url, config=config, registry=registry, parts=parts
+    )
 
 
-def key_variable(settings: Settings) -> str | None:
+def provider_config(settings: Settings, name: str, *, url: str | None) -> Mapping[str, Any]:
+    """Returns the settings in a provider's table `[provider.NAME]`.
+
+    If another address is named elsewhere (`url`), the address and the key of the table do not count: a key goes to the address
+    that it belongs to.
+    """
+    table = settings.provider.get(name, {})
+    return table if url is None else {key: value for key, value in table.items() if key not in ("base_url", "key_env")}
+
+
+def key_variable(settings: Settings, registry: Registry | None = None) -> str | None:
     """Returns the environment variable of the upstream's key; None: no such variable is known.
 
     A provider of another package names its variable in an attribute `key_env`.
     """
-    if settings.upstream.key_env is not None:
-        return settings.upstream.key_env
-    name, _ = asked_of(settings)
-    return KEYS.get(name) or getattr(Registry().factory("provider", name), "key_env", None)
+    upstream = settings.upstream
+    if upstream.key_env is not None:
+        return upstream.key_env
+    name, _ = asked_of(settings, registry)
+    variable: str | None = provider_config(settings, name, url=upstream.url).get("key_env")
+    if variable is None and name in VENDORS:
+        return VENDORS[name].key_env
+    return variable or getattr((registry or Registry()).factory("provider", name), "key_env", None)
 
 
 def key_advice(error: ProviderAuthError, settings: Settings) -> str:
@@ -163,18 +199,25 @@ def key_advice(error: ProviderAuthError, settings: Settings) -> str:
 
 
 def _variable_of_fallback(settings: Settings, name: str) -> str | None:
-    variables = (each.key_env for each in settings.fallback if split_model(each.model, (name,))[0] is not None)
-    return next((variable for variable in variables if variable), None) or KEYS.get(name)
+    fallbacks = (each for each in settings.fallback if split_model(each.model, (name,))[0] is not None)
+    variables = (each.key_env or provider_config(settings, name, url=each.url).get("key_env") for each in fallbacks)
+    vendor = VENDORS.get(name)
+    return next((variable for variable in variables if variable), None) or (vendor.key_env if vendor else None)
 
 
-def key_of(settings: Settings) -> str | None:
+def key_of(settings: Settings, registry: Registry | None = None) -> str | None:
     """Returns the upstream's key, from the environment."""
-    return SECRETS.get(key_variable(settings))
+    if settings.upstream.key_env is None:
+        name, _ = asked_of(settings, registry)
+        config = provider_config(settings, name, url=settings.upstream.url)
+        if "key_env" not in config and name in VENDORS and VENDORS[name].is_elsewhere(config.get("base_url")):
+            return None
+    return SECRETS.get(key_variable(settings, registry))
 
 
-def has_own_key(settings: Settings) -> bool:
+def has_own_key(settings: Settings, registry: Registry | None = None) -> bool:
     """Returns True if the upstream is asked with a key of ours, so that no client's key is forwarded.
 
     A provider whose variable is unknown here finds its key itself.
     """
-    return key_variable(settings) is None or key_of(settings) is not None
+    return key_variable(settings, registry) is None or key_of(settings, registry) is not None

@@ -9,7 +9,7 @@ import asyncio
 import importlib
 from collections.abc import Callable, Sequence
 
-from toolcaddie.app.models import PRACTICE, asked_of, fallbacks_of
+from toolcaddie.app.models import PRACTICE, asked_of, fallbacks_of, provider_config
 from toolcaddie.app.plugged import (
     all_of,
     cache_of,
@@ -75,8 +75,8 @@ def runtime_of(
         provider=provider,
         sources=sources,
         preset=preset,
-        model=asked_of(settings)[1] or (PRACTICE if provider.name == PRACTICE else ""),
-        fallbacks=fallbacks_of(settings) if asks else (),
+        model=asked_of(settings, registry)[1] or (PRACTICE if provider.name == PRACTICE else ""),
+        fallbacks=fallbacks_of(settings, registry, parts) if asks else (),
         attempts=attempts,
         tool_config=_tool_config(settings, asks=asks),
         capabilities=_capabilities(settings),
@@ -114,7 +114,11 @@ def attempts_of(settings: Settings, *, clients_retry: bool) -> int:
 
 def _tool_config(settings: Settings, *, asks: bool) -> ToolConfig | None:
     config = None if settings.tool_config is None else ToolConfig.of(settings.tool_config)
-    return config if config is None or asks else replace(config, fallback_provider=None)
+    if config is None or config.fallback_provider is None:
+        return config
+    fallback = config.fallback_provider
+    table = provider_config(settings, fallback.provider, url=fallback.base_url)
+    return replace(config, fallback_provider=replace(fallback, config=table) if asks else None)
 
 
 def _capabilities(settings: Settings) -> Sequence[Capabilities]:

@@ -40,6 +40,8 @@ class FallbackProvider:
     base_url: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """Further settings of the provider's factory, such as the table `[provider.NAME]` of a settings file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

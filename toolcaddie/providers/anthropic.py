@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from toolcaddie.providers.client import Client, ClientOptions
-from toolcaddie.providers.vendor import Vendor
+from toolcaddie.parts import Parts, Variable
+from toolcaddie.providers.access import access_to
+from toolcaddie.providers.client import Client, ClientOptions, ConnectionOptions
+from toolcaddie.providers.vendors import ANTHROPIC
 from toolcaddie.wires.messages import MAX_TOKENS, MessagesWire
-
-ANTHROPIC_URL = "https://api.anthropic.com"
 
 _VERSION = "2023-06-01"
 _BETA = "anthropic-beta"
@@ -17,7 +17,7 @@ _BETA = "anthropic-beta"
 class Anthropic(Client):
     """A provider at `base_url` (with or without `/v1`). Implements `ports.Provider`.
 
-    `api_key` None sends no key, for servers of one's own. `max_tokens` bounds an answer where a request has no bound,
+    `api_key` None sends no key, for servers that take none. `max_tokens` bounds an answer where a request has no bound,
     because the API wants one. `mid_system`: the models take system messages within the conversation, otherwise they go
     into the user's turn, marked as notes; None: as the capability table says of a model. `options` are those of every
     client (`ClientOptions`); an `anthropic-beta` among their headers is joined with what a request needs.
@@ -27,7 +27,7 @@ class Anthropic(Client):
 
     def __init__(
         self,
-        base_url: str = ANTHROPIC_URL,
+        base_url: str = ANTHROPIC.base_url,
         api_key: str | None = None,
         *,
         name: str = "anthropic",
@@ -38,16 +38,32 @@ class Anthropic(Client):
         headers = {key.lower(): value for key, value in (options.pop("headers", None) or {}).items()}
         wire = MessagesWire(max_tokens=max_tokens, mid_system=mid_system, beta=headers.pop(_BETA, ""))
         options["headers"] = {"anthropic-version": _VERSION, **headers}
-        options.setdefault("key_header", "x-api-key")
-        options.setdefault("key_prefix", "")
+        options.setdefault("key_header", ANTHROPIC.key_header)
+        options.setdefault("key_prefix", ANTHROPIC.key_prefix)
         super().__init__(wire, base_url.strip().rstrip("/").removesuffix("/v1"), api_key, name=name, **options)
 
 
-from_settings = Vendor(
-    name="anthropic",
-    client=Anthropic,
-    key_env="ANTHROPIC_API_KEY",
-    base_url=ANTHROPIC_URL,
-    default_model="claude-sonnet-5-5",
-    families=("claude",),
-)
+def from_settings(
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    key_env: Variable | None = None,
+    model: str | None = None,
+    name: str = ANTHROPIC.name,
+    max_tokens: int = MAX_TOKENS,
+    mid_system: bool | None = None,
+    parts: Parts | None = None,
+    **options: Unpack[ConnectionOptions],
+) -> Anthropic:
+    """Makes a provider. Raises `ConfigError` if the key is missing."""
+    secrets = (parts or Parts()).secrets
+    access = access_to(ANTHROPIC, base_url=base_url, api_key=api_key, key_env=key_env, secrets=secrets)
+    return Anthropic(
+        access.base_url,
+        access.api_key,
+        name=name,
+        default_model=model or "",
+        max_tokens=max_tokens,
+        mid_system=mid_system,
+        **options,
+    )

@@ -20,21 +20,26 @@ from toolcaddie.providers.http import HttpServer
 _MOST_PAGES = 20
 
 
-class ClientOptions(TypedDict, total=False):
-    """What every client takes beside its address and key.
+class ConnectionOptions(TypedDict, total=False):
+    """The options of every connection to a model server.
 
-    `default_model` is asked where a request names none. `timeout` bounds a whole answer in seconds. `headers` go with every
-    request. A `session` given is used and not closed; otherwise one is made at first use, inside the running loop, and again
-    after `close`. `key_header` and `key_prefix` say how the key is sent.
+    `timeout` bounds a whole answer in seconds. `headers` go with every request. A `session` of the caller is used and not
+    closed; without one, the client makes its own at first use, inside the running loop, and again after `close`. `key_header`
+    and `key_prefix` say how the key is sent.
     """
 
-    default_model: str
     timeout: float
     headers: Mapping[str, str] | None
     session: aiohttp.ClientSession | None
     key_header: str
     key_prefix: str
     bounds: Bounds
+
+
+class ClientOptions(ConnectionOptions, total=False):
+    """The options of every client; `default_model` answers requests that name no model."""
+
+    default_model: str
 
 
 class Client:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from toolcaddie.providers.client import Client, ClientOptions
-from toolcaddie.providers.vendor import Vendor
+from toolcaddie.parts import Parts, Variable
+from toolcaddie.providers.access import access_to
+from toolcaddie.providers.client import Client, ClientOptions, ConnectionOptions
+from toolcaddie.providers.vendors import GEMINI
 from toolcaddie.wires.gemini import GeminiWire
-
-GEMINI_URL = "https://generativelanguage.googleapis.com/v1beta"
 
 
 class Gemini(Client):
@@ -23,22 +23,34 @@ class Gemini(Client):
 
     def __init__(
         self,
-        base_url: str = GEMINI_URL,
+        base_url: str = GEMINI.base_url,
         api_key: str | None = None,
         *,
         name: str = "gemini",
         **options: Unpack[ClientOptions],
     ) -> None:
-        options.setdefault("key_header", "x-goog-api-key")
-        options.setdefault("key_prefix", "")
+        options.setdefault("key_header", GEMINI.key_header)
+        options.setdefault("key_prefix", GEMINI.key_prefix)
         super().__init__(GeminiWire(), base_url, api_key, name=name, **options)
 
 
-from_settings = Vendor(
-    name="gemini",
-    client=Gemini,
-    key_env="GEMINI_API_KEY",
-    base_url=GEMINI_URL,
-    default_model="gemini-3.8-flash",
-    families=("gemini",),
-)
+def from_settings(
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    key_env: Variable | None = None,
+    model: str | None = None,
+    name: str = GEMINI.name,
+    parts: Parts | None = None,
+    **options: Unpack[ConnectionOptions],
+) -> Gemini:
+    """Makes a provider. Raises `ConfigError` if the key is missing."""
+    secrets = (parts or Parts()).secrets
+    access = access_to(GEMINI, base_url=base_url, api_key=api_key, key_env=key_env, secrets=secrets)
+    return Gemini(
+        access.base_url,
+        access.api_key,
+        name=name,
+        default_model=model or "",
+        **options,
+    )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Unpack
 
-from toolcaddie.providers.client import Client, ClientOptions
-from toolcaddie.providers.vendor import Vendor
+from toolcaddie.parts import Parts, Variable
+from toolcaddie.providers.access import access_to
+from toolcaddie.providers.client import Client, ClientOptions, ConnectionOptions
+from toolcaddie.providers.vendors import OPENAI, Vendor
 from toolcaddie.wires.chat import ChatWire
-
-OPENAI_URL = "https://api.openai.com/v1"
 
 
 class OpenAIChat(Client):
     """A provider at `base_url` (with `/v1`, as the official package takes it). Implements `ports.Provider`.
 
-    `api_key` None sends no key, for servers of one's own. `stream_usage=False` is for servers that do not know
+    `api_key` None sends no key, for servers that take none. `stream_usage=False` is for servers that do not know
     `stream_options`; their streams then cost unknown tokens. `options` are those of every client (`ClientOptions`).
 
     Raises `ProviderError` and its kinds, never with the key in it.
@@ -22,7 +23,7 @@ class OpenAIChat(Client):
 
     def __init__(
         self,
-        base_url: str = OPENAI_URL,
+        base_url: str = OPENAI.base_url,
         api_key: str | None = None,
         *,
         name: str = "openai",
@@ -32,12 +33,42 @@ class OpenAIChat(Client):
         super().__init__(ChatWire(stream_usage=stream_usage), base_url, api_key, name=name, **options)
 
 
-from_settings = Vendor(
-    name="openai",
-    client=OpenAIChat,
-    key_env="OPENAI_API_KEY",
-    base_url=OPENAI_URL,
-    default_model="gpt-5-mini",
-    families=("chatgpt-", "gpt-", "o1", "o3", "o4"),
-    output_limit="max_completion_tokens",
-)
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The factory of the providers of one vendor whose API is chat completions."""
+
+    vendor: Vendor
+
+    @property
+    def key_env(self) -> str:
+        """The environment variable of the key."""
+        return self.vendor.key_env
+
+    def __call__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        key_env: Variable | None = None,
+        model: str | None = None,
+        name: str | None = None,
+        stream_usage: bool | None = None,
+        parts: Parts | None = None,
+        **options: Unpack[ConnectionOptions],
+    ) -> OpenAIChat:
+        """Makes a provider. Raises `ConfigError` if the address or the key is missing."""
+        vendor, secrets = self.vendor, (parts or Parts()).secrets
+        access = access_to(vendor, base_url=base_url, api_key=api_key, key_env=key_env, secrets=secrets)
+        options.setdefault("key_header", vendor.key_header)
+        options.setdefault("key_prefix", vendor.key_prefix)
+        return OpenAIChat(
+            access.base_url,
+            access.api_key,
+            name=name or vendor.name,
+            default_model=model or "",
+            stream_usage=vendor.stream_usage if stream_usage is None else stream_usage,
+            **options,
+        )
+
+
+from_settings = Service(OPENAI)

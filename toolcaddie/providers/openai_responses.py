@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from toolcaddie.providers.client import Client, ClientOptions
-from toolcaddie.providers.openai_chat import OPENAI_URL
-from toolcaddie.providers.vendor import Vendor
+from toolcaddie.parts import Parts, Variable
+from toolcaddie.providers.access import access_to
+from toolcaddie.providers.client import Client, ClientOptions, ConnectionOptions
+from toolcaddie.providers.vendors import OPENAI_RESPONSES
 from toolcaddie.wires.responses import ResponsesWire
 
 
 class OpenAIResponses(Client):
     """A provider at `base_url` (with `/v1`, as the official package takes it). Implements `ports.Provider`.
 
-    `api_key` None sends no key, for servers of one's own. `options` are those of every client (`ClientOptions`).
+    `api_key` None sends no key, for servers that take none. `options` are those of every client (`ClientOptions`).
 
     Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what this API cannot be asked.
     """
 
     def __init__(
         self,
-        base_url: str = OPENAI_URL,
+        base_url: str = OPENAI_RESPONSES.base_url,
         api_key: str | None = None,
         *,
         name: str = "openai-responses",
@@ -29,11 +30,23 @@ class OpenAIResponses(Client):
         super().__init__(ResponsesWire(), base_url, api_key, name=name, **options)
 
 
-from_settings = Vendor(
-    name="openai-responses",
-    client=OpenAIResponses,
-    key_env="OPENAI_API_KEY",
-    base_url=OPENAI_URL,
-    default_model="gpt-5-mini",
-    output_limit="max_completion_tokens",
-)
+def from_settings(
+    *,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    key_env: Variable | None = None,
+    model: str | None = None,
+    name: str = OPENAI_RESPONSES.name,
+    parts: Parts | None = None,
+    **options: Unpack[ConnectionOptions],
+) -> OpenAIResponses:
+    """Makes a provider. Raises `ConfigError` if the key is missing."""
+    secrets = (parts or Parts()).secrets
+    access = access_to(OPENAI_RESPONSES, base_url=base_url, api_key=api_key, key_env=key_env, secrets=secrets)
+    return OpenAIResponses(
+        access.base_url,
+        access.api_key,
+        name=name,
+        default_model=model or "",
+        **options,
+    )

@@ -7,16 +7,16 @@ provider_named("ollama:qwen3:8b", base_url="http://gpu-box:11434/v1")
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.bounds import DEFAULT
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.tool_config import FallbackProvider
+from toolcaddie.parts import Parts
 from toolcaddie.ports import Provider
 from toolcaddie.providers.fallback import Fallback
 from toolcaddie.providers.forced import Forced
@@ -28,13 +28,10 @@ from toolcaddie.providers.wrapping import Entry
 from toolcaddie.registry import Registry
 from toolcaddie.util.suggest import close_names
 
-KEYS: Mapping[str, str] = {name: vendor.key_env for name, vendor in VENDORS.items() if not vendor.finds_key}
-"""The variable of a provider's key. Providers that are not listed look for their own."""
-
 DEFAULT_MODELS: Mapping[str, str] = {
     name: vendor.default_model for name, vendor in sorted(VENDORS.items()) if vendor.default_model
 }
-"""Who is asked of a provider that a fallback names without a model. The others serve whatever was put on them."""
+"""The models of fallbacks that name a provider alone. The other providers serve whatever models they hold."""
 
 _PRACTICE = "practice"
 _MEMBERS = ("name", "complete", "stream", "models", "close")
@@ -42,7 +39,7 @@ _MEMBERS = ("name", "complete", "stream", "models", "close")
 
 
 def provider_names() -> list[str]:
-    """The providers that are installed, ours and other packages'."""
+    """Returns the names of the installed providers, ours and those of other packages."""
     return Registry().names("provider")
 
 
@@ -51,15 +48,19 @@ def provider_named(
     *,
     api_key: str | None = None,
     base_url: str | None = None,
-    environ: Mapping[str, str] | None = None,
-    bounds: Bounds = DEFAULT,
+    config: Mapping[str, Any] | None = None,
+    registry: Registry | None = None,
+    parts: Parts | None = None,
 ) -> Entry:
-    """The provider and model that `provider:model` names; its key from `api_key` or its own variable. A key goes to the address
-    it was given for: where a `base_url` is named, only `api_key` goes there.
+    """Returns the provider and the model that `provider:model` names.
 
-    Raises `ConfigError` where no such provider is installed, or it lacks a key or an address.
+    The key is `api_key`, or it is in the provider's own variable, which is read for the provider's own address alone. `config`
+    has further settings of the provider's factory; `registry` makes the provider, with the `parts` of the host.
+
+    Raises `ConfigError` if no such provider is installed, or it lacks a key or an address.
     """
-    names = provider_names()
+    registry = registry or Registry()
+    names = registry.names("provider")
     name, model = split_model(text, names)
     if name is None:
         if text in names:
@@ -69,13 +70,17 @@ def provider_named(
             close = close_names(head, names, limit=1) if rest else []
             form = f"did you mean '{close[0]}:{rest}'?" if close else "write provider:model, such as openai:gpt-5-mini."
             raise ConfigError(f"{text!r} names no provider; {form} There are {', '.join(names)}")
-    environ = os.environ if environ is None else environ
-    key = api_key or (environ.get(KEYS[name]) or None if name in KEYS and base_url is None else None)
-    if name in KEYS and key is None and base_url is None:
-        raise ConfigError(f"the provider {name!r} needs a key; put it into the environment variable {KEYS[name]}")
-    more = {} if bounds == DEFAULT else {"bounds": bounds}  # so that it is asked only of who must know it
-    config = {"base_url": base_url, "api_key": key, "model": model or None, **more}
-    provider: Provider = Registry().make("provider", name, config)
+    parts = parts or Parts()
+    arguments = {"base_url": base_url, "api_key": api_key, "model": model}
+    more = (
+        {} if parts.bounds == DEFAULT else {"bounds": parts.bounds}
+    )  # a factory that has no such parameter still works
+    settings = {
+        **dict.fromkeys(arguments),
+        **(config or {}),
+        **{key: value for key, value in arguments.items() if value},
+    }
+    provider: Provider = registry.make("provider", name, {**settings, **more}, parts)
     return Entry(provider=provider, model=model)
 
 
@@ -102,25 +107,30 @@ def _wrong_with(provider: Any) -> str:
     return "" if isinstance(provider.name, str) and provider.name else f"{kind}.name must be a text"
 
 
-def params_of(wanted: FallbackProvider) -> dict[str, Any]:
-    """Returns what a fallback is asked with, in the words of chat completions."""
-    vendor = VENDORS.get(wanted.provider)
+def params_of(fallback: FallbackProvider) -> dict[str, Any]:
+    """Returns the parameters of a fallback's requests, named as in chat completions."""
+    vendor = VENDORS.get(fallback.provider)
     limit = "max_tokens" if vendor is None else vendor.output_limit
-    params = {"temperature": wanted.temperature, limit: wanted.max_tokens}
+    params = {"temperature": fallback.temperature, limit: fallback.max_tokens}
     return {name: value for name, value in params.items() if value is not None}
 
 
-def entry_of(wanted: FallbackProvider) -> Entry:
-    """The fallback that a `ToolConfig` names. Raises `ConfigError`, also where neither names a model."""
-    named = provider_named(f"{wanted.provider}:{wanted.model}", api_key=wanted.api_key, base_url=wanted.base_url)
-    own = str(getattr(named.provider, "default_model", ""))
-    model = wanted.model or own or DEFAULT_MODELS.get(wanted.provider, "")
-    if not model and wanted.provider != _PRACTICE:
+def entry_of(fallback: FallbackProvider) -> Entry:
+    """Returns the fallback that a `ToolConfig` names. Raises `ConfigError`, also if there is no model to ask it for."""
+    entry = provider_named(
+        f"{fallback.provider}:{fallback.model}",
+        api_key=fallback.api_key,
+        base_url=fallback.base_url,
+        config=fallback.config,
+    )
+    own = str(getattr(entry.provider, "default_model", ""))
+    model = fallback.model or own or DEFAULT_MODELS.get(fallback.provider, "")
+    if not model and fallback.provider != _PRACTICE:
         raise ConfigError(
-            f'toolConfig.fallbackProvider: {wanted.provider!r} has no default model; name one, "model": "...". '
+            f'toolConfig.fallbackProvider: {fallback.provider!r} has no default model; name one, "model": "...". '
             f"There are defaults of {', '.join(DEFAULT_MODELS)}"
         )
-    return Entry(provider=named.provider, model=model, params=params_of(wanted))
+    return Entry(provider=entry.provider, model=model, params=params_of(fallback))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,6 +205,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of rankers by name; `selection.rankers` says which rankers are used."""
     embedder: Mapping[str, Mapping[str, Any]] = {}
     """Settings of embedders by name, in addition to those of `embedding`."""
+    provider: Mapping[str, Mapping[str, Any]] = {}
+    """Settings of providers by name; `model`, `upstream` and `fallback` say which providers are used."""
     catalog: CatalogSettings = CatalogSettings()
     database_url: str = DEFAULT_DATABASE
     storage: StorageSettings = StorageSettings()

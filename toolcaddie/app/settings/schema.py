@@ -34,7 +34,7 @@ DERIVED: Mapping[str, type[Any]] = {"learning": Learning}
 PART_LISTS = ("source", "sink", "middleware", "meta_tool")
 """Sockets with several parts: tables under a header in double brackets."""
 SINGLE_PARTS = ("policy", "approver", "store")
-PARTS_BY_NAME = ("ranker", "embedder")
+PARTS_BY_NAME = ("ranker", "embedder", "provider")
 """Sockets whose parts are named by another setting: each part has a table with its name."""
 
 NAME_ITS_VARIABLE = "name the environment variable that holds it"
