@@ -9,20 +9,24 @@ by hand, `tickets(url=..., token_env=..., parts=Parts())`, and in a test with a 
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import aiohttp
 from msgspec import Meta
 
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.events import SourceStatus
-from toolcaddie.guards.net import GuardedClient, guarded_client, operator_client
 from toolcaddie.ports import Embedder, RemoteEmbedder, Store
+
+if TYPE_CHECKING:  # an HTTP client takes a tenth of a second to load, and most commands send no request
+    import aiohttp
+
+    from toolcaddie.guards.net import GuardedClient
 
 VARIABLE_PATTERN = r"^(?!sk[-_])(?!(?=.*[a-z])(?=.*[A-Z])(?=.*[0-9]).{24})[A-Za-z_][A-Za-z0-9_]{0,63}\Z"
 
@@ -61,13 +65,25 @@ def _ignore(event: SourceStatus) -> None:
     """Drops an event, for parts that are made without a host."""
 
 
+def _client(**options: Any) -> aiohttp.ClientSession:
+    """Returns `guards.net.operator_client(**options)`."""
+    session: aiohttp.ClientSession = importlib.import_module("toolcaddie.guards.net").operator_client(**options)
+    return session
+
+
+def _guarded_client(**options: Any) -> GuardedClient:
+    """Returns `guards.net.guarded_client(**options)`."""
+    client: GuardedClient = importlib.import_module("toolcaddie.guards.net").guarded_client(**options)
+    return client
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
     """Services of the host that a plugin may use."""
 
-    client: Callable[..., aiohttp.ClientSession] = operator_client
+    client: Callable[..., aiohttp.ClientSession] = _client
     """Makes an HTTP session for addresses set by the operator. Call it inside the running event loop, and close the session."""
-    guarded_client: Callable[..., GuardedClient] = guarded_client
+    guarded_client: Callable[..., GuardedClient] = _guarded_client
     """Makes a client for addresses from a model, a document or a remote server; it reaches public addresses only."""
     store: Store | None = None
     """Store of small durable values, in the database of the settings. None: this host has no store."""

@@ -31,9 +31,6 @@ CONNECT_SECONDS = 10.0
 MEGABYTE = 1024 * 1024
 USER_AGENT = "toolcaddie"
 
-PROOFS = frozenset({"authorization", "api-key", "cookie", "proxy-authorization", "x-api-key", "x-goog-api-key"})
-"""Headers with credentials, in lower case: they go only to their own recipient and are never stored."""
-
 _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError)
 """Errors with which a request may end. ValueError: a name that cannot be looked up; RuntimeError: one without an address."""
 

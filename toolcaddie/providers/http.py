@@ -34,7 +34,8 @@ from toolcaddie.core.message import ModelDelta, ModelReply
 from toolcaddie.core.wire import ErrorReport
 from toolcaddie.guards.aside import aside
 from toolcaddie.guards.json_counts import check_counts
-from toolcaddie.guards.net import CONNECT_SECONDS, PROOFS, operator_client, read_capped
+from toolcaddie.guards.net import CONNECT_SECONDS, operator_client, read_capped
+from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.ports.wires import StreamReader
 from toolcaddie.providers.sse import EventReader
 from toolcaddie.wires.bodies import error_message, error_report

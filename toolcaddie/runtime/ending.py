@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toolcaddie.core.catalog import View
 from toolcaddie.core.events import Emit, RunFinished, RunPaused
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
-from toolcaddie.guards.net import PROOFS
+from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.runtime.background import Background
 from toolcaddie.runtime.conversations import Conversations
 from toolcaddie.runtime.coverage import sends_everything
