@@ -162,8 +162,8 @@ class Cache(MemoryCache):
     pass
 
 
-def provider(*, base_url, api_key, model, **more):
-    return ScriptedProvider([say("the scripted provider answers")])
+def provider(*, base_url, api_key, model, mood: str = "calm", **more):
+    return ScriptedProvider([say(f"the scripted provider answers, {mood}")])
 '''
 
 POINTS = """
@@ -236,6 +236,9 @@ embedder = "letters"
 [embedder.letters]
 letter = "e"
 
+[provider.scripted]
+mood = "cheerful"
+
 [cache]
 keep = "acme"
 
@@ -270,7 +273,7 @@ async def test_a_part_of_each_socket_from_a_settings_file(acme: ModuleType, tmp_
         answer = await parts.runtime.run("hello", conversation="c")
         assert [state.status for state in parts.source_states()] == ["connected"]
     assert result.text == "ticket 7: the printer is on fire, stamped"
-    assert answer.text == "the scripted provider answers"
+    assert answer.text == "the scripted provider answers, cheerful"
     for fact in (
         "token t-1",
         "source opened",
@@ -285,10 +288,22 @@ async def test_a_part_of_each_socket_from_a_settings_file(acme: ModuleType, tmp_
         assert fact in acme.seen, fact
 
 
+async def test_a_provider_that_a_program_adds_answers_for_the_settings(acme: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "toolcaddie.toml").write_text('model = "own:any"\n[provider.own]\nmood = "new"\n')
+    registry = Registry()
+    registry.add("provider", "own", acme.provider)
+    settings = replace(load_settings(environ={}, registry=registry), database_url="sqlite:///:memory:")
+    async with assembled(settings, registry=registry) as parts:
+        assert (await parts.runtime.run("hello")).text == "the scripted provider answers, new"
+
+
 async def test_a_part_of_each_socket_from_python(acme: ModuleType) -> None:
     registry, parts = Registry(), Parts()
     registry.add("ranker", "even", acme.ranker)
     made: Any = registry.make
+    spoken = made("provider", "scripted", {"base_url": None, "api_key": None, "model": None, "mood": "loud"}, parts)
+    async with Runtime(provider=spoken) as runtime:
+        assert (await runtime.run("hello")).text == "the scripted provider answers, loud"
     async with Runtime(
         provider=ScriptedProvider([call("ask_a_person"), call("look_up_ticket"), say("done")]),
         sources=[made("source", "tickets", {"token_env": "TICKETS_TOKEN"}, parts)],
@@ -343,6 +358,30 @@ def _with_flat_ranker() -> Preset:
         ),
         ('[policy]\ntype = "acmee"', "toolcaddie.toml:2: policy.type: no policy 'acmee'; did you mean 'acme'?"),
         ('[embedder.leters]\nletter = "e"', "toolcaddie.toml:1: embedder.leters: no embedder 'leters'; did you mean"),
+        (
+            '[provider.scripte]\nmood = "sad"',
+            "toolcaddie.toml:1: provider.scripte: no provider 'scripte'; did you mean 'scripted'?",
+        ),
+        (
+            "[provider.scripted]\nmood = 3",
+            "toolcaddie.toml:2: provider.scripted.mood: Expected `str`, got `int`; write a text",
+        ),
+        (
+            "[provider.groq]\n\ntimout = 3",
+            "toolcaddie.toml:3: unknown key 'provider.groq.timout'; did you mean 'timeout'?",
+        ),
+        (
+            '[provider.openai]\napi_key = "sk-0123456789"',
+            "toolcaddie.toml:2: provider.openai.api_key: a key is never written into this file; name the environment variable",
+        ),
+        (
+            '[provider.gemini]\nkey_env = "sk-0123456789"',
+            "toolcaddie.toml:2: provider.gemini.key_env: this looks like a key; name the environment variable",
+        ),
+        (
+            '[provider.anthropic.headers]\nx-team = "a"\nX-Api-Key = "sk-0123456789"',
+            "toolcaddie.toml:3: provider.anthropic.headers.X-Api-Key: a key is never written into this file",
+        ),
         ('[cache]\nkeep = "acmee"', "toolcaddie.toml:2: cache.keep: no cache 'acmee'; did you mean 'acme'?"),
         ('[[sink]]\ntype = "acme"\nprefix = "x"\nrequired = false', "only a source may be absent"),
     ],

@@ -67,6 +67,23 @@ def test_help_and_version_load_none_of_the_heavy_libraries(tmp_path: Path) -> No
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
+def test_a_selection_by_words_loads_no_http_client_and_no_database(tmp_path: Path) -> None:
+    heavy = [
+        "aiohttp",
+        "sqlalchemy",
+        "uvicorn",
+        "toolcaddie.providers.client",
+        "toolcaddie.wires.gemini",
+    ]
+    code = (
+        "import sys\nfrom toolcaddie.doors.cli import cli\n"
+        "try:\n    cli.main(['select', '--catalog', 'gym', 'freeze a membership'], prog_name='toolcaddie')\n"
+        f"except SystemExit as end:\n    print(end.code, [name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stdout + done.stderr
+
+
 def test_the_version_is_told(toolcaddie: CommandLine) -> None:
     assert toolcaddie.ok("--version") == f"toolcaddie {__version__}\n"
 

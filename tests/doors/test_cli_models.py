@@ -67,6 +67,55 @@ def test_a_server_of_ones_own_may_have_models_named_nearly_like_providers(toolca
     assert upstream.bodies[0]["model"] == "llama:7b"
 
 
+def test_a_providers_table_says_how_it_is_reached_wherever_it_is_named(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_KEY", "proxy-key")
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-openai-alone")
+    with ScriptedUpstream(lambda _: say("Hello."), api_key=None) as proxy:
+        table = f"[provider.openai]\nbase_url = '{proxy.base_url}'\nheaders = {{ x-team = 'library' }}\n"
+        for variable, key in (("key_env = 'PROXY_KEY'\n", "Bearer proxy-key"), ("", None)):
+            _settings(toolcaddie, table.replace("headers", f"{variable}headers"))
+            toolcaddie.ok("run", "hello", "--model", "openai:gpt-test")
+            _settings(
+                toolcaddie,
+                "[upstream]\nurl = 'http://127.0.0.1:9'\nattempts = 1\nprovider = 'ollama'\n"
+                f"[[fallback]]\nmodel = 'openai:gpt-test'\n{table.replace('headers', f'{variable}headers')}",
+            )
+            toolcaddie.ok("run", "hello", "--model", "qwen3:8b")
+            sent = [(each.headers.get("authorization"), each.headers["x-team"]) for each in proxy.requests[-2:]]
+            assert sent == [(key, "library")] * 2
+
+
+def test_an_address_named_beside_the_table_gets_neither_its_key_nor_its_address(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_KEY", "proxy-key")
+    with ScriptedUpstream([say("Hello.")], api_key=None) as upstream:
+        _settings(toolcaddie, "[provider.openai]\nbase_url = 'http://127.0.0.1:9'\nkey_env = 'PROXY_KEY'\n")
+        toolcaddie.ok("run", "hello", "--model", "openai:gpt-test", "--upstream", upstream.base_url)
+    assert "authorization" not in upstream.requests[0].headers
+
+
+def test_the_table_of_a_provider_holds_for_the_one_that_stands_in_where_no_tool_was_called(
+    toolcaddie: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROXY_KEY", "proxy-key")
+    with (
+        ScriptedUpstream(lambda _: say("No tool."), api_key=None) as first,
+        ScriptedUpstream([call("list_memberships", {}), say("Done.")], api_key="proxy-key") as second,
+    ):
+        _settings(
+            toolcaddie,
+            f"catalogs = ['gym']\nmodel = 'ollama:small'\n[provider.ollama]\nbase_url = '{first.base_url}'\n"
+            f"[provider.groq]\nbase_url = '{second.base_url}'\nkey_env = 'PROXY_KEY'\nheaders = {{ x-team = 'gym' }}\n"
+            "[tool_config]\nforce_tool_use = true\nfallback_provider = { provider = 'groq', model = 'big' }\n",
+        )
+        toolcaddie.ok("run", "list the memberships")
+    assert first.requests
+    assert second.requests[0].headers["x-team"] == "gym"
+
+
 @pytest.mark.parametrize(
     ("settings", "model", "told"),
     [

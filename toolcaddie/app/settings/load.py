@@ -15,6 +15,7 @@ from toolcaddie.app.settings.environment import with_environment
 from toolcaddie.app.settings.file import SettingsFile, read_file
 from toolcaddie.app.settings.model import Age, CacheSettings, PartSettings, Settings
 from toolcaddie.app.settings.schema import (
+    COMPLETED_ELSEWHERE,
     DERIVED,
     LAID_OVER,
     NAME_ITS_VARIABLE,
@@ -37,6 +38,7 @@ from toolcaddie.core.capabilities import row_of
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.presets import PRESETS, Preset, preset
 from toolcaddie.core.tool_config import ToolConfig
+from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.parts import VARIABLE_PATTERN
 from toolcaddie.registry import Registry
 from toolcaddie.util.replacing import replace
@@ -278,12 +280,16 @@ def _check_config(
     kind = registry.config_type(socket, name)
     if kind.__struct_config__.forbid_unknown_fields:
         _refuse_unknown(file, config, kind, path)
-    for key, value in config.items():
-        if key.lower() in _SECRETS and isinstance(value, str):
-            where = (*path, key)
+    headers = {("headers", key): value for key, value in _table(config.get("headers")).items() if key.lower() in PROOFS}
+    secrets = {(key,): value for key, value in config.items() if key.lower() in _SECRETS}
+    for place, value in (secrets | headers).items():
+        if isinstance(value, str):
+            where = (*path, *place)
             raise ConfigError(
                 f"{file.place(where)}: {dotted(where)}: a key is never written into this file; {NAME_ITS_VARIABLE}"
             )
+    if socket in COMPLETED_ELSEWHERE:
+        kind = msgspec.defstruct(name, [column for column in table_fields(kind).items() if column[0] in config])
     _convert(file, config, kind, path)
 
 

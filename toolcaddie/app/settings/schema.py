@@ -36,6 +36,8 @@ PART_LISTS = ("source", "sink", "middleware", "meta_tool")
 SINGLE_PARTS = ("policy", "approver", "store")
 PARTS_BY_NAME = ("ranker", "embedder", "provider")
 """Sockets whose parts are named by another setting: each part has a table with its name."""
+COMPLETED_ELSEWHERE = ("embedder", "provider")
+"""Sockets whose parts also get settings from other tables, so that a required one may be absent from their own."""
 
 NAME_ITS_VARIABLE = "name the environment variable that holds it"
 LOOKS_LIKE_A_KEY = f"this looks like a key; {NAME_ITS_VARIABLE}"
