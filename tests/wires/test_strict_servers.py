@@ -67,7 +67,10 @@ def anthropic_error(message: str) -> dict[str, Any]:
 @pytest.mark.parametrize("wire", WIRES)
 def test_openai_refuses_more_than_128_tools_and_accepts_128(wire: str) -> None:
     tools = [_tool(wire, f"tool_{number}") for number in range(129)]
-    message = "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 129 instead."
+    message = (
+        "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with length 129 "
+        "instead."
+    )
     error = {"message": message, "param": "tools", "code": "array_above_max_length"}
     assert WIRES[wire].complaint("", _request(wire, tools=tools)) == openai_error(error)
     assert WIRES[wire].complaint("", _request(wire, tools=tools[:128])) is None
@@ -309,7 +312,8 @@ def asked(*turns: Any, **fields: Any) -> dict[str, Any]:
         asked(system=[{"type": "text", "text": "x", "citations": None, **MARK}]),
         *(asked(output_config={"effort": effort}) for effort in ("low", "medium", "high", "xhigh", "max")),
         asked(output_config={"format": {"type": "json_schema", "schema": {**EMPTY, "properties": {"a": EMPTY}, "$defs": {}}}}),
-        asked(output_config={"format": {"type": "json_schema", "schema": {"enum": [{"type": "object"}], "default": {"minimum": 1}}}}),
+        asked(output_config={"format": {"type": "json_schema", "schema": {"enum": [{"type": "object"}]}}}),
+        asked(output_config={"format": {"type": "json_schema", "schema": {"default": {"minimum": 1}, "const": {"maximum": 1}}}}),
         *(asked(thinking={"type": kind}) for kind in ("disabled", "adaptive", "between_tools")),
         asked(temperature=1, tools=[TOOL], tool_choice={"type": "auto"}, **BUDGET),
         asked(
