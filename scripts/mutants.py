@@ -36,7 +36,18 @@ from pathlib import Path
 from typing import Literal
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("toolcaddie", "tests", "benchmarks", "docs", "scripts", "security", "pyproject.toml", "README.md", "Makefile")
+COPIED = (
+    "toolcaddie",
+    "tests",
+    "benchmarks",
+    "docs",
+    "scripts",
+    "security",
+    "pyproject.toml",
+    "README.md",
+    "Makefile",
+    "constraints.txt",
+)
 FOLDERS = ("engine", "delivery", "control", "wires", "evaluation")
 CACHE = ROOT / ".mutants.json"
 LONGEST = 600.0
@@ -140,7 +151,9 @@ def _is_for_readers(node: ast.AST) -> bool:
             return True
         case ast.Assign(targets=[ast.Name(id=name)]) if name in _IGNORED_NAMES:
             return True
-        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() | ast.BinOp()) if _is_of_a_type(name):
+        case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() | ast.BinOp() | ast.Call()) if _is_of_a_type(
+            name
+        ):
             return True
         case ast.If(test=ast.Name(id="TYPE_CHECKING")):
             return True
