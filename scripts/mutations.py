@@ -87,9 +87,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     _presets("window_user: Positive = 4\n", "window_user: Positive = 5\n", WINDOW, "fourth_message"),
     _presets("limits=Limits(rounds=10,", "limits=Limits(rounds=11,", DIFFERENCES, "limit_of_rounds and keyword"),
     _presets("_EXACT_LIMITS = Limits(rounds=5,", "_EXACT_LIMITS = Limits(rounds=4,", DIFFERENCES, "limit_of_rounds"),
-    _presets("limits=Limits(rounds=None, turns=75,", "limits=Limits(rounds=None, turns=74,", NUMBERS, "75_calls"),
+    _presets("limits=Limits(rounds=None, calls=75,", "limits=Limits(rounds=None, calls=74,", NUMBERS, "75_calls"),
     _run("rounds: OneToTen | None = 5\n", "rounds: OneToTen | None = 6\n", DIFFERENCES, "limit_of_rounds and default"),
-    _run("turns: Positive | None = 75\n", "turns: Positive | None = 76\n", NUMBERS, "75_calls"),
+    _run("calls: Positive | None = 75\n", "calls: Positive | None = 76\n", NUMBERS, "75_calls"),
     _run("forced_attempts: Positive = 3\n", "forced_attempts: Positive = 2\n", DIFFERENCES, "three_attempts"),
     _run(
         "seconds: Seconds | None = 300.0\n",

@@ -68,7 +68,7 @@ def events(run_id: str = "r", *, tool: str = "freeze_membership", expansions: in
     state = RunState(
         run_id=run_id,
         rounds=2,
-        turns=1,
+        calls=1,
         seconds=1.25,
         usage=Usage(input_tokens=300, output_tokens=20, cached_tokens=200),
     )
@@ -123,7 +123,7 @@ def called(run_id: str, tool: str, result: ToolResult | None = None) -> CallFini
         result=result or ToolResult(content="frozen"),
         source="gym",
         seconds=0.02,
-        turn=1,
+        number=1,
     )
 
 
@@ -167,15 +167,15 @@ async def test_an_info_line_gives_selected_and_total_and_the_sorted_categories()
 async def test_the_last_line_sums_the_run_up() -> None:
     level, line = (await lines(*events()))[-1]
     assert (level, line["event"], line["status"]) == ("info", "run_finished", "completed")
-    assert (line["turns"], line["rounds"], line["elapsed"]) == (1, 2, 1.25)
+    assert (line["calls"], line["rounds"], line["elapsed"]) == (1, 2, 1.25)
     assert (line["input_tokens"], line["output_tokens"]) == (300, 20)
 
 
 @pytest.mark.anyio
 async def test_what_went_wrong_is_a_warning_and_a_refusal_is_not_hidden() -> None:
-    state = RunState(run_id="r", turns=75, rounds=9)
+    state = RunState(run_id="r", calls=75, rounds=9)
     said = await lines(
-        LimitReached(run_id="r", limit="turns", detail="75 turns"),
+        LimitReached(run_id="r", limit="calls", detail="75 calls"),
         CallDecided(run_id="r", call=CALL, decision=Decision(verdict="deny", reason="not your bot", rule="bot")),
         RunPaused(run_id="r", state=state),
         RunFailed(run_id="r", error="no answer", kind="ProviderUnavailableError", state=state),
@@ -187,7 +187,7 @@ async def test_what_went_wrong_is_a_warning_and_a_refusal_is_not_hidden() -> Non
         ("warning", "run_failed"),
     ]
     assert said[3][1]["kind"] == "ProviderUnavailableError"
-    assert said[3][1]["turns"] == 75
+    assert said[3][1]["calls"] == 75
 
 
 @pytest.mark.anyio

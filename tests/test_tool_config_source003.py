@@ -273,7 +273,7 @@ async def test_the_same_chat_twice_runs_the_tool_once() -> None:
         first, second = await mine.chat(), await mine.chat()
     assert len(library.runs) == 1
     assert results_of(mine.upstream.bodies[1]) == results_of(mine.upstream.bodies[3])
-    assert (first.state.turns, second.state.turns) == (1, 1)
+    assert (first.state.calls, second.state.calls) == (1, 1)
 
 
 @pytest.mark.proves("R003-23")

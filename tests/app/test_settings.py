@@ -194,6 +194,10 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
             "[upstream]\nmodel = 'm'",
             "unknown key 'upstream.model'; write it at the top of the file, above the first [table]",
         ),
+        (
+            "[limits]\nturns = 10",
+            "toolcaddie.toml:2: unknown key 'limits.turns'; the limit of executed tool calls is now limits.calls",
+        ),
         ("tool_config = 3", "toolcaddie.toml:1: tool_config: Expected `object | null`, got `int`; write a table"),
         ("x = [", "toolcaddie.toml is not valid TOML"),
         ("a = 1\nb = = 2\n", "(at line 2, column"),

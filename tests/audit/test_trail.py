@@ -48,7 +48,7 @@ from toolcaddie.util.replacing import replace
 SECRET = "sk-abcdefghijklmnopqrstuvwx"
 CALL = ToolCall(id="call_1", name="freeze_membership", arguments='{"member":"John","days":30}')
 META = ToolCall(id="call_2", name="request_more_tools", arguments='{"categories":["billing"],"reason":"refund"}')
-STATE = RunState(run_id="r", rounds=2, turns=1, seconds=1.5, usage=Usage(input_tokens=100, output_tokens=7))
+STATE = RunState(run_id="r", rounds=2, calls=1, seconds=1.5, usage=Usage(input_tokens=100, output_tokens=7))
 
 
 def started(run_id: str = "r", message: str = "freeze John's membership") -> RunStarted:
@@ -73,7 +73,7 @@ def intended(run_id: str = "r") -> CallIntended:
 
 def called(content: str = "frozen", run_id: str = "r") -> CallFinished:
     return CallFinished(
-        run_id=run_id, call=CALL, result=ToolResult(content=content), source="gym", seconds=0.01, turn=1
+        run_id=run_id, call=CALL, result=ToolResult(content=content), source="gym", seconds=0.01, number=1
     )
 
 
@@ -243,7 +243,7 @@ async def test_rows_hold_what_a_person_asks_for_afterwards(database: Database) -
     assert rows["call_finished"]["content"] == "frozen"
     assert not {"error", "cached"} & rows["call_finished"].keys()
     ended = rows["run_finished"]
-    assert (ended["status"], ended["text"], ended["rounds"], ended["turns"]) == ("completed", "Done.", 2, 1)
+    assert (ended["status"], ended["text"], ended["rounds"], ended["calls"]) == ("completed", "Done.", 2, 1)
     assert ended["usage"] == {"input": 100, "output": 7, "cached": 0, "written": 0, "reasoning": 0}
 
 
@@ -327,13 +327,17 @@ async def test_every_request_behind_an_answer_is_recorded_with_who_was_asked_and
 @pytest.mark.anyio
 async def test_a_result_that_was_not_run_for_its_call_says_so(database: Database) -> None:
     kept = ToolResult(content="frozen", cached=True)
-    (row,) = await recorded(database, CallFinished(run_id="r", call=CALL, result=kept, source="gym", seconds=0, turn=1))
+    (row,) = await recorded(
+        database, CallFinished(run_id="r", call=CALL, result=kept, source="gym", seconds=0, number=1)
+    )
     assert row.data["cached"] is True
 
 
 @pytest.mark.anyio
 async def test_a_failed_call_is_recorded_with_the_kind_of_its_failure(database: Database) -> None:
-    event = CallFinished(run_id="r", call=CALL, result=failed("too slow", "timeout"), source="gym", seconds=30, turn=1)
+    event = CallFinished(
+        run_id="r", call=CALL, result=failed("too slow", "timeout"), source="gym", seconds=30, number=1
+    )
     (row,) = await recorded(database, event)
     assert (row.data["error"], row.data["content"]) == ("timeout", "too slow")
 
@@ -457,7 +461,7 @@ async def test_no_row_holds_a_secret_whatever_event_carried_it(database: Databas
         MetaCalled(run_id="r", call=call, result=result),
         CallDecided(run_id="r", call=call, decision=Decision(verdict="deny", reason=leak)),
         CallIntended(run_id="r", call=call),
-        CallFinished(run_id="r", call=call, result=result, source="s", seconds=0, turn=1),
+        CallFinished(run_id="r", call=call, result=result, source="s", seconds=0, number=1),
         LimitReached(run_id="r", limit="tokens", detail=leak),
         RunPaused(run_id="r", state=state),
         RunFailed(run_id="r", error=leak, kind="RunError"),

@@ -125,7 +125,7 @@ def test_a_real_upstream_needs_a_model_by_name(toolcaddie: CommandLine, key: str
 def test_the_trail_shows_selection_calls_and_results(toolcaddie: CommandLine) -> None:
     toolcaddie.ok("run", FREEZE, "--catalog", "gym")
     runs = toolcaddie.json("trail")["runs"]
-    assert [(run["message"], run["status"], run["turns"]) for run in runs] == [(FREEZE, "completed", 2)]
+    assert [(run["message"], run["status"], run["calls"]) for run in runs] == [(FREEZE, "completed", 2)]
     events = _events(toolcaddie, runs[0]["run_id"])
     assert "freeze_membership" in [tool["name"] for tool in events["tools_selected"]["tools"]]
     assert events["call_finished"]["name"] == "freeze_membership"

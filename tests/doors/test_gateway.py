@@ -522,11 +522,11 @@ async def test_a_bad_request_is_refused_by_name_in_openais_shape(
 
 
 async def test_a_run_that_failed_after_it_acted_is_not_sent_again_by_the_client(tmp_path: Path) -> None:
-    one_turn = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, turns=1))
+    one_call = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, calls=1))
     script = lambda body: call("reserve_stock", {"item": "figs", "amount": len(body["messages"])})  # noqa: E731
     async with (
         ScriptedUpstream(script) as upstream,
-        gateway(tmp_path, upstream.base_url, sources=[shop()], preset=one_turn) as served,
+        gateway(tmp_path, upstream.base_url, sources=[shop()], preset=one_call) as served,
     ):
         eager = served.client.with_options(max_retries=3)
         with pytest.raises(openai.UnprocessableEntityError, match="1 tool calls"):

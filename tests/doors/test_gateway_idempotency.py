@@ -302,9 +302,9 @@ async def test_an_answer_with_calls_for_the_client_is_given_again_as_well(tmp_pa
 
 async def test_a_run_stopped_by_a_limit_behind_an_effect_is_kept(tmp_path: Path) -> None:
     shop = Shop()
-    one_turn = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, turns=1))
+    one_call = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, calls=1))
     script = [call("pay", {"amount": 7}), call("pay", {"amount": 8}), *paying()]
-    async with shop_of(tmp_path, script, shop, preset=one_turn) as served:
+    async with shop_of(tmp_path, script, shop, preset=one_call) as served:
         first, second = await sent(served), await sent(served)
     assert first.status == second.status == 422
     assert first.body == second.body

@@ -364,7 +364,7 @@ async def test_a_run_whose_claim_could_not_be_released_can_still_be_resumed(tmp_
         assert (await runtime.resume("r", approvals={"c1": True})).text == "done"
 
 
-@pytest.mark.parametrize("limit", ["turns", "tokens", "seconds"])
+@pytest.mark.parametrize("limit", ["calls", "tokens", "seconds"])
 async def test_a_run_that_ends_at_a_limit_says_what_it_did(limit: str, tmp_path: Path) -> None:
     @tool(concurrent=False)
     async def pay(to: str) -> str:
@@ -373,7 +373,7 @@ async def test_a_run_that_ends_at_a_limit_says_what_it_did(limit: str, tmp_path:
             await asyncio.sleep(60)
         return f"paid {to}"
 
-    limits = {"turns": Limits(turns=2), "tokens": Limits(tokens=1), "seconds": Limits(seconds=0.2)}[limit]
+    limits = {"calls": Limits(calls=2), "tokens": Limits(tokens=1), "seconds": Limits(seconds=0.2)}[limit]
     third = {"to": "slow" if limit == "seconds" else "cat"}
     script = [calls(("pay", {"to": "ann"}), ("pay", {"to": "bob"})), call("pay", third), say("never")]
     async with Database(f"sqlite:///{tmp_path}/x.sqlite") as database:
@@ -387,8 +387,8 @@ async def test_a_run_that_ends_at_a_limit_says_what_it_did(limit: str, tmp_path:
         assert state.called[:2] == ("pay", "pay")
         assert [message.content for message in state.messages[-2:] if message.role == "tool"] != [] or state.pending
         failed = (await database.events.events("r"))[-1]
-        assert (failed.kind, failed.data["turns"], failed.data["rounds"]) == ("run_failed", state.turns, state.rounds)
-        assert (await database.events.runs())[0].turns == state.turns >= 2
+        assert (failed.kind, failed.data["calls"], failed.data["rounds"]) == ("run_failed", state.calls, state.rounds)
+        assert (await database.events.runs())[0].calls == state.calls >= 2
 
 
 async def test_a_call_that_was_about_to_run_is_unknown_even_if_its_intent_was_not_written(

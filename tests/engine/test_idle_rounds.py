@@ -1,4 +1,4 @@
-"""Rounds that run no tool take no turns, and end all the same."""
+"""Rounds that run no tool count as no call, and end all the same."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_meta_calls_still_take_no_turn_of_the_75() -> None:
         return call(LIST_TOOLS, {}) if number % 4 == 0 else call("look", {"at": number})
 
     result = await Runtime(provider=ScriptedProvider(script), sources=[look], preset="compact").run("go")
-    assert (result.text, result.state.turns, result.state.idle_rounds) == ("done", 75, 25)
+    assert (result.text, result.state.calls, result.state.idle_rounds) == ("done", 75, 25)
 
 
 async def test_a_round_with_a_real_call_is_not_idle() -> None:

@@ -49,7 +49,7 @@ async def test_five_rounds_with_tools_then_one_without_whose_calls_are_ignored()
     provider = ScriptedProvider(lambda request: call("tool_0", {"value": len(request.messages)}))
     result = await Runtime(provider=provider, sources=[numbered(3)], preset="multibot").run("go")
     assert [len(request.tools) for request in provider.requests] == [3, 3, 3, 3, 3, 0]
-    assert result.state.turns == 5
+    assert result.state.calls == 5
     assert provider.requests[-1].messages[-1].role == "system"
 
 
@@ -103,17 +103,17 @@ async def test_75_calls_succeed_and_the_76th_fails_the_request() -> None:
     runtime = Runtime(provider=ScriptedProvider(script), sources=[numbered(54)], preset="compact", sinks=[recorder])
     with pytest.raises(LimitExceededError, match="75") as failure:
         await runtime.run("go on")
-    assert failure.value.limit == "turns"
+    assert failure.value.limit == "calls"
     ran = [event for event in recorder.events if isinstance(event, CallFinished)]
-    assert [event.turn for event in ran] == list(range(1, 76))
+    assert [event.number for event in ran] == list(range(1, 76))
     assert not any(event.result.is_error for event in ran)
-    assert any(isinstance(event, LimitReached) and event.limit == "turns" for event in recorder.events)
+    assert any(isinstance(event, LimitReached) and event.limit == "calls" for event in recorder.events)
 
 
 @pytest.mark.proves("R004-5")
-async def test_turns_are_taken_in_call_order_before_anything_starts() -> None:
+async def test_calls_are_counted_in_call_order_before_anything_starts() -> None:
     recorder = Recorder()
-    four = replace(PRESETS["budget"], limits=replace(PRESETS["budget"].limits, turns=4), meta=())
+    four = replace(PRESETS["budget"], limits=replace(PRESETS["budget"].limits, calls=4), meta=())
     provider = ScriptedProvider([calls(*(("tool_0", {"value": n}) for n in range(6)))])
     runtime = Runtime(provider=provider, sources=[numbered(1)], preset=replace(four, exposure="all"), sinks=[recorder])
     with pytest.raises(LimitExceededError):
@@ -133,7 +133,7 @@ async def test_the_turn_limit_is_per_request() -> None:
     runtime = Runtime(provider=ScriptedProvider(script), sources=[numbered(54)], preset="compact")
     for _ in range(3):
         result = await runtime.run("again")
-        assert (result.text, result.state.turns) == ("all done", 70)
+        assert (result.text, result.state.calls) == ("all done", 70)
 
 
 async def test_a_run_over_its_time_fails_and_cancels_what_was_running() -> None:
@@ -170,7 +170,7 @@ async def test_a_model_that_repeats_itself_is_warned_and_then_loses_its_tools() 
     provider = ScriptedProvider(lambda request: call("tool_0", {"value": 1}) if request.tools else say("I give up."))
     result = await Runtime(provider=provider, sources=[numbered(2)], preset=many).run("go")
     assert result.text == "I give up."
-    assert result.state.turns == 5
+    assert result.state.calls == 5
     said = [message.content for message in provider.requests[-1].messages if message.role == "tool"]
     assert ["in a row" in text for text in said] == [False, False, True, True, True]
 
@@ -184,7 +184,7 @@ async def test_a_call_of_a_polling_tool_is_no_repeat() -> None:
     many = replace(PRESETS["default"], limits=replace(PRESETS["default"].limits, rounds=9))
     provider = ScriptedProvider(lambda request: call("status") if request.tools else say("still running"))
     result = await Runtime(provider=provider, sources=[status], preset=many).run("go")
-    assert result.state.turns == 9
+    assert result.state.calls == 9
 
 
 async def test_forced_use_asks_again_from_the_original_message_and_counts_attempts() -> None:
@@ -233,7 +233,7 @@ async def test_145_tools_all_answer_while_tools_come_and_go_during_the_request()
         return script(request) if len(asked) == 1 else call("respond", {"message": "done"})
 
     recorder = Recorder()
-    limits = replace(PRESETS["compact"].limits, turns=145, rounds=None)
+    limits = replace(PRESETS["compact"].limits, calls=145, rounds=None)
     runtime = Runtime(
         provider=ScriptedProvider(first_then_answer),
         sources=[source],
@@ -293,7 +293,7 @@ async def test_a_request_has_variables_of_its_own_and_a_summary_in_the_log_at_it
         await runtime.run("go")
     assert seen == [None, "w0", None, "w0"]
     summary = [line for line in lines if "elapsed" in line or "seconds" in line][-1]
-    assert summary["turns"] == 2
+    assert summary["calls"] == 2
     assert summary["rounds"] == 3
 
 
@@ -316,4 +316,4 @@ async def test_two_requests_at_once_do_not_touch_each_other() -> None:
     runtime = Runtime(provider=ScriptedProvider(answers), sources=[echo])
     one, two = await asyncio.gather(runtime.run("one"), runtime.run("two"))
     assert (one.text, two.text) == ("one: one", "two: two")
-    assert (one.state.turns, two.state.turns) == (1, 1)
+    assert (one.state.calls, two.state.calls) == (1, 1)

@@ -22,8 +22,8 @@ from toolcaddie.testing import ScriptedProvider, call, calls, say
 pytestmark = pytest.mark.anyio
 
 
-def with_turns(preset: str, turns: int | None) -> Any:
-    return replace(PRESETS[preset], limits=replace(PRESETS[preset].limits, turns=turns))
+def with_calls(preset: str, calls: int | None) -> Any:
+    return replace(PRESETS[preset], limits=replace(PRESETS[preset].limits, calls=calls))
 
 
 @pytest.mark.proves("R004-13")
@@ -44,7 +44,7 @@ async def test_a_tool_learns_how_many_calls_are_left_and_how_long_the_run_has_ta
     assert 0 < times[0] < times[1] < times[2] < 5
     seen.clear()
     provider = ScriptedProvider([call("look"), say("done")])
-    await Runtime(provider=provider, sources=[look], preset=with_turns("default", None)).run("go")
+    await Runtime(provider=provider, sources=[look], preset=with_calls("default", None)).run("go")
     assert seen[0][0] is None
 
 
@@ -60,7 +60,7 @@ async def test_a_resumed_run_counts_what_it_had_used_before() -> None:
 
     mine = Tool(name="mine", description="The caller's own.", source="client")
     provider = ScriptedProvider([call("look"), call("mine"), call("look"), say("done")])
-    runtime = Runtime(provider=provider, sources=[look], preset=with_turns("multibot", 10))
+    runtime = Runtime(provider=provider, sources=[look], preset=with_calls("multibot", 10))
     waiting = await runtime.run("go", client_tools=(mine,))
     await runtime.resume(waiting.run_id, results={waiting.client_calls[0].id: "x"})
     assert [left for left, _ in seen] == [9, 8]
@@ -71,7 +71,7 @@ async def test_a_resumed_run_counts_what_it_had_used_before() -> None:
 async def test_the_page_size_is_a_setting_of_list_and_search(tmp_path: Path) -> None:
     assert PRESETS["compact"].page_size == 50
     file = tmp_path / "toolcaddie.toml"
-    file.write_text('preset = "compact"\n[catalog]\npage_size = 7\ncategories = ["system"]\n[limits]\nturns = 3\n')
+    file.write_text('preset = "compact"\n[catalog]\npage_size = 7\ncategories = ["system"]\n[limits]\ncalls = 3\n')
     settings = load_settings(file, environ={})
     provider = ScriptedProvider(
         [
@@ -91,7 +91,7 @@ async def test_the_page_size_is_a_setting_of_list_and_search(tmp_path: Path) -> 
     assert len(found["tools"]) == 7
     listing = next(t["function"] for t in provider.requests[0].tools if t["function"]["name"] == LIST_TOOLS)
     assert listing["parameters"]["properties"]["limit"]["maximum"] == 7
-    assert runtime.preset.limits.turns == 3
+    assert runtime.preset.limits.calls == 3
 
 
 @pytest.mark.proves("R004-21", "R004-22", "A-14")

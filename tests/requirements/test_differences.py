@@ -153,7 +153,7 @@ async def test_a_limit_of_rounds_ends_in_a_round_of_words_and_these_in_the_fallb
         result = await Runtime(provider=provider, sources=[work(work=40)], preset=preset).run("work")
         assert [bool(request.tools) for request in provider.requests[:rounds]] == [True] * rounds
         assert len(provider.requests) == rounds + 1
-        assert (result.status, result.state.rounds, result.state.turns) == ("completed", rounds, rounds)
+        assert (result.status, result.state.rounds, result.state.calls) == ("completed", rounds, rounds)
         assert text in result.text
 
 
@@ -181,7 +181,7 @@ async def test_75_calls_are_the_limit_of_compact_and_the_request_fails_there() -
     )
     with pytest.raises(LimitExceededError) as failure:
         await runtime.run("work")
-    assert failure.value.limit == "turns"
+    assert failure.value.limit == "calls"
     assert len(recorder.of(CallFinished)) == 75
 
 
@@ -431,5 +431,5 @@ async def test_the_others_run_them_one_by_one_with_a_turn_for_each(preset: str) 
     assert order == [("0", 1), ("1", 1), ("2", 1), ("3", 1)]
     assert tool_texts(provider.requests[1]) == ["0", "1", "2", "3"]
     made = recorder.of(CallFinished)
-    assert [event.turn for event in made] == [1, 2, 3, 4]
+    assert [event.number for event in made] == [1, 2, 3, 4]
     assert [msgspec.json.decode(event.call.arguments)["number"] for event in made] == [0, 1, 2, 3]

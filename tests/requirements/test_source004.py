@@ -217,10 +217,10 @@ async def test_turns_of_one_conversation_share_no_tools_counters_or_variables() 
     assert "no tool 'work_0'" in gone
     assert came.startswith("newcomer ran")
     assert msgspec.json.decode(listed)["total"] == 4
-    assert (first.state.turns, second.state.turns) == (41, 41)
+    assert (first.state.calls, second.state.calls) == (41, 41)
     assert seen == [0] * 40 + [40] * 40
-    turns = [event.turn for event in recorder.of(CallFinished)]
-    assert turns == [*range(1, 42), *range(1, 42)]
+    numbers = [event.number for event in recorder.of(CallFinished)]
+    assert numbers == [*range(1, 42), *range(1, 42)]
 
 
 @pytest.mark.proves("R004-9", "A-20")
@@ -235,7 +235,7 @@ async def test_145_tools_answer_to_the_end_although_hours_pass_between_two_calls
 
     provider, recorder = ScriptedProvider(script), Recorder()
     base = PRESETS["compact"]
-    unlimited = dataclasses.replace(base, limits=dataclasses.replace(base.limits, turns=None))
+    unlimited = dataclasses.replace(base, limits=dataclasses.replace(base.limits, calls=None))
     source = FunctionSource("work", [function(f"work_{n}") for n in range(145)])
     runtime = Runtime(provider=provider, sources=[source], preset=unlimited, sinks=[recorder], clock=lambda: now[0])
     await runtime.run("all of them, twice")

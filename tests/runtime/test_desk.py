@@ -113,7 +113,7 @@ async def test_a_direct_call_is_on_record_as_a_run_of_its_own(tmp_path: Path) ->
         "call_finished",
         "run_finished",
     ]
-    assert (summary.message, summary.status, summary.turns) == ("lock_doors, called directly", "completed", 1)
+    assert (summary.message, summary.status, summary.calls) == ("lock_doors, called directly", "completed", 1)
 
 
 async def test_a_direct_call_that_is_asked_about_waits_and_is_carried_on_like_a_run() -> None:

@@ -6,15 +6,20 @@ import sys
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
 from toolcaddie.core.errors import ConfigError, StorageError
+from toolcaddie.core.message import Message
+from toolcaddie.core.run import RunRequest, RunState
 from toolcaddie.core.storage import EventRecord
 from toolcaddie.storage.database import Database
+from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.storage.migrations import VERSION_TABLE
+from toolcaddie.storage.runs import RUN, StoredRun, StoredRuns
 from toolcaddie.storage.tables import metadata
 
 
@@ -38,10 +43,48 @@ async def test_runs_of_an_older_version_are_given_their_tenant(file_url: str) ->
     with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
         other.executescript(
             "drop index runs_by_tenant; alter table runs drop column tenant; drop table log_entries;"
+            "alter table runs rename column calls to turns;"
             f"update {VERSION_TABLE} set version_num = '0003'"
         )
     async with Database(file_url) as database:
         assert [run.tenant for run in await database.events.runs()] == ["acme"]
+
+
+@pytest.mark.anyio
+async def test_the_trail_of_an_older_version_is_read_with_the_present_names(file_url: str) -> None:
+    begun = {"message": "hi", "principal": {"id": "ann"}, "preset": "default"}
+    records = [("run_started", begun), ("call_finished", {"name": "lock_doors", "turn": 1})]
+    records += [("run_finished", {"status": "completed", "rounds": 2, "turns": 1, "seconds": 0.5})]
+    async with Database(file_url) as database:
+        for seq, (kind, data) in enumerate(records, start=1):
+            database.events.append(EventRecord(run_id="a", seq=seq, at=float(seq), kind=kind, data=data))
+    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as other:
+        other.executescript(
+            "alter table runs rename column calls to turns; update runs set turns = 1;"
+            f"update {VERSION_TABLE} set version_num = '0005'"
+        )
+
+    async with Database(file_url) as database:
+        (run,) = await database.events.runs()
+        _, call, end = await database.events.events("a")
+
+    assert (run.status, run.rounds, run.calls) == ("completed", 2, 1)
+    assert call.data == {"name": "lock_doors", "number": 1}
+    assert end.data == {"status": "completed", "rounds": 2, "calls": 1, "seconds": 0.5}
+
+
+@pytest.mark.anyio
+async def test_a_run_that_an_older_version_stored_keeps_its_count_of_calls() -> None:
+    documents, message = MemoryStore(), Message(role="user", content='the word "turns": of a person')
+    state = RunState(run_id="a", status="pending", messages=(message,), calls=7)
+    run = StoredRun(request=RunRequest(messages=[message]), state=state, meta_categories=())
+    older = msgspec.json.encode(run).replace(b'"calls":7', b'"turns":7')
+    assert older != msgspec.json.encode(run)
+    await documents.put(RUN, "a", older)
+
+    stored = await StoredRuns(documents).find("a", None)
+    assert stored.state == state
+    assert stored.state.calls == 7
 
 
 @pytest.mark.anyio

@@ -94,13 +94,13 @@ async def test_runs_are_listed_newest_first_with_how_they_stand(database: Databa
     database.events.append(started("old", at=10.0))
     database.events.append(started("new", at=20.0, message="freeze John"))
     database.events.append(started("third", at=15.0))
-    ended = {"status": "completed", "turns": 2, "rounds": 3, "seconds": 1.5, "text": "done"}
+    ended = {"status": "completed", "calls": 2, "rounds": 3, "seconds": 1.5, "text": "done"}
     database.events.append(record("new", 2, "run_finished", ended))
     database.events.append(record("third", 2, "run_failed", {"status": "failed", "error": "no"}))
 
     newest, third, old = await database.events.runs()
 
-    assert (newest.run_id, newest.status, newest.turns, newest.rounds, newest.seconds) == (
+    assert (newest.run_id, newest.status, newest.calls, newest.rounds, newest.seconds) == (
         "new",
         "completed",
         2,
@@ -143,9 +143,9 @@ async def test_pages_of_runs_join_without_a_gap_although_runs_are_added_meanwhil
 
 async def test_a_paused_run_is_pending_until_it_is_carried_on_and_ends(database: Database) -> None:
     database.events.append(started("a", at=10.0))
-    database.events.append(record("a", 2, "run_paused", {"status": "pending", "turns": 1}))
+    database.events.append(record("a", 2, "run_paused", {"status": "pending", "calls": 1}))
     assert (await database.events.runs())[0].status == "pending"
-    database.events.append(record("a", 3, "run_finished", {"status": "completed", "turns": 2}))
+    database.events.append(record("a", 3, "run_finished", {"status": "completed", "calls": 2}))
     assert (await database.events.runs())[0].status == "completed"
 
 

@@ -318,7 +318,7 @@ def _call_finished(event: CallFinished) -> Data:
         **_result(event.result),
         "source": event.source,
         "seconds": _round(event.seconds),
-        "turn": event.turn,
+        "number": event.number,
     }
 
 
@@ -459,7 +459,7 @@ def _waiting(item: PendingCall) -> Data:
 def _state(state: RunState) -> Data:
     return {
         "rounds": state.rounds,
-        "turns": state.turns,
+        "calls": state.calls,
         "forced": state.forced,
         "seconds": _round(state.seconds),
         "usage": _usage(state.usage),

@@ -8,7 +8,7 @@ ToolcaddieError
 ├── RequestError             the caller's request cannot be served as asked (a door answers 400)
 │   └── RunNotFoundError     no stored run has that id
 ├── RunError                 the run could not continue
-│   ├── LimitExceededError   turns or seconds ran out; `limit` says which
+│   ├── LimitExceededError   calls or seconds ran out; `limit` says which
 │   ├── ToolNotCalledError   tool use was forced and no attempt called a tool
 │   ├── OutputError          no answer of the model fitted the output type
 │   ├── ShutdownError        the server was shut down before the run had ended
@@ -79,7 +79,7 @@ class RunError(ToolcaddieError):
 
 
 class LimitExceededError(RunError):
-    """A counter of the run reached its limit. `limit` is the name of the setting under `[limits]`: 'turns', 'idle_rounds',
+    """A counter of the run reached its limit. `limit` is the name of the setting under `[limits]`: 'calls', 'idle_rounds',
     'idle_rounds_in_row', 'seconds' or 'tokens'.
 
     `state` is the `run.RunState` at that moment: its messages, tool calls and usage.

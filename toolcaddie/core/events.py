@@ -136,7 +136,8 @@ class CallFinished(Struct, frozen=True, kw_only=True):
     result: ToolResult
     source: str
     seconds: float
-    turn: int
+    number: int
+    """Place of the call among those that the run executed, from 1."""
 
 
 class CallUnknown(Struct, frozen=True, kw_only=True):

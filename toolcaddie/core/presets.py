@@ -71,7 +71,7 @@ class Preset:
     budget: Budget = Budget()
     limits: Limits = Limits()
     batch: Literal["auto", "concurrent", "sequential"] = "auto"
-    """Execution of the real calls of a turn; `auto`: concurrent if each is read-only or flagged concurrent."""
+    """Execution of the real calls of one answer; `auto`: concurrent if each is read-only or flagged concurrent."""
     delivery: DeliveryMode = "direct"
     """Delivery of the selection: `direct` grows the tool array, as in the five systems; `auto` compares the costs of each way in
     this conversation; `masked` and `native` are used if the provider supports them."""
@@ -90,7 +90,7 @@ class Preset:
     """Tools whose results are cached: none, those that declare it, or all that are safe to cache."""
 
 
-_EXACT_LIMITS = Limits(rounds=5, turns=None, repeats_warn=None, repeats_stop=None)
+_EXACT_LIMITS = Limits(rounds=5, calls=None, repeats_warn=None, repeats_stop=None)
 _EVERYTHING = Budget(max_tools=None, provider_cap=128, policy="ranked", reserve_tools=0, reserve_tokens=0.0)
 
 PRESETS: dict[str, Preset] = {
@@ -120,7 +120,7 @@ PRESETS: dict[str, Preset] = {
             selection=SelectionSettings(rankers=("categories",), match="substring", whole_if_it_fits=False),
             budget=_EVERYTHING,
             cache="off",
-            limits=Limits(rounds=10, turns=None, repeats_warn=None, repeats_stop=None),
+            limits=Limits(rounds=10, calls=None, repeats_warn=None, repeats_stop=None),
             batch="sequential",
         ),
         Preset(
@@ -146,7 +146,7 @@ PRESETS: dict[str, Preset] = {
             exposure="compact",
             budget=_EVERYTHING,
             cache="off",
-            limits=Limits(rounds=None, turns=75, repeats_warn=None, repeats_stop=None),
+            limits=Limits(rounds=None, calls=75, repeats_warn=None, repeats_stop=None),
             batch="sequential",
             core_first=False,
             meta=(EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOOLS, GET_TOOL_SCHEMA, RESPOND),

@@ -24,8 +24,8 @@ class Limits:
 
     rounds: OneToTen | None = 5
     """Model calls with tools; after the last, one more without tools."""
-    turns: Positive | None = 75
-    """Executed real tools; one more is refused and the run fails."""
+    calls: Positive | None = 75
+    """Executed calls of real tools; one more is refused and the run fails."""
     idle_rounds: Positive | None = 75
     """Model calls with only meta tools, unknown names or refused calls, so that no tool ran; then the run fails."""
     idle_rounds_in_row: Positive | None = 25
@@ -170,7 +170,7 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of the current turn and its progress."""
+    """A call of the last answer and its progress."""
 
     call: ToolCall
     result: ToolResult | None = None
@@ -186,7 +186,7 @@ RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run between turns. Plain data: encode with msgspec, store, decode, continue."""
+    """The state of a run between two steps. Plain data: encode with msgspec, store, decode, continue."""
 
     run_id: str
     status: RunStatus = "running"
@@ -218,7 +218,8 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """Rounds whose calls ran no tool."""
     idle_in_row: int = 0
     """Idle rounds since the last tool that ran."""
-    turns: int = 0
+    calls: int = 0
+    """Executed calls of real tools."""
     forced: int = 0
     seconds: float = 0.0
     usage: Usage = Usage()

@@ -58,7 +58,7 @@ class RunSummary:
     principal: str
     preset: str
     tenant: str = "default"
-    turns: int = 0
+    calls: int = 0
     rounds: int = 0
     seconds: float | None = None
     owner: int | None = None

@@ -43,7 +43,7 @@ class Tool:
     core: bool = False
     """Sent with every request, outside `max_tools`."""
     concurrent: bool = False
-    """May run beside other calls of its turn although it is not read-only."""
+    """May run beside other calls of the same answer although it is not read-only."""
     polling: bool = False
     """True: the tool is called repeatedly on purpose, so repeats are no sign of a stuck model."""
     idempotency_key: str | None = None
@@ -108,7 +108,7 @@ ErrorKind = Literal[
     "revoked",  # visible when the run began, withdrawn since
     "timeout",
     "failed",  # the tool raised or answered with an error
-    "limit",  # the turn limit was reached before this call
+    "limit",  # the limit of calls was reached before this call
     "not_run",  # its intent was recorded, or may have been, and the run ended before the call began
     "unknown_outcome",  # it may or may not have run before a crash; never repeated blindly
 ]

@@ -27,7 +27,7 @@ class Batch:
         self._run = run
         self._state = state
         self._admitted = admitted
-        self._places = {index: state.turns + number for number, index in enumerate(admitted, start=1)}
+        self._places = {index: state.calls + number for number, index in enumerate(admitted, start=1)}
         self._outcomes = outcomes
         self._storing = asyncio.Lock()
         self._intended: set[int] = set()
@@ -87,7 +87,7 @@ class Batch:
             result=failed("Not run: the run broke off before it.", "not_run"),
             source=admitted.tool.source,
             seconds=0.0,
-            turn=self._places[index],
+            number=self._places[index],
         )
 
     async def _run_call(self, index: int) -> None:

@@ -28,7 +28,7 @@ async def run_calls(run: Run, step: Step) -> Step:
     refused = _refuse_over_limit(run, state, admitted, outcomes)
     outcomes = await _run_admitted(run, state, admitted, outcomes)
     called = tuple(call.tool.name for call in admitted.values())
-    state = replace(state, turns=state.turns + len(admitted), called=(*state.called, *called))
+    state = replace(state, calls=state.calls + len(admitted), called=(*state.called, *called))
     state = _with_idle(run, state, admitted, outcomes)
     if refused:
         await run.record.store(replace(state, pending=tuple(outcomes)))
@@ -58,8 +58,8 @@ async def _admitted(run: Run, state: RunState, outcomes: list[PendingCall]) -> d
 
 def _refuse_over_limit(run: Run, state: RunState, admitted: dict[int, Admitted], outcomes: list[PendingCall]) -> bool:
     """Refuses calls above the limit of the request; returns True if there were any."""
-    limit = run.limits.turns
-    refused = [] if limit is None else list(admitted)[max(0, limit - state.turns) :]
+    limit = run.limits.calls
+    refused = [] if limit is None else list(admitted)[max(0, limit - state.calls) :]
     for index in refused:
         detail = f"the limit of {limit} tool calls in one request is reached"
         outcomes[index] = replace(outcomes[index], result=failed(f"Not run: {detail}.", "limit"))
@@ -86,7 +86,7 @@ async def _break_off(run: Run, state: RunState, batch: Batch) -> None:
     """Stores the outcomes of a batch that broke off, for a later resume of the run."""
     acted = tuple(call.tool.name for call in batch.acted())
     await run.record.store(
-        replace(state, pending=tuple(batch.outcomes()), turns=state.turns + len(acted), called=(*state.called, *acted))
+        replace(state, pending=tuple(batch.outcomes()), calls=state.calls + len(acted), called=(*state.called, *acted))
     )
 
 

@@ -29,9 +29,10 @@ class Executor:
         self._invoke = _around(self._call_source, middleware, source)
 
     async def carry_out(
-        self, admitted: Admitted, context: RunContext, limits: Limits, turn: int, emit: Emit
+        self, admitted: Admitted, context: RunContext, limits: Limits, number: int, emit: Emit
     ) -> ToolResult:
-        """Runs an admitted call. Whatever the tool does, it returns a result; only cancellation passes through."""
+        """Runs an admitted call. `number`: its place among the calls that the run executed. Whatever the tool
+        does, it returns a result; only cancellation passes through."""
         call, tool = admitted.call, admitted.tool
         started = time.perf_counter()
         progress = _Progress(call, context.run_id, emit)
@@ -43,7 +44,7 @@ class Executor:
                     arguments={**admitted.arguments, **context.injected},
                     context=replace(
                         context,
-                        calls_left=None if limits.turns is None else max(0, limits.turns - turn),
+                        calls_left=None if limits.calls is None else max(0, limits.calls - number),
                         on_progress=progress,
                     ),
                     seconds=tool.timeout if tool.timeout is not None else limits.tool_seconds,
@@ -56,7 +57,7 @@ class Executor:
         seconds = time.perf_counter() - started
         await emit(
             CallFinished(
-                run_id=context.run_id, call=call, result=result, source=tool.source, seconds=seconds, turn=turn
+                run_id=context.run_id, call=call, result=result, source=tool.source, seconds=seconds, number=number
             )
         )
         return result

@@ -47,6 +47,6 @@ async def check_idle(run: Run, state: RunState) -> None:
 
 
 async def calls_are_over(run: Run) -> LimitExceededError:
-    limit = run.limits.turns
-    await run.emit(LimitReached(run_id=run.context.run_id, limit="turns", detail=f"{limit} turns"))
-    return LimitExceededError(f"the request asked for more than {limit} tool calls", limit="turns")
+    limit = run.limits.calls
+    await run.emit(LimitReached(run_id=run.context.run_id, limit="calls", detail=f"{limit} calls"))
+    return LimitExceededError(f"the request asked for more than {limit} tool calls", limit="calls")

@@ -44,7 +44,7 @@ class Journal:
     refused for that reason withdraws it, so that it is not written later.
 
     A run's row in `runs` follows from its records: `run_started` (`message`, `principal.id`, `preset`) inserts it;
-    `run_resumed`, `run_finished`, `run_paused` and `run_failed` (`status`, `turns`, `rounds`, `seconds`) update it. The row
+    `run_resumed`, `run_finished`, `run_paused` and `run_failed` (`status`, `calls`, `rounds`, `seconds`) update it. The row
     names its owner while the run continues. Rows of runs that began under a lost lease are dropped, and `append` and
     `flush` raise `AuditError` for these runs.
     """
@@ -213,8 +213,12 @@ _ENDS = frozenset({"run_finished", "run_paused", "run_failed"})
 _ALWAYS_KEPT = _ENDS | {"call_unknown"}
 """Kinds queued even while nothing can be written: they happened, and an ended run must not look as if it continued."""
 
-_ENDING = ("status", "turns", "rounds", "seconds")
+_ENDING = ("status", "calls", "rounds", "seconds")
 """Columns of a run's row that its end changes, if the record has them."""
+
+
+_OLDER_NAMES = {"call_finished": ("turn", "number"), **dict.fromkeys(_ENDS, ("turns", "calls"))}
+"""Kind of record -> the name that older versions wrote, and the present one."""
 
 
 class _Line(msgspec.Struct, frozen=True, eq=False):
@@ -261,9 +265,17 @@ def _select_runs(query: RunQuery) -> Select[Any]:
 
 
 def _record(row: Row[Any]) -> EventRecord:
-    data = msgspec.json.decode(row.data)
+    data = _renamed(row.kind, msgspec.json.decode(row.data))
     data = unpacked(data) if row.kind == PACKED else data
     return EventRecord(run_id=row.run_id, seq=row.seq, at=row.at, kind=row.kind, data=data)
+
+
+def _renamed(kind: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Returns the data of a record with the present names of the fields that older versions wrote under another one."""
+    if (names := _OLDER_NAMES.get(kind)) is None or names[0] not in data:
+        return data
+    older, name = names
+    return {name if key == older else key: value for key, value in data.items()}
 
 
 def _started(record: EventRecord) -> Mapping[str, Any]:
@@ -276,7 +288,7 @@ def _started(record: EventRecord) -> Mapping[str, Any]:
         "principal": principal.get("id", ""),
         "tenant": principal.get("tenant", "default"),
         "preset": record.data.get("preset", ""),
-        "turns": 0,
+        "calls": 0,
         "rounds": 0,
         "seconds": None,
     }

@@ -25,6 +25,9 @@ RUN = "run"
 _TTL_SECONDS = 30 * 86_400.0
 """Shortest time for which a waiting run is stored."""
 
+_OLDER_COUNT = b'"turns":'
+"""Where older versions stored `RunState.calls`. A message may contain it as well, but only with escaped quotes."""
+
 log = Logger(__name__)
 
 
@@ -152,4 +155,9 @@ def unknown_calls(stored: bytes) -> Sequence[Mapping[str, Any]]:
 
 
 def _decoded(stored: bytes) -> StoredRun:
-    return msgspec.json.decode(stored, type=StoredRun)
+    if _OLDER_COUNT not in stored:
+        return msgspec.json.decode(stored, type=StoredRun)
+    values = msgspec.json.decode(stored)
+    if "turns" in values["state"]:
+        values["state"]["calls"] = values["state"].pop("turns")
+    return msgspec.json.decode(msgspec.json.encode(values), type=StoredRun)

@@ -48,7 +48,7 @@ runs = Table(
     Column("status", String(32), nullable=False),
     Column("principal", String(255), nullable=False),
     Column("preset", String(64), nullable=False),
-    Column("turns", Integer, nullable=False),
+    Column("calls", Integer, nullable=False),
     Column("rounds", Integer, nullable=False),
     Column("seconds", Double),
     Column("owner", BigInteger),  # number of the process that continues it; NULL: no process does

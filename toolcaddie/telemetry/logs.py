@@ -279,7 +279,7 @@ class StructlogSink:
             run=event.run_id,
             tool=event.call.name,
             source=event.source,
-            turn=event.turn,
+            number=event.number,
             outcome=event.result.error or "ok",
             ms=_ms(event.seconds),
             **({"cached": True} if event.result.cached else {}),
@@ -313,7 +313,7 @@ def _attempts(attempts: Sequence[Attempt]) -> dict[str, Any]:
 
 def _counters(state: RunState) -> dict[str, Any]:
     return {
-        "turns": state.turns,
+        "calls": state.calls,
         "rounds": state.rounds,
         "elapsed": round(state.seconds, 3),
         "input_tokens": state.usage.input_tokens,

@@ -68,7 +68,7 @@ class PrometheusSink:
         self.runs = counter("runs", "Runs that ended or were put away.", "status", "preset")
         self.run_seconds = histogram("run_seconds", "Duration of a run.", _SECONDS, "preset")
         self.rounds = histogram("run_rounds", "Model calls with tools in a run.", _COUNTS)
-        self.turns = histogram("run_turns", "Tools executed in a run.", _COUNTS)
+        self.calls = histogram("run_calls", "Tools executed in a run.", _COUNTS)
         self.model_calls = counter("model_calls", "Answers of models.", "provider", "model")
         self.model_attempts = counter(
             "model_attempts",
@@ -194,7 +194,7 @@ class PrometheusSink:
         if state is not None:
             self.run_seconds.labels(numbers.preset).observe(state.seconds)
             self.rounds.observe(state.rounds)
-            self.turns.observe(state.turns)
+            self.calls.observe(state.calls)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -47,7 +47,7 @@ RUN_ID = "toolcaddie.run.id"
 PRESET = "toolcaddie.preset"
 STATUS = "toolcaddie.status"
 ROUND = "toolcaddie.round"
-TURN = "toolcaddie.turn"
+CALL_NUMBER = "toolcaddie.call.number"
 SOURCE = "toolcaddie.source"
 CATALOG_TOOLS = "toolcaddie.tools.catalog"
 SELECTED_TOOLS = "toolcaddie.tools.selected"
@@ -152,7 +152,7 @@ class OpenTelemetrySink:
                 GEN_AI_TOOL_CALL_ID: event.call.id,
                 GEN_AI_TOOL_TYPE: "function",
                 SOURCE: event.source,
-                TURN: event.turn,
+                CALL_NUMBER: event.number,
             },
         )
         if event.result.cached:

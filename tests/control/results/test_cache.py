@@ -103,7 +103,7 @@ async def test_the_same_chat_twice_runs_the_tool_once(declared: bool) -> None:
     assert recorder.results[0].content == recorder.results[1].content
     assert recorder.results[1].structured == BOOKS
     assert second.tool_calls == ("search_books",)
-    assert second.state.turns == 1  # a hit takes a turn as well
+    assert second.state.calls == 1  # a hit counts as a call
     assert kept.statistics.tools["search_books"] == ToolCacheStatistics(hits=1, misses=1, stored=1)
 
 

@@ -201,7 +201,7 @@ async def test_media_counts_where_a_result_is_checked(invocation: Callable[..., 
 
 async def test_the_trail_has_the_digest_of_a_picture_and_not_the_picture(file_url: str) -> None:
     event = CallFinished(
-        run_id="r", call=ToolCall(id="c1", name="chart"), result=RESULT, source="local", seconds=0.1, turn=1
+        run_id="r", call=ToolCall(id="c1", name="chart"), result=RESULT, source="local", seconds=0.1, number=1
     )
     async with Database(file_url) as database:
         await Trail(database.events).emit(event)

@@ -50,10 +50,11 @@ _UNITS = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 7 * 86_400.0}
 _SECRETS = frozenset({"api_key", "apikey", "key", "password", "secret", "token"})
 """Keys of a part's settings that may hold no secret in a file: the part takes the name of a variable instead."""
 
-_ELSEWHERE: Mapping[tuple[str, ...], str] = {
-    ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"'
+_ADVICE: Mapping[tuple[str, ...], str] = {
+    ("upstream", "model"): 'write it at the top of the file, above the first [table]: model = "provider:model"',
+    ("limits", "turns"): "the limit of executed tool calls is now limits.calls; write calls = 75 instead of turns = 75",
 }
-"""Advice for keys that are often written into the wrong table."""
+"""Advice for keys that are often written into the wrong table, or have another name by now."""
 
 
 def load_settings(
@@ -165,7 +166,7 @@ def _refuse_unknown(file: SettingsFile, data: Any, kind: Any, path: tuple[str, .
     for key, value in _table(data).items():
         here = (*path, key)
         if key not in columns:
-            remedy = _ELSEWHERE.get(here) or choices(key, columns)
+            remedy = _ADVICE.get(here) or choices(key, columns)
             raise ConfigError(f"{file.place(here)}: unknown key {dotted(here)!r}; {remedy}")
         declared = bare(columns[key])
         if is_table(declared):

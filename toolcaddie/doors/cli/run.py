@@ -114,7 +114,7 @@ def run_json(result: RunResult, progress: Progress) -> dict[str, Any]:
         "model": result.state.model,
         "provider": result.provider,
         "rounds": result.state.rounds,
-        "turns": result.state.turns,
+        "calls": result.state.calls,
         "tool_calls": [call_json(event) for event in progress.calls],
         "usage": {
             "input_tokens": usage.input_tokens,

@@ -85,7 +85,7 @@ def _print_runs(runs: Sequence[RunSummary]) -> None:
             local_time(run.started),
             run.status,
             run.rounds,
-            run.turns,
+            run.calls,
             "" if run.seconds is None else f"{run.seconds:.2f}",
             shortened(run.message, _MESSAGE_SHOWN),
         )

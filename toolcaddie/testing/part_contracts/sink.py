@@ -48,7 +48,7 @@ def events_of(run_id: str) -> list[RunEvent]:
         CallIntended(run_id=run_id, call=call),
         CallProgressed(run_id=run_id, call_id=call.id, tool=call.name, done=1, total=2),
         CallFinished(
-            run_id=run_id, call=call, result=ToolResult(content="hello"), source="contract", seconds=0.1, turn=1
+            run_id=run_id, call=call, result=ToolResult(content="hello"), source="contract", seconds=0.1, number=1
         ),
         LimitReached(run_id=run_id, limit="rounds", detail="the limit of 5 rounds"),
         TextDelta(run_id=run_id, text="done"),
