@@ -1,4 +1,4 @@
-"""Retries, cache and fallback are counted and held against the goals of source 003: in metrics, and in a report of the trail."""
+"""Retries, cache and fallback are counted and compared with the goals for forced tool use: in metrics, and in a report of the trail."""
 
 from __future__ import annotations
 

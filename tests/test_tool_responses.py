@@ -195,7 +195,7 @@ async def test_a_limit_is_reached_where_no_tool_was_called_and_not_before(script
 
 @pytest.mark.proves("R003-6")
 async def test_a_fallback_may_name_a_provider_alone() -> None:
-    """The test of source 003 itself: `fallbackProvider: { provider: 'openai' }`, and `response.provider` is openai."""
+    """The example of the requirement itself: `fallbackProvider: { provider: 'openai' }`, and `response.provider` is openai."""
     async with ScriptedUpstream([FOUND, DONE]) as second:
         fallback = {"provider": "openai", "apiKey": "test-key", "baseUrl": second.base_url}
         runtime = Runtime(

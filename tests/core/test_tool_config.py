@@ -1,4 +1,4 @@
-"""`toolConfig` of source 003: both spellings, both units, and what is refused."""
+"""The keys of `toolConfig`: both spellings, both units, and what is refused."""
 
 from __future__ import annotations
 

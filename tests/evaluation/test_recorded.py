@@ -71,7 +71,7 @@ async def test_tools_made_known_behind_the_array_count_as_sent_from_then_on():
         for seq, (kind, data) in enumerate(rows, start=1):
             database.events.append(EventRecord(run_id="r", seq=seq, at=float(seq), kind=kind, data=data))
         (run,) = (await read_log(database.events)).runs
-    assert [(sent.tools, sent.tokens) for sent in run.sent] == [(("a", "b"), 7), (("a", "b", "c"), 7)]
+    assert [(delivery.tools, delivery.tokens) for delivery in run.deliveries] == [(("a", "b"), 7), (("a", "b", "c"), 7)]
 
 
 def test_runs_of_one_conversation_have_one_group():

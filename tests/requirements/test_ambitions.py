@@ -28,7 +28,7 @@ from tests.requirements.scenes import (
     tool_texts,
     work,
 )
-from tests.test_tool_config_source003 import DONE, FORCED, agent
+from tests.test_tool_config_agents import DONE, FORCED, agent
 from toolcaddie import PRESETS, Runtime, tool
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal

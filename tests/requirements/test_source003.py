@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from structlog.testing import capture_logs
 
 from benchmarks import escalation, tool_config_goals
-from tests.test_tool_config_source003 import ASKED, DONE, FORCED, FOUND, WORDS, Library, agent, results_of
+from tests.test_tool_config_agents import ASKED, DONE, FORCED, FOUND, WORDS, Library, agent, results_of
 from toolcaddie import tool
 from toolcaddie.core.errors import ConfigError
 from toolcaddie.core.tool_config import ToolConfig

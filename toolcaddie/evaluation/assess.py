@@ -56,7 +56,7 @@ class Outcome:
     """Fit of the best tool; higher is surer."""
     nothing: bool
     """True if the floor said that no tool fits."""
-    sent: tuple[str, ...]
+    sent_names: tuple[str, ...]
     tokens: int
     """Tokens of the definitions sent, without meta tools."""
     seconds: float
@@ -140,7 +140,9 @@ class Assessed:
     def values(self, metric: str) -> list[float]:
         """Returns one value for each request of `fitting`. Raises `KeyError` for a name that is not a metric."""
         if metric in SENT_FIGURES:
-            return [SENT_FIGURES[metric](outcome.sent, request.gold) for outcome, request in self._fitting_pairs()]
+            return [
+                SENT_FIGURES[metric](outcome.sent_names, request.gold) for outcome, request in self._fitting_pairs()
+            ]
         figure = figure_of(metric)
         return [figure(outcome.names, request.gold) for outcome, request in self._fitting_pairs()]
 
@@ -241,7 +243,7 @@ def _outcome(finder: Finder, request: LabelledRequest) -> Outcome:
         names=tuple(entry.tool.name for entry in ranked.tools),
         fit=ranked.fit,
         nothing=selection.no_match or not ranked.tools,
-        sent=selection.names,
+        sent_names=selection.names,
         tokens=selection.tokens_selected,
         seconds=seconds,
     )

@@ -105,7 +105,7 @@ class RecordedRun:
     """Categories from the classifier; None if it was not asked."""
     tokens_all: int = 0
     tokens_selected: int = 0
-    sent: tuple[RecordedDelivery, ...] = ()
+    deliveries: tuple[RecordedDelivery, ...] = ()
     sought: tuple[ToolSearch, ...] = ()
     called: tuple[RecordedCall, ...] = ()
     group: str = ""
@@ -118,7 +118,7 @@ class RecordedRun:
     @property
     def delivered(self) -> frozenset[str]:
         """Names of the tools that at least one model call of the run was sent."""
-        return frozenset(name for delivery in self.sent for name in delivery.tools)
+        return frozenset(name for delivery in self.deliveries for name in delivery.tools)
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -305,7 +305,7 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
         classified=classifications[0].categories if classifications and classifications[0].how != "failed" else None,
         tokens_all=selection.tokens.all,
         tokens_selected=selection.tokens.selected,
-        sent=tuple(deliveries),
+        deliveries=tuple(deliveries),
         sought=tuple(
             _search_of(_row_of(data, _MetaRow)) for data in rows["meta_called"] if data.get("name") in SEARCHING_TOOLS
         ),

@@ -184,7 +184,7 @@ def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: Ca
     for run in runs:
         used_names = set(run.used)
         selected.update(run.selected)
-        for delivery in run.sent:
+        for delivery in run.deliveries:
             deliveries.update(delivery.tools)
             idle.update(name for name in delivery.tools if name not in used_names)
         for call in run.called:
@@ -213,7 +213,7 @@ def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: Ca
 
 
 def _usual_size(runs: Iterable[RecordedRun]) -> float:
-    deliveries = [delivery for run in runs for delivery in run.sent]
+    deliveries = [delivery for run in runs for delivery in run.deliveries]
     count = sum(len(delivery.tools) for delivery in deliveries)
     return sum(delivery.tokens for delivery in deliveries) / count if count else 0.0
 
@@ -240,8 +240,8 @@ def _tokens(runs: Iterable[RecordedRun], tools: Iterable[ToolUse], catalog: Cata
     names = {tool.name for tool in catalog or ()}
     idle = [use for use in tools if use.tokens]
     return Tokens(
-        all=sum(run.tokens_all * len(run.sent) for run in runs),
-        sent=sum(delivery.tokens for run in runs for delivery in run.sent),
+        all=sum(run.tokens_all * len(run.deliveries) for run in runs),
+        sent=sum(delivery.tokens for run in runs for delivery in run.deliveries),
         unused=sum(use.tokens for use in idle),
         exact=all(use.name in names for use in idle),
     )

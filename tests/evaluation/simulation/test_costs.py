@@ -184,7 +184,7 @@ def test_a_tool_that_is_not_shown_is_asked_for_in_the_words_of_the_request_and_t
     assert called(talk.ask(MORE, said="nothing")) == [(REQUEST_MORE_TOOLS, {"query": "send invoice"})]
     assert talk.ask(MORE, said="nothing").message.text == "Done."
     assert talk.misses == 1
-    assert [sent.after_reveal for sent in talk.model.sent] == [False, True, True]
+    assert [request.after_reveal for request in talk.model.requests] == [False, True, True]
 
 
 def test_a_deferred_tool_is_called_once_it_is_revealed() -> None:
@@ -278,8 +278,8 @@ def test_the_kept_prefix_is_that_of_warm_requests_and_turns_with_a_reveal_stand_
     ]
     turn = Turn(text="", gap=0.0, steps=((NEED,),), answer="")
     script = Script(number=4, system="", turns=(turn, turn))
-    found = charge(Played(script=script, sent=requests, misses=1, marked=False), PriceRule.of(SONNET))
+    found = charge(Played(script=script, requests=requests, misses=1, marked=False), PriceRule.of(SONNET))
     assert found.steady.share == 3_000 / 5_000
-    assert found.revealing == Prefix(kept=0, of=1_000)
+    assert found.revealing == Prefix(common=0, of=1_000)
     assert (found.script, found.misses, found.needs, found.requests, found.extra) == (4, 1, 2, 5, 1)
     assert found.bill.output == 50

@@ -358,7 +358,7 @@ def _request(request: LabelledRequest, outcome: Outcome) -> str:
 
 
 def _place(outcome: Outcome, name: str) -> str:
-    suffix = ", sent" if name in outcome.sent else ""
+    suffix = ", sent" if name in outcome.sent_names else ""
     return (
         f"{outcome.names.index(name) + 1}{suffix}"
         if name in outcome.names

@@ -100,7 +100,7 @@ class ScriptedTools:
 
 
 class ScriptedModel:
-    """A `Provider`. Call `begin`, then `begin_turn` and `end_turn` for each turn; `sent` and `misses` hold the outcome.
+    """A `Provider`. Call `begin`, then `begin_turn` and `end_turn` for each turn; `requests` and `misses` hold the outcome.
 
     `rule`: gives the provider's name and the cached tokens in the usage of its answers; None: no such name, nothing cached.
     """
@@ -114,7 +114,7 @@ class ScriptedModel:
 
     def begin(self) -> None:
         """Begins a new conversation with an empty cache."""
-        self.sent: list[RenderedRequest] = []
+        self.requests: list[RenderedRequest] = []
         self.misses = 0
         self._renderer.clear()
         self._cache = None if self._rule is None else PromptCache(self._rule)
@@ -140,7 +140,7 @@ class ScriptedModel:
             marked=request.cache,
             after_reveal=after_reveal,
         )
-        self.sent.append(rendered)
+        self.requests.append(rendered)
         self._clock.advance(_SECONDS_TO_BEGIN + output / _TOKENS_A_SECOND)
         return ModelReply(
             message=Message(role="assistant", content=text, tool_calls=calls),
@@ -183,7 +183,7 @@ class ScriptedModel:
                     self._progress.given_up.add(need.tool)
                     continue
                 count += 1
-                yield _call(f"call_{len(self.sent)}_{count}", *call)
+                yield _call(f"call_{len(self.requests)}_{count}", *call)
 
     def _next_call(self, need: Need, names: frozenset[str], request: ModelRequest) -> tuple[str, str] | None:
         """Returns name and arguments of the call that serves a need or leads to it; None if there is none."""

@@ -72,7 +72,7 @@ class Prompt:
     """Number of definitions at the front."""
     head: int
     """Number of segments before the first message."""
-    asked: int
+    before_last: int
     """Number of segments before the model's last answer; all of them if there is none."""
 
     @classmethod
@@ -85,7 +85,7 @@ class Prompt:
             ends=tuple(accumulate(segment.tokens for segment in segments)),
             tools=tools,
             head=tools + sum(segment.kind in ("system", "choice") for segment in segments),
-            asked=_before_last_answer(segments),
+            before_last=_before_last_answer(segments),
         )
 
     @property
@@ -268,7 +268,7 @@ class PromptCache:
     def _breakpoints(self, prompt: Prompt, at: float) -> tuple[int, int]:
         cache = self.rule.cache
         self._marked = {key: used_at for key, used_at in self._marked.items() if at - used_at <= cache.lifetime}
-        ends = {"tools": prompt.tools, "system": prompt.head, "before": prompt.asked, "last": len(prompt.chain)}
+        ends = {"tools": prompt.tools, "system": prompt.head, "before": prompt.before_last, "last": len(prompt.chain)}
         points = sorted({ends[mark] for mark in self.rule.marks})
         points = [count for count in points if count and prompt.upto(count) >= cache.minimum]
         hit = max((self._longest_hit(prompt, count) for count in points), default=0)

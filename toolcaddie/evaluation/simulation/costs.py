@@ -72,17 +72,17 @@ MakeAnswers = Callable[[Stage], Answers]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """Tokens of consecutive requests within the cache's lifetime: `of` in the earlier ones, `kept` repeated by the later."""
+    """Tokens of consecutive requests within the cache's lifetime: `of` in the earlier one, `common` also first in the later."""
 
-    kept: int = 0
+    common: int = 0
     of: int = 0
 
     @property
     def share(self) -> float | None:
-        return self.kept / self.of if self.of else None
+        return self.common / self.of if self.of else None
 
     def __add__(self, other: Prefix) -> Prefix:
-        return Prefix(kept=self.kept + other.kept, of=self.of + other.of)
+        return Prefix(common=self.common + other.common, of=self.of + other.of)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Played:
     """Requests of a script, before they are billed."""
 
     script: Script
-    sent: Sequence[RenderedRequest]
+    requests: Sequence[RenderedRequest]
     misses: int
     marked: bool
     """True if the prefix of every request counts as marked."""
@@ -126,7 +126,7 @@ async def play(
         await _talk(script, answers, model, tools, clock, remembered=strategy in BY_RULE)
         # Callers without a planner still mark their prompts; the planner decides itself where that pays.
         always_marked = strategy not in BY_RULE
-        yield Played(script=script, sent=tuple(model.sent), misses=model.misses, marked=always_marked)
+        yield Played(script=script, requests=tuple(model.requests), misses=model.misses, marked=always_marked)
     await answers.close()
 
 
@@ -148,25 +148,25 @@ async def _talk(
 def charge(played: Played, rule: PriceRule) -> Conversation:
     """Bills a conversation under a rule."""
     cache, bill = PromptCache(rule), Bill()
-    for request in played.sent:
+    for request in played.requests:
         bill += cache.bill(request.prompt, request.at, request.output, marked=request.marked or played.marked)
     steady = revealing = Prefix()
-    for before, after in pairwise(played.sent):
+    for before, after in pairwise(played.requests):
         if rule.cache.kind == "none" or after.at - before.at > rule.cache.lifetime:
             continue
         shared, previous_tokens = prefix_kept(as_cached(before.prompt, rule), as_cached(after.prompt, rule))
         if after.after_reveal:
-            revealing += Prefix(kept=shared, of=previous_tokens)
+            revealing += Prefix(common=shared, of=previous_tokens)
         else:
-            steady += Prefix(kept=shared, of=previous_tokens)
+            steady += Prefix(common=shared, of=previous_tokens)
     fewest = sum(len(turn.steps) + 1 for turn in played.script.turns)
     return Conversation(
         script=played.script.number,
         bill=bill,
         misses=played.misses,
         needs=sum(len(turn.needs) for turn in played.script.turns),
-        requests=len(played.sent),
-        extra=len(played.sent) - fewest,
+        requests=len(played.requests),
+        extra=len(played.requests) - fewest,
         steady=steady,
         revealing=revealing,
     )
