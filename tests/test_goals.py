@@ -1,4 +1,4 @@
-"""Retries, cache and fallback are counted and compared with the goals for forced tool use: in metrics, and in a report of the trail."""
+"""Retries, cache and fallback are counted and compared with the goals for forced tool use: in metrics, and in a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent with `toolConfig` end to end: the keys as the requirement spells them, through the runtime, over real scripted servers."""
+"""An agent with `toolConfig`, end to end: the keys as the requirement spells them, over real scripted servers."""
 
 from __future__ import annotations
 
