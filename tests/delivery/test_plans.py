@@ -207,3 +207,21 @@ def test_tools_announced_behind_the_conversation_count_in_the_tokens_of_a_round(
     size = without.tokens - planner.plan_next(plan(1, sent=[4]), None).tokens
     assert one.tokens == without.tokens + size
     assert unknown.tokens == without.tokens
+
+
+@pytest.mark.parametrize(("idle", "is_cached"), [(None, True), (299.0, True), (300.0, False)])
+def test_a_conversation_is_cached_until_its_lifetime_is_over(idle: float | None, is_cached: bool) -> None:
+    delivery = DeliveryPlanner(mode="auto").plan_first(plan(1, sent=[4, 5], idle=idle))
+    assert (array(delivery) == names(4, 5, 1)) is is_cached
+    assert delivery.bill is not None
+    assert (delivery.bill.read > 0) is is_cached
+
+
+@pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
+def test_a_prefix_of_the_minimum_is_read_from_the_cache_and_a_shorter_one_is_not(more: int, is_read: bool) -> None:
+    planner = DeliveryPlanner(mode="auto")
+    prefix = planner.plan_first(plan(4, sent=[4, 5])).tokens + 5_000
+    rule = CacheRule(kind="automatic", minimum=prefix + more, lifetime=300.0)
+    bill = planner.plan_first(plan(4, sent=[4, 5], capabilities=replace(CACHED, cache=rule))).bill
+    assert bill is not None
+    assert (bill.read, bill.written) == ((prefix, 50) if is_read else (0, prefix + 50))

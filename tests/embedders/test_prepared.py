@@ -148,7 +148,7 @@ async def test_a_catalog_goes_on_where_it_broke_off() -> None:
     prepared = Prepared(model, documents, clock=clock)
     with pytest.raises(ProviderError):
         await prepared.prepare_lasting(texts)
-    with pytest.raises(ProviderError, match="left alone for a while"):
+    with pytest.raises(ProviderError, match="gets no request for a while"):
         await prepared.prepare_lasting(texts)
     model.fails_after = None
     clock.now += PAUSE
@@ -174,7 +174,7 @@ async def test_vectors_of_another_length_than_before_are_refused() -> None:
     prepared = Prepared(model)
     await prepared.prepare_lasting(TEXTS)
     model.longer = True
-    with pytest.raises(ProviderError, match="27 numbers now; those kept have 26"):
+    with pytest.raises(ProviderError, match="27 numbers now; the stored ones have 26; set embedding.dimensions to 27"):
         await prepared.prepare_lasting(["another"])
 
 

@@ -10,10 +10,10 @@ from toolcaddie.delivery.costs import Outlook
 from toolcaddie.delivery.definitions import Definitions
 
 _FIRST = 12
-"""Tools that a conversation begins with if others can join cheaply: the budget is a limit, not an aim."""
+"""Tools with which a conversation begins if others can be added cheaply: the budget is a limit, not an aim."""
 _MOST_ADDED = 3
 _NEAR = 0.85
-"""Share of the best score that a later tool needs. Every call after it pays for it, so only the best few join; a model that
+"""Share of the best score that a later tool needs. Every later call pays for it, so only the best few are added; a model that
 needs another tool asks for it."""
 
 
@@ -68,7 +68,7 @@ class Arrangement:
     new_tokens: int = 0
     """Tokens of definitions that the provider has not seen in this conversation."""
     rebilled: int = 0
-    """Tokens of the conversation so far that stand behind a change of the array."""
+    """Tokens of the conversation so far that come after a change of the array."""
     expected: float
     """Cost of the tools until the conversation ends, in tokens of fresh input."""
     make: Callable[[], Delivery]
@@ -94,7 +94,7 @@ def first_few(plan: DeliveryPlan) -> frozenset[str]:
 
 
 def best_new(plan: DeliveryPlan, exclude: frozenset[str]) -> list[DeliveredTool]:
-    """Returns the few tools of the selection that are worth adding to a conversation under way, in the selection's order.
+    """Returns the few tools of the selection that are worth adding to a running conversation, in the selection's order.
 
     If nothing matched, there are none: defaults are no reason to add anything. Core tools went with the first request.
     """

@@ -1,7 +1,7 @@
-"""Tools that join behind the conversation, so that they re-bill nothing: as text, or by the provider's own means.
+"""Tools that are added behind the conversation, so that nothing is billed again: as text, or by the provider's own means.
 
 As text, a message shows their schemas and they are called through `execute_tool`: this works with any provider, but small
-models do worse with it. By reference, a message makes the provider add them from then on (strategy `native`): its cached
+models are worse at it. By reference, a message makes the provider add them from then on (strategy `native`): its cached
 array stays unchanged, and the model calls them like any other tool.
 """
 
@@ -49,9 +49,7 @@ def joined_behind(scene: Scene, way: AddedBy) -> Arrangement | None:
     new_tokens = scene.tokens(added)
     tools = [*earlier, *behind, *added]
     tokens = scene.meta_tokens + scene.tokens(tools)
-    if not scene.fits(
-        len(plan.meta) + len(earlier), tokens
-    ):  # tools behind the conversation take no place in the array
+    if not scene.fits(len(plan.meta) + len(earlier), tokens):  # tools behind the conversation are not in the array
         return None
     strategy: Strategy = "native" if way == "reference" else "direct"
 

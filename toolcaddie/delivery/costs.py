@@ -1,11 +1,11 @@
-"""Costs of tools in a conversation whose prefix a provider holds in a prompt cache. Pure arithmetic.
+"""Costs of tools in a conversation whose prefix is in a provider's prompt cache. Pure arithmetic.
 
 The unit is a token of fresh input, so prices enter as ratios only: a token read from the cache costs `read`, a token written
-to it `write`, a token of an answer `output`. Tools stand before system prompt and messages. A changed array therefore writes
-the conversation behind it again, and tools behind the conversation do not.
+to it `write`, a token of an answer `output`. Tools come before system prompt and messages, so a changed array writes the
+conversation behind it again, and tools behind the conversation do not.
 
-The rest of a conversation is unknown when tools are chosen. The outlook is a rule of thumb: a conversation that had so many
-model calls will have about as many more, and takes up a new topic every few of them.
+The rest of a conversation is unknown when tools are chosen. The outlook is a rule of thumb: a conversation will have about as
+many model calls as it has had, and a new topic every few calls.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Definitions of tools as they are sent: each is encoded once, and together they form the array."""
+"""Definitions of tools as they are sent: each is encoded once, and the tool array consists of them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Strategy `direct`: the selection itself, growing at the end only.
+"""Strategy `direct`: the selection itself, which grows at the end only.
 
-Tools stand before system prompt and messages in what a provider caches, so a tool that is moved or removed re-bills the
-whole conversation behind it. Hence tools that were sent stay where they were, and new ones come last. Only when they no longer
-fit is the array rebuilt, and the note says so.
+In a provider's cache the tools come before system prompt and messages, so that the whole conversation is billed again if a tool
+is moved or removed. Tools that were sent therefore stay in place, and new ones come last. The array is rebuilt only when they no
+longer fit, and the note says so.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def rebuilt(scene: Scene) -> Arrangement:
 
 
 def few_at_first(scene: Scene) -> Arrangement | None:
-    """Returns the best of the selection; None: that is all of it. The model has to ask for the others now and then."""
+    """Returns the best of the selection, or None if that is all of it. The model has to ask for the others at times."""
     first = first_few(scene.plan)
     best = [tool for tool in scene.selection if tool.name in first]
     omitted = len(scene.selection) - len(best)

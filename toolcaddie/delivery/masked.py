@@ -1,4 +1,4 @@
-"""Strategy `masked`: a stable superset of tools, of which the model may call those that fit.
+"""Strategy `masked`: a stable superset of tools, of which the model may call the ones that fit.
 
 The array never changes, so nothing is ever billed again; the mask travels with each request, outside of the cached prefix.
 If the provider has no mask, the same array is sent `direct`: all of it can be called, and no meta tool is needed.
@@ -15,7 +15,7 @@ from toolcaddie.util.replacing import replace
 
 
 def whole(scene: Scene) -> Arrangement | None:
-    """Returns all tools of the view; None: nothing is to be sent, or they do not fit together with `read_result`."""
+    """Returns all tools of the view, or None if there is nothing to send or they do not fit together with `read_result`."""
     plan = scene.plan
     masks = bool(plan.capabilities.mask) and bool(plan.meta)
     tools = len(plan.view) + (len(plan.meta) if masks else 0)

@@ -1,7 +1,7 @@
-"""The planner: prices the ways to send a selection in this conversation, and takes the cheapest.
+"""The planner: prices the ways to send a selection in a conversation, and takes the cheapest.
 
-A preset that reproduces another system has a fixed way (`direct`, `compact`). With `auto` the planner compares prices once for
-every run. While the provider's cache holds the conversation, new tools go into the array or behind the conversation; if
+A preset that reproduces another system has a fixed way (`direct`, `compact`). With `auto` the planner compares prices once a
+run. While the provider's cache holds the conversation, new tools go into the array or behind the conversation; if
 nothing is cached, a selection or all tools are sent. Later rounds of the run follow that decision.
 """
 
@@ -81,7 +81,7 @@ class DeliveryPlanner:
         )
 
     def _whole_catalog(self, plan: DeliveryPlan, terms: Terms, outlook: Outlook) -> Delivery:
-        """Sends a small catalog whole: there are no prices to compare."""
+        """Sends a small catalog whole, without comparing prices."""
         delivery = direct.plan_direct(plan, self._definitions)
         only = Arrangement(
             name="all tools",
@@ -100,7 +100,7 @@ class DeliveryPlanner:
         began_whole = bool(scene.earlier) and len(scene.earlier) >= len(scene.plan.view)
         masks = self._mode == "masked" and not self._impossible(scene.plan)
         if whole is not None and (masks or began_whole):
-            return [whole]  # a conversation that began whole may have no meta tool to ask for more with
+            return [whole]  # a conversation that began whole may have no meta tool for more tools
         rebuilt = direct.rebuilt(scene)
         if self._mode != "auto" and not self._impossible(scene.plan):
             return [rebuilt]

@@ -1,4 +1,4 @@
-"""Files that were computed once and are kept in the user's cache folder: to lose one costs time and nothing else."""
+"""Computed files in the user's cache folder. Losing one costs only the time to compute it again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cache_folder() -> Path:
 
 
 def cached(name: str) -> bytes | None:
-    """Returns the content of the file of that name; None: no such file can be read."""
+    """Returns the content of the file of that name, or None if it cannot be read."""
     try:
         return (cache_folder() / name).read_bytes()
     except (OSError, RuntimeError):  # RuntimeError: this user has no home

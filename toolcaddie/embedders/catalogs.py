@@ -1,5 +1,5 @@
-"""The vectors of whole catalogs, instance off the event loop while requests go on; until those of a catalog are ready, its tools
-are found by words alone."""
+"""The vectors of whole catalogs, made off the event loop while requests go on. Until those of a catalog are ready, its tools are
+found by words alone."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ToolTexts = Callable[[Tool, Catalog], Sequence[str]]
 """Returns the texts of a tool to embed, each as a vector of its own."""
 
 _MOST_READY = 256
-"""Catalog versions that are remembered; for a forgotten one the vectors are looked up again, in milliseconds."""
+"""Catalog versions known to be ready; for an evicted one the vectors are looked up again, in milliseconds."""
 _MOST_WAITING = 8
-"""Catalogs being worked on: a client that sends another thousand tools in each request may not keep the process busy."""
+"""Catalogs being embedded: a client that sends a thousand different tools in each request must not keep the process busy."""
 
 
 class CatalogVectors:
@@ -146,7 +146,7 @@ class _WhenReady:
 
 
 class _Lazy:
-    """A ranker of one catalog, instance when it is first needed."""
+    """A ranker of one catalog, made when it is first needed."""
 
     def __init__(self, catalog: Catalog, factory: RankerFactory, previous: Ranker | None) -> None:
         self._catalog = catalog
@@ -157,5 +157,5 @@ class _Lazy:
     def ranker(self) -> Ranker:
         if self.instance is None:  # two threads may both make it, and get the same one
             self.instance = self._factory(self._catalog, self._previous)
-            self._previous = None  # else each ranker would keep all before it alive
+            self._previous = None  # otherwise each ranker would keep all earlier ones alive
         return self.instance

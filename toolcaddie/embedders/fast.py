@@ -1,5 +1,5 @@
-"""Models of the package fastembed, by onnxruntime in this process. The package downloads a model when it is first used; where
-there is no network, `FASTEMBED_CACHE_PATH` names a folder that already holds it."""
+"""Models of the package fastembed, by onnxruntime in this process. The package downloads a model at its first use; without a
+network, `FASTEMBED_CACHE_PATH` names a folder that already has it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_CHARACTERS = 16_000
 
 
 class FastEmbed:
-    """`ports.Embedder` by a model's name at fastembed. Raises `ConfigError` if it cannot be had."""
+    """Implements `ports.Embedder` by a model of fastembed. Raises `ConfigError` if it does not exist or cannot be loaded."""
 
     languages = None
 

@@ -1,5 +1,5 @@
-"""Embedders whose packages are optional, by the names that settings use: an error names what is missing and the
-commands that install it, and nothing is imported before it is needed."""
+"""Embedders whose packages are optional, by the names that settings use. A package is imported when it is needed; an error names
+a missing one and the commands that install it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FASTEMBED_COMMANDS = "pip install 'toolcaddie[fastembed]'"
 
 
 def minilm(*, runtime: Runtime = "auto") -> Embedder:
-    """all-MiniLM-L6-v2 in this process.
+    """Returns all-MiniLM-L6-v2 in this process.
 
         auto     onnxruntime if it is installed, else numpy
         onnx     int8 weights, the fast one

@@ -1,8 +1,8 @@
-"""Vectors that are made before the selection that compares them, and kept: in memory while they are used, and those of a
-catalog in a `Store`, so that a restart does not make them again.
+"""Vectors that are made before a selection compares them. They are cached in memory, and those of a catalog also in a `Store`, so
+that a restart does not make them again.
 
 A selection does no I/O and never waits. Its caller therefore awaits `prepare` with the texts first; the ranker then finds the
-vectors here, by the same `ports.Embedder` as if the model were called on the spot.
+vectors here, through the same port `Embedder` as if it called the model itself.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 PATIENCE = 1.0
-"""Seconds that a request waits for vectors, at most."""
+"""Most seconds that a request waits for vectors."""
 PAUSE = 30.0
-"""Seconds during which a failed embedder gets no request: one that is down delays one request, not all."""
+"""Seconds for which a failed embedder gets no request, so that it delays one request and not all."""
 
 _Rows = Bounded[bytes, bytes]
 """Vectors by the digest of their text."""
 
 _QUERY_BYTES = 16 * 1024 * 1024
 _CATALOG_BYTES = 256 * 1024 * 1024
-"""Bytes in memory at most: 25,000 tools of 3,072 numbers are 154 MB, of 384 numbers 19 MB."""
+"""Most bytes in memory: 25,000 tools of 3,072 numbers take 154 MB, of 384 numbers 19 MB."""
 _LASTING_SECONDS = 180 * 86_400.0
 """Seconds that vectors of removed tools stay on disk."""
 _TOO_LONG = 1.5
 _LOCAL_AT_ONCE = 32
 _REMOTE_AT_ONCE = 256
-"""Texts of one step; finished steps are kept, so that an interrupted catalog continues where it stopped."""
+"""Texts of one batch. Finished batches are cached, so that an interrupted catalog continues where it stopped."""
 
 
 class Prepared:
-    """`ports.Embedder` over prepared vectors. Safe for many threads.
+    """Implements `ports.Embedder` over prepared vectors. Safe for many threads.
 
-    A text without a vector is embedded on the spot by a local `source`; if the source is remote or fails, its vector is zeros.
-    Vectors are stored as half floats, so they are rounded to these from the beginning and a restart changes no score; against
-    float32 the cosine of two texts moves by less than 1e-4.
+    A text without a vector is embedded at once by a local `source`; if the source is remote or fails, its vector is zeros.
+    Vectors are stored as half floats and rounded to these from the beginning, so that a restart changes no score. The cosine of
+    two texts differs from that of float32 vectors by less than 1e-4.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Prepared:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector; 0: a remote source has not answered yet, and none were set."""
+        """Numbers in a vector; 0: not set, and a remote source has not answered yet."""
         return self._dimensions or self._source.dimensions
 
     @property
@@ -128,12 +128,12 @@ class Prepared:
         Raises `ProviderError` if the source fails, or has just failed, and `ConfigError` if it returns no vectors; vectors made
         until then are kept.
         """
-        missing = await asyncio.to_thread(self._lacking, texts)  # any pass over 50,000 texts takes time
+        missing = await asyncio.to_thread(self._lacking, texts)  # a pass over 50,000 texts takes time
         if written:
             stored = await self._stored(list(missing))
             missing = {key: text for key, text in missing.items() if key not in stored}
         if missing and self._clock() < self._down_until:
-            raise ProviderProtocolError(f"{self.name} failed a moment ago and is left alone for a while")
+            raise ProviderProtocolError(f"{self.name} failed a moment ago and gets no request for a while")
         for step in _steps(missing, _REMOTE_AT_ONCE if isinstance(self._source, RemoteEmbedder) else _LOCAL_AT_ONCE):
             try:
                 vectors = await self._fresh_rows(list(step.values()))
@@ -153,7 +153,7 @@ class Prepared:
         if isinstance(self._source, RemoteEmbedder):
             await self._source.close()
 
-    # --- where vectors come from --------------------------------------------------------------------------------------
+    # --- sources of vectors -------------------------------------------------------------------------------------------
 
     async def _fresh_rows(self, texts: list[str]) -> list[bytes]:
         source = self._source
@@ -162,8 +162,8 @@ class Prepared:
             numbers = len(rows[0]) // 2 if rows else self._dimensions
             if self._dimensions not in (0, numbers):
                 raise ProviderProtocolError(
-                    f"{source.name} gives vectors of {numbers} numbers now; those kept have {self._dimensions}; "
-                    "set embedding.dimensions, which begins anew"
+                    f"{source.name} gives vectors of {numbers} numbers now; the stored ones have {self._dimensions}; "
+                    f"set embedding.dimensions to {numbers}, and all vectors are made again"
                 )
         else:
             rows = _rows(await asyncio.to_thread(source.embed, texts), len(texts), source.name)
@@ -171,7 +171,7 @@ class Prepared:
         return rows
 
     def _rows_now(self, source: Embedder, missing: Mapping[bytes, str]) -> dict[bytes, bytes]:
-        """Returns vectors of a local source, in the midst of a selection; none if it fails, or has just failed."""
+        """Returns vectors of a local source during a selection; none if it fails, or has just failed."""
         if self._clock() < self._down_until:
             return {}
         try:

@@ -1,4 +1,4 @@
-"""Counts the tools that conversations of a log used together, so that one brings the other along."""
+"""Counts the tools that conversations of a log used together, so that one of them raises the other."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from toolcaddie.util.bounded import Bounded
 _MOST_OF_ONE = 3
 """Conversations of one principal that count for a pair."""
 _MOST_TOOLS = 16
-"""Tools of a conversation that is counted; one that used more says nothing of any two."""
+"""Most tools of a conversation that is counted: in a longer one two tools are together by chance."""
 _SELDOM = 2.0
-"""Conversations added to those of a tool, so that what happened once is no rule."""
+"""Conversations added to those of a tool, so that a single one does not count as a rule."""
 _MOST_PAIRS = 20_000
 _MOST_CATALOGS = 8
 

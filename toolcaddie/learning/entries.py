@@ -14,7 +14,7 @@ from toolcaddie.core.tool import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledTool:
-    """A tool that is recognised later by its name, or after a renaming by the rest of its definition."""
+    """A tool that is recognised by its name, or after a renaming by the rest of its definition."""
 
     name: str
     digest: str = ""
@@ -30,7 +30,7 @@ class LogEntry:
     principal: Principal | None = None
     """The caller; None: an entry of the operator's own log, which teaches for every caller."""
     group: str = ""
-    """Equal for requests of one conversation, which are no independent evidence; empty: a conversation of its own."""
+    """Equal for requests of one conversation, which are not independent evidence; empty: a conversation of its own."""
     at: float = 0.0
     """Seconds since the epoch; 0: unknown, and never too old."""
 
@@ -47,7 +47,7 @@ def called(tool: Tool) -> CalledTool:
 
 
 class ToolLookup:
-    """Finds the tools of one catalog that log entries speak of."""
+    """Finds the tools of log entries in one catalog."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._names = {tool.name: position for position, tool in enumerate(catalog.tools)}

@@ -1,6 +1,6 @@
 """The memory of requests and the tools that they called: one for all catalogs, searched while entries are added.
 
-A search reads a snapshot and takes no lock. New entries stand in a short tail beside the index until `settle` makes a new one.
+A search reads a snapshot and takes no lock. New entries are in a short tail beside the index until `settle` makes a new one.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from toolcaddie.util.bounded import Bounded
 EVERYBODY = 0
 """The owner of the operator's own log."""
 
-SHOWN = 120
-"""Characters of a request that are kept to quote it."""
+QUOTED = 120
+"""Characters of a request that are stored for quotations."""
 MOST_TOOLS = 16
-"""Tools of a request that is remembered; one that called more says nothing of any tool."""
+"""Most tools of a request that is stored; one that called more tells nothing about any tool."""
 
 _TAIL = 512
 """New entries after which an index of all is due."""
 _SAMPLE = 1_000
-"""Requests whose words are kept, to fit the weight of the log."""
+"""Requests whose words are stored, to fit the weight of the log."""
 _SAMPLE_TEXT = 1_000
 _DAY = 86_400.0
 _MOST_FITS = 64
@@ -103,8 +103,8 @@ class Fit:
 class Experience:
     """Remembers which tools requests called. Safe for many threads; make one and keep it.
 
-    `embedder` makes the vectors that requests are compared by beside their words; None: the table of word vectors, until
-    `compare_by` names another. `clock` gives seconds since the epoch.
+    `embedder` makes the vectors by which requests are compared, in addition to their words; None: the table of word vectors,
+    until `compare_by` names another. `clock` gives seconds since the epoch.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Experience:
         return self._embedder or word_table()
 
     def compare_by(self, embedder: Embedder) -> None:
-        """Uses the vectors of this embedder, unless another was named or something is already remembered: vectors of two
+        """Uses the vectors of this embedder, unless another was named or there are entries already: vectors of two
         embedders are never compared."""
         with self._settling, self._lock:
             if self._embedder is None and not self._entries:
@@ -152,7 +152,7 @@ class Experience:
     # --- learning -----------------------------------------------------------------------------------------------------
 
     def add(self, entry: LogEntry) -> None:
-        """Remembers one request, if it called tools. Cheap: the expensive part is done by `settle`."""
+        """Stores one request, if it called tools. It is cheap: `settle` does the expensive part."""
         if not entry.tools or len(entry.tools) > MOST_TOOLS:
             return
         features = features_of(entry.words)
@@ -164,7 +164,7 @@ class Experience:
             self._snapshot = None
 
     def extend(self, entries: Iterable[LogEntry]) -> None:
-        """Remembers many requests, and makes the index of all."""
+        """Stores many requests, and makes the index of all."""
         for entry in entries:
             self.add(entry)
         self.settle()
@@ -183,7 +183,7 @@ class Experience:
             self._rebuild(entries, tail, meanings)
 
     def forget(self, keep: Callable[[CalledTool], bool]) -> int:
-        """Drops the entries none of whose tools is to be kept. Returns their number."""
+        """Drops the entries without a tool for which `keep` is true. Returns their number."""
         return self._drop(lambda entry: any(map(keep, entry.tools)))
 
     def forget_principal(self, principal: Principal) -> int:
@@ -224,7 +224,7 @@ class Experience:
     def keep_fit(self, version: str, fit: Fit) -> None:
         self._fits.put(version, fit)
 
-    # --- within -------------------------------------------------------------------------------------------------------
+    # --- internals ----------------------------------------------------------------------------------------------------
 
     def _add(self, entry: LogEntry, features: Features, meaning: Floats) -> None:
         self.learned += 1
@@ -236,7 +236,7 @@ class Experience:
             tools=tuple(self._tools.setdefault(tool, tool) for tool in dict.fromkeys(entry.tools)),
             group=_hashed(entry.group) if entry.group else -self.learned,
             at=entry.at,
-            text=" ".join(text[: 4 * SHOWN].split())[:SHOWN],
+            text=" ".join(text[: 4 * QUOTED].split())[:QUOTED],
         )
         self._entries.append(remembered)
         self._features.append(features)

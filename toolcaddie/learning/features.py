@@ -1,7 +1,7 @@
-"""A request as numbers: its stems, its neighbouring words, and the letters of its words, each as a hash with a strength.
+"""Features of a request: its stems, pairs of words, and three-letter runs, each as a hash with a strength.
 
-Hashes instead of words keep the memory small and the words of others out of it. How rare a feature is (Sparck Jones, "A
-statistical interpretation of term specificity", 1972) is counted later, over the whole log.
+Hashes keep the memory small, and the words of other people out of it. The rarity of a feature (Sparck Jones, "A statistical
+interpretation of term specificity", 1972) is counted later, over the whole log.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float32]
 Hashes = npt.NDArray[np.uint32]
 
 MOST = 256
-"""Features of a request at most; the strongest are kept."""
+"""Most features of a request, the strongest."""
 
 _STOP_WORD = 0.6
 """Weight of a stop word; a content word has 1. Higher than in the search of tools: "how do I" and "show me" distinguish
@@ -35,7 +35,7 @@ _MOST_WORDS = 64
 """Words read at each end of a message."""
 _MOST_TEXT = 4_096
 _LONGEST_WORD = 24
-_REMEMBERED = 16_384
+_MOST_CACHED = 16_384
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,16 +49,16 @@ class Features:
 def features_of(words: QueryWords) -> Features:
     """Returns the features that requests are compared by. A word in several messages is as strong as all of them together; names
     of tools called before are no features."""
-    read = [(_read(text), weight) for text, weight in (*words.messages, *words.replies)]
-    if not read:
+    messages = [(_read(text), weight) for text, weight in (*words.messages, *words.replies)]
+    if not messages:
         return Features(hashes=np.empty(0, dtype=np.uint32), values=np.empty(0, dtype=np.float32))
-    hashes = np.concatenate([each.stems for each, _ in read])
-    values = np.concatenate([weight * each.stem_values for each, weight in read])
+    hashes = np.concatenate([each.stems for each, _ in messages])
+    values = np.concatenate([weight * each.stem_values for each, weight in messages])
     stems, numbers = np.unique(hashes, return_inverse=True)
     summed = np.bincount(numbers, weights=values, minlength=len(stems)).astype(np.float32)
     others, largest = _largest(
-        np.concatenate([each.others for each, _ in read]),
-        np.concatenate([weight * each.other_values for each, weight in read]),
+        np.concatenate([each.others for each, _ in messages]),
+        np.concatenate([weight * each.other_values for each, weight in messages]),
     )
     hashes, values = np.concatenate([stems, others]), np.concatenate([summed, largest])
     if len(hashes) > MOST:
@@ -79,7 +79,7 @@ class _Word:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Read:
+class _Message:
     """A message's features: its stems, each once, and the rest."""
 
     stems: Hashes
@@ -88,7 +88,7 @@ class _Read:
     other_values: Floats
 
 
-def _read(text: str) -> _Read:
+def _read(text: str) -> _Message:
     if len(text) > 2 * _MOST_TEXT:
         text = f"{text[:_MOST_TEXT]} {text[-_MOST_TEXT:]}"
     all_words = split_words(text.encode("utf-8", "replace").decode())
@@ -102,7 +102,7 @@ def _read(text: str) -> _Read:
     letters = [letter for word in once for letter in word.letters]
     sizes = [len(word.letters) for word in once]
     strengths = [_LETTERS / len(word.letters) ** 0.5 if word.letters else 0.0 for word in once]
-    return _Read(
+    return _Message(
         stems=np.array([word.stem for word in once], dtype=np.uint32),
         stem_values=np.array([word.value for word in once], dtype=np.float32),
         others=np.concatenate([near, apart, np.array(letters, dtype=np.uint32)]),
@@ -116,28 +116,28 @@ def _read(text: str) -> _Read:
     )
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_MOST_CACHED)
 def _word(word: str, language: Language) -> _Word:
     stem = stems_of([word], (language,))[0][0]
-    stops = word in STOP_WORDS[language]
+    is_stop_word = word in STOP_WORDS[language]
     marked = f" {stem} "[:_LONGEST_WORD]
-    runs = () if stops else dict.fromkeys(marked[start : start + 3] for start in range(len(marked) - 2))
+    runs = () if is_stop_word else dict.fromkeys(marked[start : start + 3] for start in range(len(marked) - 2))
     return _Word(
         _hashed("w", stem) & ~1,
         _hashed("i", word),
-        _STOP_WORD if stops else 1.0,
+        _STOP_WORD if is_stop_word else 1.0,
         tuple(_hashed("l", run) | 1 for run in runs),
     )
 
 
 def _together(first: Hashes, second: Hashes) -> Hashes:
-    """Hashes of pairs, in their order; even."""
+    """Returns the hashes of pairs of words, in their order; they are even."""
     mixed: Hashes = (first * np.uint32(0x9E3779B1) ^ second) & np.uint32(0xFFFFFFFE)
     return mixed
 
 
 def _largest(hashes: Hashes, values: Floats) -> tuple[Hashes, Floats]:
-    """Each hash once, with its largest value."""
+    """Returns each hash once, with its largest value."""
     if not len(hashes):
         return hashes, values
     order = np.argsort(hashes, kind="stable")

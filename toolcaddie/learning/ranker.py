@@ -1,6 +1,6 @@
 """Ranking by experience: the tools that were called after similar requests.
 
-The past requests most similar to this one speak for the tools they called (k nearest neighbours; Yang, "An evaluation of
+The past requests most similar to this one count for the tools that they called (k nearest neighbours; Yang, "An evaluation of
 statistical approaches to text categorization", 1999). Their weight is fitted: each logged request is ranked again without its
 own conversation, and the smallest weight that does as well as the best is taken (Breiman's one-standard-error rule;
 "Classification and Regression Trees", 1984), or 0 if the log does not help.
@@ -44,7 +44,7 @@ Base = Callable[[QueryWords], npt.NDArray[np.float32]]
 NEIGHBOURS = 300
 """Past requests that count."""
 ALONE = 0.25
-"""Weight of the principal who speaks most for a tool, in the rankings of others. The bound on poisoning."""
+"""Weight of the principal with the most calls of a tool, in the rankings of others. It limits poisoning."""
 MOST_OF_ONE = 75
 """Neighbours of another principal that count: a thousand copies of one request do not crowd out the requests of others."""
 COUNTED_OF_ONE = 20
@@ -65,11 +65,11 @@ NEW = 0.1
 
 _STANDARD_ERRORS = 0.25
 _PROOF = 2.0
-"""Standard errors by which a log must help to have any weight: one with random tools helps by chance."""
+"""Standard errors by which a log must help to have any weight: a random log may help by chance."""
 _TRIFLE = 0.001
 _AT = 5
-_SHOWN = 3
-_SHOWN_TEXT = 60
+_QUOTED = 3
+_QUOTED_TEXT = 60
 _MOST_READERS = 32
 _BACKGROUND = 500
 """Past requests that the cosine of unrelated requests is measured on."""
@@ -105,7 +105,7 @@ class _Answer:
     scores: Floats
     """Learned scores, 0 or more, without an upper bound."""
     tried: Floats
-    """Calls of each tool, as far as the caller may learn from them."""
+    """Calls of each tool that the caller may learn from."""
     me: int
 
 
@@ -410,7 +410,7 @@ class Learned:
         texts = dict.fromkeys(
             _short(entry.text) for entry in past_entries if names_others or entry.owner in (EVERYBODY, answer.me)
         )
-        quoted = ", ".join(f"'{text}'" for text in list(texts)[:_SHOWN] if text)
+        quoted = ", ".join(f"'{text}'" for text in list(texts)[:_QUOTED] if text)
         return (f"called after: {quoted} ({requests})",) if quoted else (f"called after {requests} like this",)
 
 
@@ -515,4 +515,4 @@ def _smallest_as_good(gains: npt.NDArray[np.float64]) -> int:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN_TEXT else f"{text[:_SHOWN_TEXT].rstrip()}…"
+    return text if len(text) <= _QUOTED_TEXT else f"{text[:_QUOTED_TEXT].rstrip()}…"

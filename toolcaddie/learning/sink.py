@@ -23,9 +23,9 @@ from toolcaddie.util.log import Logger
 log = Logger(__name__)
 
 _RUNS = 4_096
-"""Running runs that are followed; beyond that the oldest teach nothing."""
+"""Most active runs that are followed; of more, the oldest are not learned from."""
 _TEXT_LIMIT = 4_000
-"""Characters of a message that are kept, as in the trail."""
+"""Characters of a message that are stored, as in the trail."""
 _GROWTH = 1.5
 """Growth of the memory, as a factor, after which its weight is fitted again."""
 _FIRST = 30
@@ -47,8 +47,8 @@ class _Run:
 class LearningSink:
     """An event sink that remembers, at the end of a run, its request and the tools that were called without an error.
 
-    `redact` removes secrets from a text before it is kept, `tool_of` returns the current tool of a name, and `refit` fits the
-    weight of the memory again; it is called in a thread, as is the making of a new index.
+    `redact` removes secrets from a text before it is stored, `tool_of` returns the current tool of a name, and `refit` fits the
+    weight of the memory again; it is called in a thread, and so is the building of a new index.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class LearningSink:
             self._end(event.run_id)
 
     async def settled(self) -> None:
-        """Returns when the work in the background is done."""
+        """Waits until the work in the background is done."""
         while self._working is not None:
             await asyncio.shield(self._working)
 
@@ -99,14 +99,14 @@ class LearningSink:
         self._runs.put(event.run_id, run)
 
     def _cleaned(self, message: Message) -> Message:
-        # A secret across the cut would not be recognised: look at more than is kept.
+        # A secret at the cut would not be recognised, so more text is redacted than is stored.
         text = self._redact(message.text[: 2 * _TEXT_LIMIT])[:_TEXT_LIMIT]
         return Message(role=message.role, content=text, tool_calls=message.tool_calls)
 
     def _end(self, run_id: str) -> None:
         run = self._runs.pop(run_id)
         if run is None or not run.selected or not run.tools:
-            return  # nothing was looked for (a tool called directly), or nothing was found
+            return  # no tools were selected (a direct call), or none were called
         tools = ((name, self._tool_of(name)) for name in run.tools)
         self._experience.add(
             LogEntry(
@@ -126,15 +126,15 @@ class LearningSink:
             if self._experience.learned >= self._next_fit:
                 self._next_fit = int(self._experience.learned * _GROWTH)
                 await asyncio.to_thread(self._refit)
-        except Exception:  # learning may wait: no answer depends on it
+        except Exception:  # no answer depends on learning
             log.exception("learning_failed")
         finally:
             self._working = None
 
 
 async def entries_of_trail(trail: EventLog, *, most_runs: int, window: int = 8, window_user: int = 4) -> list[LogEntry]:
-    """Returns the entries of recorded runs, oldest first. The trail stores texts cut and without secrets, as the sink would have
-    kept them; of tools it stores the names alone."""
+    """Returns the entries of recorded runs, oldest first. The trail stores texts cut and without secrets, as the sink
+    does; of tools it stores the names alone."""
     runs = [summary.run_id for summary in await trail.runs(RunQuery(limit=most_runs))]
     entries: list[LogEntry] = []
     for start in range(0, len(runs), _RUNS_AT_ONCE):
