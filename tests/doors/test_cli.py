@@ -219,3 +219,18 @@ def test_plugins_shows_our_own_parts_and_one_that_failed(
     assert found["gym"]["group"] == "toolcaddie.sources"
     assert "out of luck" in found["broken"]["error"]
     assert "out of luck" in toolcaddie.ok("plugins")
+
+
+def test_tools_lists_one_category_and_finds_tools_that_hold_every_word(toolcaddie: CommandLine) -> None:
+    listed = toolcaddie.json("tools", "--catalog", "gym", "--category", "memberships")
+    assert listed["count"] == len(listed["tools"]) > 1
+    assert {tool["category"] for tool in listed["tools"]} == {"memberships"}
+    matching = toolcaddie.json("tools", "--catalog", "gym", "--search", "freeze membership")["tools"]
+    assert matching[0]["name"] == "freeze_membership"
+    assert len(matching) <= 50
+    assert toolcaddie.json("tools", "--catalog", "gym", "--search", "freeze", "--category", "staff")["tools"] == []
+
+
+def test_a_tool_that_is_not_there_is_refused_with_close_names(toolcaddie: CommandLine) -> None:
+    refusal = toolcaddie.refused("tools", "show", "freeze_membershp", "--catalog", "gym")
+    assert "there is no tool 'freeze_membershp'; did you mean freeze_membership" in refusal

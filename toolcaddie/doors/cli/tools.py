@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from toolcaddie.app.runtimes import catalog_of
+from toolcaddie.app.settings import Settings
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.errors import RequestError
+from toolcaddie.core.run import RunRequest
 from toolcaddie.core.schema import wire_definition
-from toolcaddie.core.tool import Tool
+from toolcaddie.core.selection import SelectionQuery
+from toolcaddie.core.tool import Tool, ToolResult, failed
+from toolcaddie.desk import ToolDesk
 from toolcaddie.doors.cli.echo import echo
 from toolcaddie.doors.cli.options import catalog_option, settings_of
 from toolcaddie.doors.cli.output import json_option, note, print_json, print_table, shortened
@@ -20,7 +25,7 @@ from toolcaddie.selection.selector import Selector
 from toolcaddie.util.suggest import close_names
 from toolcaddie.util.text import visible_line
 
-_MOST_FOUND = 50
+_MOST_HITS = 50
 _DESCRIPTION_SHOWN = 80
 
 
@@ -43,8 +48,9 @@ def command(
     """List the tools of a catalog, or show one."""
     if ctx.invoked_subcommand is not None:
         return
-    catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))
-    tools = [tool for tool in _matching_tools(catalog, search) if category is None or tool.category == category]
+    desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))
+    catalog = desk.view.catalog
+    tools = asyncio.run(_matching_tools(desk, search, category))
     if category is not None and catalog.category(category) is None:
         names = [entry.name for entry in catalog.categories]
         raise RequestError(f"no category {category!r}; {name_advice(category, names)}", param="category")
@@ -68,25 +74,45 @@ def show(ctx: click.Context, name: str, catalogs: tuple[str, ...], as_json: bool
     """Show a tool's description and the schema of its arguments."""
     before = ctx.parent.params["catalogs"] if ctx.parent else ()
     as_json = as_json or bool(ctx.parent and ctx.parent.params["as_json"])
-    catalog = catalog_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before))
-    tool = catalog.get(name)
-    if tool is None:
-        names = [other.name for other in catalog]
-        raise RequestError(f"no tool {name!r}; {name_advice(name, names)}", param="name")
+    desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs or before))
+    tool = desk.tool(name)
     if as_json:
         print_json({**_tool_json(tool), "definition": wire_definition(tool)})
         return
     echo(visible_line(tool.name), nl=False, bold=True)
-    echo(f"  {_flags(catalog, tool)}".rstrip())
+    echo(f"  {_flags(desk.view.catalog, tool)}".rstrip())
     echo(f"category {tool.category or '-'}, source {tool.source}")
     echo(f"\n{tool.description}\n")
     print_json(tool.input_schema)
 
 
-def _matching_tools(catalog: Catalog, search: str | None) -> Sequence[Tool]:
+def _desk_of(settings: Settings) -> ToolDesk:
+    """Returns a desk with every enabled tool, whichever principal may use it: operators see their whole catalog."""
+    return ToolDesk(
+        request=RunRequest(messages=()),
+        view=View(catalog=catalog_of(settings)),
+        selector=Selector(),
+        prepare=_prepare_nothing,
+        caller=_NoCaller(),
+    )
+
+
+async def _prepare_nothing(view: View, query: SelectionQuery) -> None:
+    """Prepares no data: this search is by words."""
+
+
+class _NoCaller:
+    """Refuses every call: the command shows tools and runs none."""
+
+    async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult:
+        return failed(f"{name} is not run here; use `toolcaddie call`.", "denied")
+
+
+async def _matching_tools(desk: ToolDesk, search: str | None, category: str | None) -> Sequence[Tool]:
     if search is None:
-        return catalog.tools
-    return [hit.tool for hit in Selector().search(View(catalog=catalog), search, _MOST_FOUND)]
+        return desk.list(category=category, limit=max(1, len(desk.view.catalog))).tools
+    hits = await desk.search(search, limit=_MOST_HITS)
+    return [tool for tool in hits if category is None or tool.category == category]
 
 
 def _tool_json(tool: Tool) -> dict[str, Any]:
