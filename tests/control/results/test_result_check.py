@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from toolcaddie import Runtime, tool
 from toolcaddie.control.results.result_check import ResultCheck
 from toolcaddie.control.results.retry import Retry
 from toolcaddie.core.tool import Tool, ToolAnnotations, ToolResult, failed
+from toolcaddie.guards.aside import aside
 from toolcaddie.ports import Invocation
 from toolcaddie.testing import ScriptedProvider, call, say
 
@@ -113,3 +115,42 @@ async def test_the_model_reads_that_the_tool_may_have_changed_something(invocati
     result = ToolResult(content="{}")
     assert "It did run" not in (await checked(invocation, result, schema=SCHEMA)).content
     assert "It did run" in (await checked(invocation, result, schema=SCHEMA, read_only=False)).content
+
+
+async def test_the_failure_ends_with_advice_only_for_a_tool_that_may_have_changed_something(invocation: Make) -> None:
+    reading, writing = [
+        (await checked(invocation, ToolResult(content="{}"), schema=SCHEMA, read_only=read_only)).text
+        for read_only in (True, False)
+    ]
+    assert writing == f"{reading}. It did run, so look before you call it again"
+    assert reading.startswith("find answered, but not what it promises, so the answer is left out: ")
+    assert "members" in reading
+
+
+LONG = '{"members":[' + ",".join('{"id":1}' for _ in range(200_000)) + "]}"
+
+
+@pytest.mark.parametrize(
+    ("result", "schema", "beside"),
+    [
+        pytest.param(ToolResult(content='{"members":[]}'), SCHEMA, False, id="a short text"),
+        pytest.param(ToolResult(content=LONG), SCHEMA, True, id="a long text"),
+        pytest.param(ToolResult(content="", structured={"members": []}), SCHEMA, True, id="a structured value"),
+        pytest.param(ToolResult(content=LONG), None, False, id="a long text without a schema"),
+        pytest.param(ToolResult(content="", structured={"members": []}), None, False, id="a value without a schema"),
+    ],
+)
+async def test_only_a_check_that_may_take_long_is_made_beside_the_event_loop(
+    invocation: Make, result: ToolResult, schema: Any, beside: bool
+) -> None:
+    release = threading.Event()
+    blocking = asyncio.create_task(aside(release.wait))
+    await asyncio.sleep(0)
+    check = asyncio.create_task(checked(invocation, result, schema=schema))
+    try:
+        done, _ = await asyncio.wait({check}, timeout=0.3)
+        assert bool(done) is not beside
+    finally:
+        release.set()
+    assert (await check) is result
+    await blocking
