@@ -212,7 +212,7 @@ def test_an_error_of_a_provider_says_what_to_do_next(fault: Any, told: str, tool
     assert told in done.stderr
 
 
-def test_forced_use_shows_each_rung_that_was_climbed(toolcaddie: CommandLine) -> None:
+def test_forced_use_shows_each_step_of_the_escalation(toolcaddie: CommandLine) -> None:
     (toolcaddie.home / "forced_tools.py").write_text(TOOLS)
     script = [say("I think it is member 3."), call("find_member", {"name": "John"}), say("Member 7.")]
     with ScriptedUpstream(script) as upstream:

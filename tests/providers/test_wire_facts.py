@@ -19,7 +19,7 @@ from toolcaddie.core.errors import ProviderUnavailableError
 from toolcaddie.core.message import ModelRequest
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.core.vocabulary import WireName
-from toolcaddie.providers.wrapping import Entry, known_of, wire_of
+from toolcaddie.providers.wrapping import Entry, capabilities_for, wire_of
 from toolcaddie.registry import Registry
 from toolcaddie.runtime.models import provider_names
 from toolcaddie.samples import gym
@@ -98,7 +98,7 @@ async def asked(name: str) -> list[Said]:
         try:
             said: dict[Any, Said] = {}
             for model in families():
-                known = known_of(Entry(provider=provider, model=model), CAPABILITIES)
+                known = capabilities_for(Entry(provider=provider, model=model), CAPABILITIES)
                 plan = (known.deferral, known.mask, known.cache_key, known.cache.kind, bool(known.forced_params))
                 if plan in said or (wire == "gemini" and "/" in model):
                     continue  # models of which the same is planned are asked the same
@@ -179,7 +179,7 @@ def test_an_own_server_answers_for_itself_whatever_runs_on_it() -> None:
 @pytest.mark.parametrize(("name", "deferral"), [("anthropic", ""), ("corporate", "")])
 def test_the_wire_counts_and_not_the_name_somebody_gave_a_provider(name: str, deferral: str) -> None:
     provider = OpenAIChat("http://127.0.0.1:1/v1", "key", name=name)
-    known = known_of(Entry(provider=provider, model="claude-sonnet-5-5"), CAPABILITIES)
+    known = capabilities_for(Entry(provider=provider, model="claude-sonnet-5-5"), CAPABILITIES)
     assert known.deferral == deferral
     assert known.cache.kind == "automatic"
 
@@ -188,7 +188,7 @@ async def test_a_proxy_that_speaks_messages_under_another_name_keeps_their_means
     provider = Registry().factory("provider", "anthropic")(
         base_url="http://127.0.0.1:1", api_key="key", name="corporate", model=None
     )
-    known = known_of(Entry(provider=provider, model="claude-sonnet-5-5"), CAPABILITIES)
+    known = capabilities_for(Entry(provider=provider, model="claude-sonnet-5-5"), CAPABILITIES)
     assert (known.deferral, known.cache.kind) == ("additions", "breakpoints")
 
 

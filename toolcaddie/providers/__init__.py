@@ -1,1 +1,1 @@
-"""Models behind wires: each module speaks one protocol, or wraps another provider."""
+"""Providers of models: clients of model servers, and providers that wrap other providers."""

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, or any server that speaks it, over one pooled connection: whole or streamed."""
+"""A client of Anthropic's Messages API, and of other servers with this API."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ _BETA = "anthropic-beta"
 class Anthropic(Client):
     """A provider at `base_url` (with or without `/v1`). Implements `ports.Provider`.
 
-    `api_key` None sends no key, for servers that take none. `max_tokens` bounds an answer where a request has no bound,
-    because the API wants one. `mid_system`: the models take system messages within the conversation, otherwise they go
-    into the user's turn, marked as notes; None: as the capability table says of a model. `options` are those of every
-    client (`ClientOptions`); an `anthropic-beta` among their headers is joined with what a request needs.
+    `api_key` None: the server takes none. `max_tokens` bounds an answer if the request has no bound, because the API requires
+    one. `mid_system` True: the models take system messages within the conversation; False: such messages become notes in the
+    user's turn; None: the capability table decides. `options` are those of every client (`ClientOptions`); an `anthropic-beta`
+    among their headers is merged with the betas that a request needs.
 
-    Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what the API has no word for.
+    Raises `ProviderError` and its subclasses, never with the key in the text, and `RequestError` for a request that the API
+    cannot express.
     """
 
     def __init__(

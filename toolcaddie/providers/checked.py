@@ -1,4 +1,4 @@
-"""Holds a model's answers to what the caller checks: a wrong one goes back to the model with what is wrong with it."""
+"""A provider whose answers pass the caller's check: a wrong answer is sent back to the model with a correction."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from toolcaddie.core.message import Attempt, Message, ModelDelta, ModelReply, Mo
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.ports import Provider
 from toolcaddie.providers.constrained import portable, without_references
-from toolcaddie.providers.wrapping import Entry, closing, of_answer, wire_of, with_attempts
+from toolcaddie.providers.wrapping import Entry, attempts_of_answer, closing, wire_of, with_attempts
 from toolcaddie.util.replacing import replace
 
 _AGAIN = "This answer is wrong: {complaint}. Answer again with one JSON object that fits the schema, and nothing else."
 
 
 class Checked:
-    """Asks `provider` up to `attempts` times until an answer in words passes. Implements `ports.Provider`.
+    """Sends a request to `provider` up to `attempts` times, until an answer in text passes. Implements `ports.Provider`.
 
-    `complaint` says what is wrong with an answer; empty: nothing. An answer that calls tools is none yet. `schema` is that of a
-    right answer: where `capabilities` say that the model can be held to one, the provider is asked to. Words are streamed when
-    they have passed, calls at once. Raises `OutputError` where no answer passes; wrong ones are among `attempts` of the reply.
+    `complaint` returns the mistake in an answer, or an empty text. An answer that calls tools is not checked. `schema` is the
+    schema of a correct answer; if `capabilities` say that the provider supports it, the answer is constrained to the schema. Text
+    is streamed once it has passed the check, calls are streamed at once. Raises `OutputError` if no answer passes. `attempts` of
+    the reply includes the wrong answers.
     """
 
     def __init__(
@@ -48,12 +49,12 @@ class Checked:
         while True:
             started = time.monotonic()
             reply = await self._provider.complete(request)
-            complaint = self._wrong_with(reply)
-            attempts = of_answer(self._entry(request), reply, time.monotonic() - started)
+            complaint = self._mistake_in(reply)
+            attempts = attempts_of_answer(self._entry(request), reply, time.monotonic() - started)
             if not complaint:
                 return with_attempts(reply, (*rejected, *attempts)) if rejected else reply
             rejected += _rejected(attempts, complaint)
-            request = self._once_more(request, reply, complaint, rejected)
+            request = self._corrected(request, reply, complaint, rejected)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
         request, rejected = self._with_schema(request), list[Attempt]()
@@ -66,15 +67,15 @@ class Checked:
                     elif item.calls:
                         yield replace(item, text="", raw=None)
             assert reply is not None, f"provider {self.name} ended its stream without a reply"
-            complaint = self._wrong_with(reply)
-            attempts = of_answer(self._entry(request), reply, time.monotonic() - started)
+            complaint = self._mistake_in(reply)
+            attempts = attempts_of_answer(self._entry(request), reply, time.monotonic() - started)
             if not complaint:
                 if reply.message.text:
                     yield ModelDelta(text=reply.message.text)
                 yield with_attempts(reply, (*rejected, *attempts)) if rejected else reply
                 return
             rejected += _rejected(attempts, complaint)
-            request = self._once_more(request, reply, complaint, rejected)
+            request = self._corrected(request, reply, complaint, rejected)
 
     async def models(self) -> Sequence[JsonObject]:
         return await self._provider.models()
@@ -86,16 +87,16 @@ class Checked:
         return Entry(provider=self._provider, model=request.model)
 
     def _with_schema(self, request: ModelRequest) -> ModelRequest:
-        """Returns the request with the schema in the provider's own words, where it takes one."""
+        """Returns the request with the schema if the provider supports it."""
         support = self._capabilities.json_schema
         if self._schema is None or support == "no" or (request.tools and support != "with_tools"):
             return request
         return replace(request, output_schema=self._schema)
 
-    def _wrong_with(self, reply: ModelReply) -> str:
+    def _mistake_in(self, reply: ModelReply) -> str:
         return "" if reply.message.tool_calls else self._complaint(reply.message.text)
 
-    def _once_more(
+    def _corrected(
         self, request: ModelRequest, reply: ModelReply, complaint: str, rejected: Sequence[Attempt]
     ) -> ModelRequest:
         if len(rejected) >= self._attempts:

@@ -1,4 +1,4 @@
-"""The one client of model servers: a wire writes the request and reads the answer, `http` carries both."""
+"""The one client of model servers: a wire writes requests and reads answers, and `http` transports them."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ class ClientOptions(ConnectionOptions, total=False):
 class Client:
     """A model server at `base_url` that speaks `wire`. Implements `ports.Provider` and `ports.Forwarder`.
 
-    `api_key` None sends no key, for servers of one's own. The other arguments are those of `ClientOptions`.
+    `api_key` None: the server takes none. The other arguments are those of `ClientOptions`.
 
-    Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what the API cannot be asked.
+    Raises `ProviderError` and its subclasses, never with the key in the text, and `RequestError` for a request that the API
+    cannot express.
     """
 
     def __init__(
@@ -86,17 +87,19 @@ class Client:
         return f"{type(self).__name__}(name={self.name!r}, host={self._server.host!r})"
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        sent, author = self._written(request, stream=False)
+        wire_request, author = self._written(request, stream=False)
         read = partial(self._wire.read_reply, who=self.name, author=author)
         return await self._server.whole(
-            "POST", sent.path, sent.body, read, headers=sent.headers, timeout=request.timeout
+            "POST", wire_request.path, wire_request.body, read, headers=wire_request.headers, timeout=request.timeout
         )
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
-        """Deltas as they come, then the reply. Closing the iterator closes the connection to the provider."""
-        sent, author = self._written(request, stream=True)
+        """Yields deltas as they arrive, then the reply. Closing the iterator closes the connection to the provider."""
+        wire_request, author = self._written(request, stream=True)
         reader = self._wire.read_stream(request, who=self.name, author=author)
-        return self._server.streamed(sent.path, sent.body, reader, headers=sent.headers, timeout=request.timeout)
+        return self._server.streamed(
+            wire_request.path, wire_request.body, reader, headers=wire_request.headers, timeout=request.timeout
+        )
 
     async def models(self) -> Sequence[JsonObject]:
         models: list[JsonObject] = []
@@ -119,14 +122,14 @@ class Client:
         *,
         timeout: float | None = None,
     ) -> aiohttp.ClientResponse:
-        """The raw answer to a raw request, as `HttpServer.raw` gives it."""
+        """Returns the raw answer to a raw request; see `HttpServer.raw`."""
         return await self._server.raw(method, path, body, headers=headers, timeout=timeout)
 
     async def close(self) -> None:
         await self._server.close()
 
     def _written(self, request: ModelRequest, *, stream: bool) -> tuple[WireRequest, str]:
-        """Returns the request on its wire, and who is to answer it."""
+        """Returns the request on its wire, and the author of its answer."""
         model = request.model or self.default_model
         author = f"{self.name}:{model}"
         return self._wire.write_request(request, model=model, author=author, stream=stream), author

@@ -1,6 +1,6 @@
-"""A tool call as a JSON answer held to a schema: for models that may not, or will not, call a tool when told to.
+"""A tool call as a JSON answer constrained by a schema, for models that cannot be forced to call a tool.
 
-The definition of a candidate is said twice: in the schema, which holds the answer, and in the prompt, because some servers
+The definitions of the candidates are in the schema, which constrains the answer, and also in the prompt, because some servers
 turn the schema into a grammar that the model never reads.
 """
 
@@ -19,10 +19,10 @@ from toolcaddie.wires.bodies import UNREADABLE
 
 _MOST_CANDIDATES = 8
 _MOST_BYTES = 16_000
-"""Of the candidates' definitions together; the first goes in whatever its size."""
+"""The size of all definitions together. The first one is included whatever its size."""
 _MOST_ANSWER = 1_000_000
 _FENCE = re.compile(r"\A```[a-zA-Z]*\s*(.*?)\s*```\Z", re.DOTALL)
-_KEPT = ("description", "enum")
+_ANNOTATIONS = ("description", "enum")
 _NOTE = (
     "\n\nAnswer this by calling one of the tools below; do not answer from general knowledge. Write only one JSON object: "
     '{"call": {"tool": NAME, "arguments": {...}}}\nTools:\n'
@@ -31,41 +31,41 @@ _NOTE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What is asked for."""
+    """The schema of the answer, and the note that describes it."""
 
     schema: JsonObject
     note: str
-    """For the prompt."""
+    """Text for the prompt."""
     names: frozenset[str]
 
 
 def offer(definitions: Sequence[JsonObject]) -> Offer:
-    """The best of these tools, likeliest first, as one schema. Definitions are in OpenAI's function format."""
-    chosen: list[Mapping[str, Any]] = []
+    """Returns one schema for a call of these tools, or of the first of too many. They are in OpenAI's function format."""
+    functions: list[Mapping[str, Any]] = []
     size = 0
     for definition in definitions[:_MOST_CANDIDATES]:
         function = definition["function"]
         size += len(msgspec.json.encode(function))
-        if chosen and size > _MOST_BYTES:
+        if functions and size > _MOST_BYTES:
             break
-        chosen.append(function)
-    calls = [_call_schema(function) for function in chosen]
+        functions.append(function)
+    calls = [_call_schema(function) for function in functions]
     call = calls[0] if len(calls) == 1 else {"anyOf": calls}
-    lines = [msgspec.json.encode(_shown(function)).decode() for function in chosen]
+    lines = [msgspec.json.encode(_described(function)).decode() for function in functions]
     return Offer(
         schema=_object({"call": call}, ["call"]),
         note=_NOTE + "\n".join(lines),
-        names=frozenset(function["name"] for function in chosen),
+        names=frozenset(function["name"] for function in functions),
     )
 
 
 def call_of(text: str, names: frozenset[str]) -> ToolCall | None:
-    """The call that an answer holds, under a fresh id; None: it is not what was asked for."""
-    said = text.strip()
-    if len(said) > _MOST_ANSWER:
+    """Returns the call in an answer, with a new id; None: the answer is not a call of one of these tools."""
+    stripped = text.strip()
+    if len(stripped) > _MOST_ANSWER:
         return None
-    fenced = _FENCE.match(said)
-    answer = _json(fenced[1] if fenced else said)
+    fenced = _FENCE.match(stripped)
+    answer = _json(fenced[1] if fenced else stripped)
     call = answer.get("call", answer) if isinstance(answer, dict) else None
     if not isinstance(call, dict) or not isinstance(call.get("tool"), str) or call["tool"] not in names:
         return None
@@ -86,20 +86,20 @@ def _json(text: str) -> Any:
         return None
 
 
-def _shown(function: Mapping[str, Any]) -> dict[str, Any]:
+def _described(function: Mapping[str, Any]) -> dict[str, Any]:
     return {name: function[name] for name in ("name", "description", "parameters") if name in function}
 
 
 def _call_schema(function: Mapping[str, Any]) -> dict[str, Any]:
     parameters = function.get("parameters") or {"type": "object", "properties": {}}
     try:
-        held = portable(parameters)
+        schema = portable(parameters)
     except RecursionError:
-        held = None
-    if held is None:
-        held = {"type": "string", "description": "The arguments as a JSON object, written as text."}
+        schema = None
+    if schema is None:
+        schema = {"type": "string", "description": "The arguments as a JSON object, written as text."}
     tool = {"type": "string", "enum": [function["name"]]}
-    return _object({"tool": tool, "arguments": held}, ["tool", "arguments"])
+    return _object({"tool": tool, "arguments": schema}, ["tool", "arguments"])
 
 
 def _object(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
@@ -112,29 +112,29 @@ def _object(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str,
 
 
 def portable(schema: Any) -> dict[str, Any] | None:
-    """The schema in the words that every provider's constrained answers know; None: it cannot be said in them.
+    """Returns the schema in the keywords that every provider supports for constrained answers; None: that is impossible.
 
-    Bounds and patterns are left out: arguments are checked against the real schema before anything runs. References and
+    Bounds and patterns are omitted: arguments are checked against the real schema before a tool runs. References and
     free-form objects have no portable form.
     """
     if not isinstance(schema, Mapping) or "$ref" in schema:
         return None
-    kept = {name: schema[name] for name in _KEPT if name in schema}
+    annotations = {name: schema[name] for name in _ANNOTATIONS if name in schema}
     if "const" in schema:
-        return {**kept, "enum": [schema["const"]]}
+        return {**annotations, "enum": [schema["const"]]}
     alternatives = schema.get("anyOf") or schema.get("oneOf")
     if alternatives:
         arms = [portable(arm) for arm in alternatives]
-        return None if None in arms else {**kept, "anyOf": arms}
+        return None if None in arms else {**annotations, "anyOf": arms}
     kind = schema.get("type")
     if kind == "object":
-        return _portable_object(schema, kept)
+        return _portable_object(schema, annotations)
     if kind == "array":
         items = portable(schema.get("items"))
-        return None if items is None else {**kept, "type": "array", "items": items}
+        return None if items is None else {**annotations, "type": "array", "items": items}
     if isinstance(kind, list) and ({"object", "array"} & set(kind)):
         return None
-    return {**kept, "type": kind} if kind else (kept if "enum" in kept else None)
+    return {**annotations, "type": kind} if kind else (annotations if "enum" in annotations else None)
 
 
 def without_references(schema: Any) -> Any:
@@ -156,16 +156,16 @@ def _expanded(schema: Any, definitions: Mapping[str, Any], inside: frozenset[str
     return {key: _expanded(value, definitions, inside) for key, value in schema.items() if key != "$defs"}
 
 
-def _portable_object(schema: Mapping[str, Any], kept: dict[str, Any]) -> dict[str, Any] | None:
-    named = schema.get("properties") or {}
-    if not isinstance(named, Mapping):
+def _portable_object(schema: Mapping[str, Any], annotations: dict[str, Any]) -> dict[str, Any] | None:
+    properties = schema.get("properties") or {}
+    if not isinstance(properties, Mapping):
         return None
     if schema.get("patternProperties") or schema.get("additionalProperties") not in (None, False):
         return None
-    if not named and "additionalProperties" not in schema and "properties" not in schema:
+    if not properties and "additionalProperties" not in schema and "properties" not in schema:
         return None
-    held = {name: portable(inner) for name, inner in named.items()}
-    if None in held.values():
+    converted = {name: portable(inner) for name, inner in properties.items()}
+    if None in converted.values():
         return None
-    required = [name for name in schema.get("required") or () if name in held]
-    return {**kept, **_object(held, required)}
+    required = [name for name in schema.get("required") or () if name in converted]
+    return {**annotations, **_object(converted, required)}

@@ -16,7 +16,7 @@ ESCALATION: tuple[Step, ...] = ("nudge", "required", "named", "schema")
 """Steps after the first, from the gentlest to the hardest."""
 
 _EXPECTED: Mapping[Step, float] = {"nudge": 0.5, "required": 0.98, "named": 0.98, "schema": 0.95}
-"""Expected chance of a call if the capability table allows the step. Only their order matters; the statistics move them."""
+"""Expected chance of a call if the capability table allows the step. Only their order matters; the statistics adjust them."""
 _KINDS: Mapping[Step, str] = {"nudge": "words", "required": "choice", "named": "choice", "schema": "schema"}
 _REPEAT_FACTORS: Mapping[str, float] = {"words": 0.5, "choice": 0.3, "schema": 0.3}
 """Factor on a step's chance for each failed step of its kind: a server that ignores one choice will ignore another, while a
@@ -53,7 +53,7 @@ class Escalation:
         return min(promising or plan, key=ESCALATION.index)
 
     def record_failure(self, step: Step) -> None:
-        """Notes that the answer called no tool."""
+        """Records that the answer called no tool."""
         self._failed_kinds.append(_KINDS.get(step, ""))
         self._record_answer(step, honoured=False)
 
@@ -70,7 +70,7 @@ class Escalation:
         return self.quiet_params if step in ("required", "named") else {}
 
     def _plan(self, places: int) -> list[Step]:
-        """Returns the steps, each once, with the best chance together in so many attempts. A nudge is always possible."""
+        """Returns the steps with the best joint chance in this many attempts, each step once. A nudge is always possible."""
         plan: list[Step] = []
         candidates = [step for step in ESCALATION if self._chance(step, ()) > 0]
         while candidates and len(plan) < places:

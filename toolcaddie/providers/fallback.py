@@ -1,4 +1,4 @@
-"""Several providers as one: the next is asked when one fails, or cannot do what the request needs."""
+"""Several providers as one: if a provider fails or cannot handle the request, the next one receives it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelReques
 from toolcaddie.core.tool import JsonObject
 from toolcaddie.providers.wrapping import (
     Entry,
+    attempts_of_answer,
+    attempts_of_failure,
+    capabilities_for,
     closing,
     error_line,
-    failed,
+    error_with_attempts,
     first_request,
-    known_of,
-    of_answer,
-    of_failure,
     other_request,
     wire_of,
     with_attempts,
@@ -27,23 +27,24 @@ from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
-_OF_THE_KEY = frozenset({401, 403, 404})
-_SUITED = ("native", "text")
-"""Who is asked when tools are needed, in this order; `none` never."""
+_KEY_STATUSES = frozenset({401, 403, 404})
+_TOOL_SUPPORT = ("native", "text")
+"""The support for tools that a provider needs if a request has tools, the best first."""
 
 
 class Fallback:
-    """Asks the first of `entries`, and the next where that one fails. Implements `ports.Provider`.
+    """Sends a request to the first of `entries`, and to the next if that one fails. Implements `ports.Provider`.
 
-    A request with tools goes to those that call tools natively, then to those that do it in words, and never to one that
-    cannot; without tools the order is as given. Every `ProviderError` leads on: another provider may have the key, the
-    quota, the model, or the longer context that this one lacks. So does a `RequestError` of a wire that cannot express a
-    part of the request. A refused key of the caller's own does not, nor does an error once a piece of a stream was shown.
+    A request with tools goes to the providers that call tools natively, then to those that call them in text, and never to one
+    without tool calls. A request without tools goes to the entries in order. After any `ProviderError` the next provider
+    follows: it may have the key, the quota, the model or the context length that this one lacks. The same holds for a
+    `RequestError` of a wire that cannot express the request. It does not hold if the caller's own key was refused, or if a
+    part of a stream was delivered before the error.
 
-    The request's model and headers are for the first entry; the others are asked for their own model, with the parameters
-    that mean the same to everybody, and never see the headers. `provider` and `model` of the reply say who answered.
-    Raises the error of the last that was asked, which names and has every attempt, and `RequestError` where nobody can call
-    tools.
+    The request's model and headers are for the first entry. The others receive their own model, the parameters that mean the
+    same to every provider, and no headers. `provider` and `model` of the reply name the provider that answered.
+
+    Raises the error of the last provider, with all attempts, or `RequestError` if no provider can call tools.
     """
 
     def __init__(
@@ -62,75 +63,77 @@ class Fallback:
         self._clock = clock
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        tried: list[Attempt] = []
-        asked = list(self._asked(request))
-        for position, (entry, theirs) in enumerate(asked, start=1):
+        attempts: list[Attempt] = []
+        requests = list(self._requests(request))
+        for position, (entry, its_request) in enumerate(requests, start=1):
             started = self._clock()
             try:
-                reply = await entry.provider.complete(theirs)
+                reply = await entry.provider.complete(its_request)
             except (ProviderError, RequestError) as error:
-                tried += of_failure(entry, error, self._clock() - started)
-                if position == len(asked) or _is_the_callers(error, request):
-                    raise failed(error, tried) from error
-                self._leads_on(entry, error)
+                attempts += attempts_of_failure(entry, error, self._clock() - started)
+                if position == len(requests) or _is_the_callers(error, request):
+                    raise error_with_attempts(error, attempts) from error
+                self._log_fallback(entry, error)
             else:
-                return self._finished(entry, reply, tried, started)
-        raise self._nobody()
+                return self._finished(entry, reply, attempts, started)
+        raise self._no_tools()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
-        tried, shown = list[Attempt](), False
-        asked = list(self._asked(request))
-        for position, (entry, theirs) in enumerate(asked, start=1):
+        attempts, is_shown = list[Attempt](), False
+        requests = list(self._requests(request))
+        for position, (entry, its_request) in enumerate(requests, start=1):
             started = self._clock()
             try:
-                async with closing(entry.provider.stream(theirs)) as items:
+                async with closing(entry.provider.stream(its_request)) as items:
                     async for item in items:
-                        shown = True
-                        yield self._finished(entry, item, tried, started) if isinstance(item, ModelReply) else item
+                        is_shown = True
+                        yield self._finished(entry, item, attempts, started) if isinstance(item, ModelReply) else item
                 return
             except (ProviderError, RequestError) as error:
-                tried += of_failure(entry, error, self._clock() - started)
-                if shown or position == len(asked) or _is_the_callers(error, request):
-                    raise failed(error, tried) from error
-                self._leads_on(entry, error)
-        raise self._nobody()
+                attempts += attempts_of_failure(entry, error, self._clock() - started)
+                if is_shown or position == len(requests) or _is_the_callers(error, request):
+                    raise error_with_attempts(error, attempts) from error
+                self._log_fallback(entry, error)
+        raise self._no_tools()
 
     async def models(self) -> Sequence[JsonObject]:
-        """Those of the first."""
+        """Returns the models of the first provider."""
         return await self._entries[0].provider.models()
 
     async def close(self) -> None:
         for entry in self._entries:
             await entry.provider.close()
 
-    def _asked(self, request: ModelRequest) -> Iterator[tuple[Entry, ModelRequest]]:
-        """Who is asked for what, in order."""
-        known = [self._known(position, entry, request) for position, entry in enumerate(self._entries)]
+    def _requests(self, request: ModelRequest) -> Iterator[tuple[Entry, ModelRequest]]:
+        """Yields the providers in order, each with its request."""
+        candidates = [self._candidate(position, entry, request) for position, entry in enumerate(self._entries)]
         if request.tools:
-            known = [item for kind in _SUITED for item in known if item[2].tools == kind]
-        for position, entry, row in known:
+            candidates = [item for kind in _TOOL_SUPPORT for item in candidates if item[2].tools == kind]
+        for position, entry, row in candidates:
             yield entry, first_request(entry, request) if position == 0 else other_request(entry, request, row)
 
-    def _known(self, position: int, entry: Entry, request: ModelRequest) -> tuple[int, Entry, Capabilities]:
+    def _candidate(self, position: int, entry: Entry, request: ModelRequest) -> tuple[int, Entry, Capabilities]:
         if position == 0 and not entry.model:
             entry = replace(entry, model=request.model)
-        return position, entry, known_of(entry, self._capabilities)
+        return position, entry, capabilities_for(entry, self._capabilities)
 
-    def _finished(self, entry: Entry, reply: ModelReply, tried: Sequence[Attempt], started: float) -> ModelReply:
+    def _finished(self, entry: Entry, reply: ModelReply, attempts: Sequence[Attempt], started: float) -> ModelReply:
         who = "" if entry.provider is self._entries[0].provider else entry.provider.name
-        if not tried:
+        if not attempts:
             return replace(reply, provider=reply.provider or who)
-        return with_attempts(reply, (*tried, *of_answer(entry, reply, self._clock() - started)), provider=who)
+        return with_attempts(
+            reply, (*attempts, *attempts_of_answer(entry, reply, self._clock() - started)), provider=who
+        )
 
-    def _leads_on(self, entry: Entry, error: Exception) -> None:
+    def _log_fallback(self, entry: Entry, error: Exception) -> None:
         log.info("provider_fallback", failed=entry.provider.name, model=entry.model, error=error_line(error))
 
-    def _nobody(self) -> RequestError:
+    def _no_tools(self) -> RequestError:
         names = ", ".join(entry.provider.name for entry in self._entries)
         return RequestError(f"the request has tools, and none of the providers ({names}) can call any", param="tools")
 
 
 def _is_the_callers(error: Exception, request: ModelRequest) -> bool:
-    """Whether a caller's own key was refused, or what it asked for by that key: nobody gets another's key by a wrong one."""
-    theirs = any(name.lower() == "authorization" for name in request.headers or ())
-    return theirs and isinstance(error, ProviderError) and error.status in _OF_THE_KEY
+    """Returns True if the error is about a key of the caller's own: a caller with a wrong key must not get to use another."""
+    has_own_key = any(name.lower() == "authorization" for name in request.headers or ())
+    return has_own_key and isinstance(error, ProviderError) and error.status in _KEY_STATUSES

@@ -1,7 +1,7 @@
-"""A provider whose answer must call a tool: it is asked again, each time more forcefully, and then a fallback is asked.
+"""A provider whose answers must call a tool: requests are repeated with escalating force, and then sent to a fallback.
 
-Attempt 1 is the message as it is. Later ones say that a tool must be used, always behind the original message, and take the
-steps of the escalation that promise most with this model: `tool_choice` required, a named tool, a JSON answer held to a schema.
+Attempt 1 sends the original message. Each later attempt adds a sentence to the original message, and takes the most promising
+step of the escalation for this model: `tool_choice` required, a named tool, or a JSON answer constrained by a schema.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from toolcaddie.providers.step_statistics import StepStatistics
 from toolcaddie.providers.wrapping import (
     Entry,
     attempts_text,
+    capabilities_for,
     closing,
     error_line,
-    failed,
+    error_with_attempts,
     first_request,
-    known_of,
     other_request,
     wire_of,
     with_attempts,
@@ -39,21 +39,21 @@ OnNotCalled = Literal["retry", "error", "warn", "allow"]
 
 
 class Forced:
-    """Enforces `ModelRequest.force`. Implements `ports.Provider`; requests without it go through as they are.
+    """Enforces `ModelRequest.force`. Implements `ports.Provider`; requests without it are unchanged.
 
-    `attempts` bounds the requests to `provider`, answers that only searched for tools (`Force.ignored`) earlier in the same
-    turn included; a step that the server calls an error costs none and is not tried again. Then `fallback` is asked: the
-    same tools, the original message, and as many attempts of its own as its entry says. It is asked as well when `provider`
-    fails for good. `begin="required"` starts with a forced choice, the message still as it is.
+    `attempts` bounds the requests to `provider`, including earlier answers in the same turn that only searched for tools
+    (`Force.ignored`). A step that the server rejects as an error uses up no attempt and is not repeated. After the last attempt,
+    or if `provider` fails, `fallback` receives the same tools and the original message, with the attempts of its entry.
+    `begin="required"` starts with a forced choice and the original message.
 
     If no provider calls a tool, `on_not_called` decides: `error` raises `ToolNotCalledError`; `warn` logs and, like `allow`
     and `retry`, returns the last answer in text. An answer that only searched for tools is returned at once while attempts
-    are left: whoever runs it will ask again.
+    are left, because the caller runs the search and sends another request.
 
-    A streamed attempt is held back until it calls a tool that counts; then it goes out, and from there on an error ends it.
-    Of a reply, `attempts` and `usage` are those of all requests, and `provider` names the fallback if it answered.
-    Once the fallback has answered, it gets all requests until the user's next message, forced or not.
-    `statistics` are shared by all instances of a process, so that each learns from the others.
+    A streamed attempt is buffered until it calls a tool that counts; then it is streamed, and an error ends the stream.
+    `attempts` and `usage` of a reply cover all requests; `provider` names the fallback if it answered.
+    Once the fallback has answered, it receives all requests until the user's next message, forced or not.
+    The instances of a process share their `statistics`.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Forced:
         return entry if any(_is_by(entry, author) for author in _authors(request.messages)) else None
 
     def _request_for(self, entry: Entry, request: ModelRequest) -> ModelRequest:
-        return other_request(entry, request, known_of(entry, self._capabilities))
+        return other_request(entry, request, capabilities_for(entry, self._capabilities))
 
     async def _forced(
         self, request: ModelRequest, force: Force, *, stream: bool
@@ -139,8 +139,8 @@ class Forced:
                         yield item
             except (ProviderError, RequestError) as error:
                 if progress.started:
-                    raise failed(error, progress.attempts) from error
-                failure = failed(error, progress.attempts)
+                    raise error_with_attempts(error, progress.attempts) from error
+                failure = error_with_attempts(error, progress.attempts)
                 log.warning("forced_provider_failed", provider=attempts.entry.provider.name, error=error_line(error))
             if progress.started:
                 return
@@ -150,10 +150,10 @@ class Forced:
     def _providers(self, request: ModelRequest, force: Force, stream: bool) -> Iterator[ForcedAttempts]:
         if self._active_fallback(request) is None:
             first = Entry(provider=self._provider, model=request.model, attempts=self._attempts)
-            row = known_of(first, self._capabilities)
+            row = capabilities_for(first, self._capabilities)
             yield self._attempts_with(first, row, first_request(first, request), force, stream, is_fallback=False)
         if self._fallback is not None:
-            row = known_of(self._fallback, self._capabilities)
+            row = capabilities_for(self._fallback, self._capabilities)
             its_request = self._request_for(self._fallback, request)
             yield self._attempts_with(self._fallback, row, its_request, force, stream, is_fallback=True)
 

@@ -18,10 +18,10 @@ from toolcaddie.providers.escalation import Escalation, Step
 from toolcaddie.providers.wrapping import (
     Entry,
     Outcome,
+    attempts_of_answer,
+    attempts_of_failure,
     closing,
     error_line,
-    of_answer,
-    of_failure,
     tool_name,
     with_attempts,
 )
@@ -85,17 +85,17 @@ class ForcedAttempts:
                         progress.started = True
                         yield item
             except (ProviderError, RequestError) as error:
-                failures = of_failure(self.entry, error, self.clock() - started)
+                failures = attempts_of_failure(self.entry, error, self.clock() - started)
                 progress.attempts += [replace(attempt, how=step) for attempt in failures]
                 if progress.started or not _is_the_steps_fault(step, error):
                     raise
                 self.escalation.record_refusal(step, str(error))
-                log.info("rung_refused", provider=self.entry.provider.name, how=step, error=error_line(error))
+                log.info("step_refused", provider=self.entry.provider.name, how=step, error=error_line(error))
             else:
                 number += 1
 
     async def _attempt(self, number: int, step: Step, progress: Progress) -> AsyncIterator[ModelDelta | ModelReply]:
-        """Yields the answer of one attempt as soon as it is sure that it counts."""
+        """Yields the answer of one attempt once it is certain that it counts."""
         started, deltas = self.clock(), list[ModelDelta]()
         async with closing(self._answer(self._request(number, step))) as items:
             async for item in items:
@@ -208,7 +208,7 @@ class ForcedAttempts:
         return replace(reply, message=message, finish_reason="tool_calls", raw=None), [ModelDelta(calls=(piece,))]
 
     def _record(self, reply: ModelReply, step: Step, started: float, progress: Progress, *, answered: bool) -> None:
-        *earlier, last = of_answer(self.entry, reply, self.clock() - started)
+        *earlier, last = attempts_of_answer(self.entry, reply, self.clock() - started)
         outcome: Outcome = "answered" if answered else "not_called"
         called = ", ".join(_names(reply))
         detail = f"called {called}" if called else "called no tool"

@@ -1,4 +1,4 @@
-"""Gemini models by their own API, over one pooled connection: whole or streamed."""
+"""A client of Gemini's own API."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from toolcaddie.wires.gemini import GeminiWire
 class Gemini(Client):
     """A provider at `base_url` (with the version, `/v1beta`). Implements `ports.Provider`.
 
-    `api_key` goes into a header, never into an address, where logs would keep it. `models/` before a model's name may
+    `api_key` is sent in a header and not in the address, because addresses are logged. `models/` before a model's name may
     be omitted. `options` are those of every client (`ClientOptions`).
 
-    Raises `RequestError` for what this API cannot be asked, `ProviderError` and its kinds for what it answers, never
-    with the key in it.
+    Raises `ProviderError` and its subclasses, never with the key in the text, and `RequestError` for a request that the API
+    cannot express.
     """
 
     def __init__(

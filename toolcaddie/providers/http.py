@@ -1,7 +1,7 @@
-"""One model server over pooled connections: what every wire shares and none of them knows about the others.
+"""The transport to one model server over pooled connections, for every wire.
 
-A wire makes a body and reads an answer; here is how it gets there and back, what an error status means, how large an answer
-may be, and that no error ever carries the key.
+A wire writes the body of a request and reads that of an answer. This module sends and receives them, reads the status of
+errors, bounds the size of answers, and removes keys from errors.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from toolcaddie.wires.bodies import error_message, error_report
 
 T = TypeVar("T")
 
-_NOT_PASSED_ON = frozenset(
+_NOT_FORWARDED = frozenset(
     {
         *(
             "connection",
@@ -58,22 +58,22 @@ _NOT_PASSED_ON = frozenset(
         *(PROOFS - {"authorization"}),
     }
 )
-_KEPT_URLS = 64
+_CACHED_URLS = 64
 _ERROR_SECONDS = 10.0
 _DRAIN_SECONDS = 0.2
 _DRAIN_BYTES = 4096
 _LONGEST_WAIT = 86_400.0
 _MIN_SECRET = 8
-"""Shorter keys are placeholders such as 'none'; blotting those out would only garble error messages."""
+"""Shorter keys are placeholders such as 'none'; their removal would only garble error messages."""
 _SECRET_NAME = re.compile(r"auth|key|secret|token")
 
 
 class HttpServer:
-    """A server at `base_url`, asked with `key_header: key_prefix + api_key`.
+    """A server at `base_url` that expects the header `key_header: key_prefix + api_key`.
 
-    `name` stands in every error. `api_key` None sends none. `timeout` bounds a whole answer in seconds. A `session` given is
-    used and not closed; otherwise one is made at first use, inside the running loop, and again after `close`. `read_error` is
-    the wire's reading of an error answer.
+    `name` is in every error. `api_key` None: no key is sent. `timeout` bounds a whole answer in seconds. A `session` of the
+    caller is used and not closed; without one, the server makes its own at first use, inside the running loop, and again after
+    `close`. `read_error` is the wire's reader of error answers.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class HttpServer:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> T:
-        """What `read` makes of the body of a whole JSON answer with status 200. Raises `ProviderError`."""
+        """Returns the result of `read` for the body of a whole JSON answer with status 200. Raises `ProviderError`."""
         with self._keyless(headers):
             response = await self._request(method, path, body, headers, timeout)
             try:
@@ -137,7 +137,7 @@ class HttpServer:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> AsyncIterator[ModelDelta | ModelReply]:
-        """Deltas of a streamed answer as they come, then the reply. Closing the iterator closes the connection."""
+        """Yields the deltas of a streamed answer as they arrive, then the reply. Closing the iterator closes the connection."""
         with self._keyless(headers):
             response = await self._request("POST", path, body, headers, timeout)
             try:
@@ -165,10 +165,10 @@ class HttpServer:
         headers: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> aiohttp.ClientResponse:
-        """The raw answer to a raw request, whatever its status: the caller streams it on and closes it.
+        """Returns the raw answer to a raw request, whatever its status. The caller streams it to its client and closes it.
 
-        `path` begins with a slash and comes behind the base URL. Our key and headers stand above the caller's; the body comes
-        uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` where there is no answer at all.
+        `path` begins with a slash and is appended to the base URL. Our key and headers override the caller's. The body is
+        uncompressed, whatever its content-encoding says. Raises `ProviderUnavailableError` if there is no answer.
         """
         with self._keyless(headers):
             return await self._request(method, path, body, headers, timeout)
@@ -178,7 +178,7 @@ class HttpServer:
             session, self._session = self._session, None
             await session.close()
 
-    # ---------------------------------------------------------------- asking
+    # ---------------------------------------------------------------- requests
 
     async def _request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str] | None, timeout: float | None
@@ -203,31 +203,31 @@ class HttpServer:
                 f"{self.name} at {self._base.origin()} does not speak HTTP as it should: {error}"
             ) from error
 
-    def _merged(self, theirs: Mapping[str, str] | None) -> Mapping[str, str]:
-        """The caller's headers under ours, without those that belong to its own connection or prove who it is to us.
+    def _merged(self, headers: Mapping[str, str] | None) -> Mapping[str, str]:
+        """Returns the caller's headers under ours, without those of its connection and its credentials for this server.
 
-        `authorization` is the exception: where we have no key, a caller's own is what the upstream is asked with, and
-        whoever passes headers here decides whether it is one of ours (which must stay) or one of the upstream's.
+        `authorization` is the exception: without a key of ours, the caller's own key is sent to the upstream. The code that
+        passes the headers decides if that key is meant for the upstream; a key for this server must not be passed here.
         """
-        if not theirs:
+        if not headers:
             return self._headers
-        kept = {name: value for given, value in theirs.items() if (name := given.lower()) not in _NOT_PASSED_ON}
-        return {**kept, **self._headers}
+        forwarded = {name: value for key, value in headers.items() if (name := key.lower()) not in _NOT_FORWARDED}
+        return {**forwarded, **self._headers}
 
     def _url(self, path: str) -> URL:
-        found = self._urls.get(path)
-        if found is None:
+        url = self._urls.get(path)
+        if url is None:
             plain, _, query = path.partition("?")
             url = self._base.with_path(self._base.path.rstrip("/") + plain, keep_query=True)
-            found = url.update_query(query) if query else url
-            if len(self._urls) < _KEPT_URLS:
-                self._urls[path] = found
-        return found
+            url = url.update_query(query) if query else url
+            if len(self._urls) < _CACHED_URLS:
+                self._urls[path] = url
+        return url
 
-    # ---------------------------------------------------------------- reading the answer
+    # ---------------------------------------------------------------- answers
 
     async def _check(self, response: aiohttp.ClientResponse, kind: str) -> None:
-        """Raise what an error status means, or that the answer is not of the kind that was asked for."""
+        """Raises `ProviderError` for an error status, or for an answer with another content type than the requested one."""
         if response.status != 200:
             raise await self._refusal(response)
         if kind not in response.content_type:
@@ -250,19 +250,21 @@ class HttpServer:
         )
 
     async def _piece(self, response: aiohttp.ClientResponse, events: EventReader) -> bytes:
-        """The next bytes of a stream; empty at its end."""
+        """Returns the next bytes of a stream; empty at its end."""
         bounds = self._bounds
         if events.total > bounds.answer:
-            told = f"{self.name} streamed more than the {bounds.answer:,} bytes allowed for it (setting bounds.answer)"
-            raise ProviderProtocolError(told)
+            message = (
+                f"{self.name} streamed more than the {bounds.answer:,} bytes allowed for it (setting bounds.answer)"
+            )
+            raise ProviderProtocolError(message)
         if events.pending > bounds.event:
-            told = f"{self.name} streamed an event of more than {bounds.event:,} bytes (setting bounds.event)"
-            raise ProviderProtocolError(told)
+            message = f"{self.name} streamed an event of more than {bounds.event:,} bytes (setting bounds.event)"
+            raise ProviderProtocolError(message)
         with self._reading():
             return await response.content.readany()
 
     async def _read(self, data: bytes, read: Callable[[bytes], T]) -> T:
-        """What `read` makes of the data; of much data it is made beside the event loop, once it was counted."""
+        """Returns the result of `read`. Large data is read in another thread, so that the event loop does not wait."""
         return read(data) if len(data) < LARGE else await aside(self._counted, data, read)
 
     def _counted(self, data: bytes, read: Callable[[bytes], T]) -> T:
@@ -283,25 +285,25 @@ class HttpServer:
         except OutboundError as error:
             raise ProviderProtocolError(f"{self.name}: {error}") from error
 
-    # ---------------------------------------------------------------- saying what went wrong
+    # ---------------------------------------------------------------- errors
 
     def _too_slow(self) -> ProviderUnavailableError:
         return ProviderUnavailableError(f"{self.name} did not answer in time at {self._base.origin()}")
 
     @contextmanager
-    def _keyless(self, theirs: Mapping[str, str] | None) -> Iterator[None]:
-        """Some servers repeat the key they were sent, ours or the caller's; no error hands that on."""
+    def _keyless(self, headers: Mapping[str, str] | None) -> Iterator[None]:
+        """Removes keys from errors, ours and the caller's: some servers repeat the key in an error."""
         try:
             yield
         except ProviderError as error:
-            for secret in (*self._secrets, *_secrets(theirs or {})):
+            for secret in (*self._secrets, *_secrets(headers or {})):
                 error.args = tuple(str(arg).replace(secret, "***") for arg in error.args)
                 error.body = error.body.replace(secret.encode(), b"***")
             raise
 
 
 def _meaning(status: int, wait: float | None) -> str:
-    """The status, and what it may mean that the answer does not say."""
+    """Returns the status in words, with a likely reason that the answer does not name."""
     if status == 404:
         return "(HTTP 404: does that model exist there, and is the address the API's own?)"
     asks = f", retry after {wait:g} s" if wait is not None else ""
@@ -309,13 +311,13 @@ def _meaning(status: int, wait: float | None) -> str:
 
 
 def _why(error: aiohttp.ClientConnectionError) -> str:
-    """Why there is no connection, in the system's words; the library's speak of TLS where there is none."""
+    """Returns the reason for a failed connection, in the system's words: the library's mention TLS even without TLS."""
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return f"its name is not known ({error.os_error.strerror})"
     if not isinstance(error, aiohttp.ClientConnectorError) or isinstance(error, aiohttp.ClientSSLError):
         return str(error)
-    said = os.strerror(error.os_error.errno) if error.os_error.errno else str(error.os_error)
-    return f"{said} (is it running?)" if error.os_error.errno == errno.ECONNREFUSED else said
+    reason = os.strerror(error.os_error.errno) if error.os_error.errno else str(error.os_error)
+    return f"{reason} (is it running?)" if error.os_error.errno == errno.ECONNREFUSED else reason
 
 
 def _base(base_url: str) -> URL:
@@ -337,9 +339,9 @@ def _headers(more: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _secrets(headers: Mapping[str, str], api_key: str | None = None) -> tuple[str, ...]:
-    """The key, and what headers hold whose names speak of one, the longest first: one may be a part of another."""
-    told = [value.removeprefix("Bearer ") for name, value in headers.items() if _SECRET_NAME.search(name.lower())]
-    return tuple(sorted({each for each in (api_key or "", *told) if len(each) >= _MIN_SECRET}, key=len, reverse=True))
+    """Returns the key and the values of headers with credentials, the longest first, because one may be a part of another."""
+    values = [value.removeprefix("Bearer ") for name, value in headers.items() if _SECRET_NAME.search(name.lower())]
+    return tuple(sorted({each for each in (api_key or "", *values) if len(each) >= _MIN_SECRET}, key=len, reverse=True))
 
 
 def _sendable(api_key: str) -> str:
@@ -353,12 +355,12 @@ def _clock(seconds: float) -> aiohttp.ClientTimeout:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait, a day at most, from either spelling of the header; None: not said, or not understood."""
-    said = headers.get("Retry-After", "").strip()
+    """Returns the seconds to wait, at most a day, from either form of the header; None: it is missing or not readable."""
+    value = headers.get("Retry-After", "").strip()
     try:
-        seconds = float(said)
+        seconds = float(value)
     except ValueError:
-        seconds = _seconds_until(said)
+        seconds = _seconds_until(value)
     return min(max(0.0, seconds), _LONGEST_WAIT) if math.isfinite(seconds) else None
 
 
@@ -370,21 +372,21 @@ def _seconds_until(date: str) -> float:
 
 
 async def _beginning(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """An error's body, as far as it is reasonable and comes at all: what it was sent for is known from its status."""
-    found = bytearray()
+    """Returns at most `most` bytes of an error's body, or those that arrive in time. The status alone says enough."""
+    body = bytearray()
     try:
         async with asyncio.timeout(_ERROR_SECONDS):
             async for piece in response.content.iter_any():
-                found += piece
-                if len(found) > most:
+                body += piece
+                if len(body) > most:
                     break
     except (aiohttp.ClientError, TimeoutError):
         pass
-    return bytes(found[:most])
+    return bytes(body[:most])
 
 
 async def _drain(response: aiohttp.ClientResponse) -> None:
-    """Read the end that follows the last event, so that the connection can be used again; not for long, and not much of it."""
+    """Reads the end of a stream after its last event, within strict bounds, so that the connection can be used again."""
     try:
         async with asyncio.timeout(_DRAIN_SECONDS):
             await response.content.read(_DRAIN_BYTES)

@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 
 def split_model(text: str, providers: Collection[str]) -> tuple[str | None, str]:
-    """The provider and the model that `text` names; no provider: the configured one is meant.
+    """Returns the provider and the model that `text` names; None: the configured provider.
 
-    Models hold colons of their own (`ollama:qwen3:8b`, `ft:gpt-4o:acme`), so only one of `providers` counts as a prefix.
-    A provider alone, `ollama:`, means its own choice of model.
+    The names of models may have colons (`ollama:qwen3:8b`, `ft:gpt-4o:acme`), so only a name in `providers` counts as a
+    prefix. An empty model, as in `ollama:`, stands for the provider's default.
     """
     prefix, colon, model = text.strip().partition(":")
     return (prefix, model) if colon and prefix in providers else (None, text.strip())

@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's chat completions, over one pooled connection: whole, streamed, or passed through raw."""
+"""A client of OpenAI's chat completions, and of the many other servers with this API."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from toolcaddie.wires.chat import ChatWire
 class OpenAIChat(Client):
     """A provider at `base_url` (with `/v1`, as the official package takes it). Implements `ports.Provider`.
 
-    `api_key` None sends no key, for servers that take none. `stream_usage=False` is for servers that do not know
-    `stream_options`; their streams then cost unknown tokens. `options` are those of every client (`ClientOptions`).
+    `api_key` None: the server takes none. `stream_usage=False` is for servers that refuse `stream_options`; the usage of
+    their streams is then unknown. `options` are those of every client (`ClientOptions`).
 
-    Raises `ProviderError` and its kinds, never with the key in it.
+    Raises `ProviderError` and its subclasses, never with the key in the text.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, over one pooled connection: whole or streamed. Nothing is stored on the provider's side."""
+"""A client of OpenAI's Responses API. It asks the server to store nothing."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from toolcaddie.wires.responses import ResponsesWire
 class OpenAIResponses(Client):
     """A provider at `base_url` (with `/v1`, as the official package takes it). Implements `ports.Provider`.
 
-    `api_key` None sends no key, for servers that take none. `options` are those of every client (`ClientOptions`).
+    `api_key` None: the server takes none. `options` are those of every client (`ClientOptions`).
 
-    Raises `ProviderError` and its kinds, never with the key in it, and `RequestError` for what this API cannot be asked.
+    Raises `ProviderError` and its subclasses, never with the key in the text, and `RequestError` for a request that the API
+    cannot express.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A provider asked again when it fails in a way that may pass."""
+"""A provider whose requests are repeated after temporary failures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from toolcaddie.core.tool import JsonObject
 from toolcaddie.ports import Provider
 from toolcaddie.providers.wrapping import (
     Entry,
+    attempts_of_answer,
+    attempts_of_failure,
     closing,
     error_line,
-    failed,
-    of_answer,
-    of_failure,
+    error_with_attempts,
     wire_of,
     with_attempts,
 )
@@ -30,12 +30,12 @@ _JITTER = 0.3
 
 
 class Retry:
-    """Asks `provider` up to `attempts` times in all. Implements `ports.Provider`.
+    """Sends a request to `provider` up to `attempts` times in all. Implements `ports.Provider`.
 
-    Only errors with `retryable` are tried again, and never once a piece of a stream was shown. The wait doubles from
-    `first_wait` to `longest_wait` seconds, with up to 30 % more at random so that many who failed together do not come back
-    together; a provider that names a time is given it, and one that names more than `longest_wait` is not waited for: its
-    error is raised. Cancelling ends a wait at once. `attempts` of the reply has every try, and so has that of the error.
+    Only errors with `retryable` are retried, and none after a part of a stream was delivered. The wait doubles from
+    `first_wait` to `longest_wait` seconds, with up to 30 % of random jitter so that clients that failed together do not return
+    together. If the provider names a time, the wait is at least that long; if that time exceeds `longest_wait`, the error is
+    raised at once. Cancellation ends a wait at once. `attempts` of the reply, or of the error, lists every request.
     """
 
     def __init__(
@@ -62,36 +62,40 @@ class Retry:
         self._clock = clock
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        entry, tried = Entry(provider=self._provider, model=request.model), list[Attempt]()
+        entry, past_attempts = Entry(provider=self._provider, model=request.model), list[Attempt]()
         for number in count(1):
             started = self._clock()
             try:
                 reply = await self._provider.complete(request)
             except ProviderError as error:
-                tried += of_failure(entry, error, self._clock() - started)
+                past_attempts += attempts_of_failure(entry, error, self._clock() - started)
                 wait = self._wait(error, number)
                 if wait is None:
-                    raise failed(error, tried) from error
+                    raise error_with_attempts(error, past_attempts) from error
                 await self._pause(error, wait, number)
             else:
-                return self._finished(entry, reply, tried, started)
-        raise AssertionError("the last try gives an answer or an error")
+                return self._finished(entry, reply, past_attempts, started)
+        raise AssertionError("the last attempt gives an answer or an error")
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta | ModelReply]:
-        entry, tried, shown = Entry(provider=self._provider, model=request.model), list[Attempt](), False
+        entry, past_attempts, is_shown = Entry(provider=self._provider, model=request.model), list[Attempt](), False
         for number in count(1):
             started = self._clock()
             try:
                 async with closing(self._provider.stream(request)) as items:
                     async for item in items:
-                        shown = True
-                        yield self._finished(entry, item, tried, started) if isinstance(item, ModelReply) else item
+                        is_shown = True
+                        yield (
+                            self._finished(entry, item, past_attempts, started)
+                            if isinstance(item, ModelReply)
+                            else item
+                        )
                 return
             except ProviderError as error:
-                tried += of_failure(entry, error, self._clock() - started)
-                wait = None if shown else self._wait(error, number)
+                past_attempts += attempts_of_failure(entry, error, self._clock() - started)
+                wait = None if is_shown else self._wait(error, number)
                 if wait is None:
-                    raise failed(error, tried) from error
+                    raise error_with_attempts(error, past_attempts) from error
                 await self._pause(error, wait, number)
 
     async def models(self) -> Sequence[JsonObject]:
@@ -100,22 +104,29 @@ class Retry:
     async def close(self) -> None:
         await self._provider.close()
 
-    def _finished(self, entry: Entry, reply: ModelReply, tried: Sequence[Attempt], started: float) -> ModelReply:
-        if not tried:
+    def _finished(
+        self, entry: Entry, reply: ModelReply, past_attempts: Sequence[Attempt], started: float
+    ) -> ModelReply:
+        if not past_attempts:
             return reply
-        return with_attempts(reply, (*tried, *of_answer(entry, reply, self._clock() - started)))
+        return with_attempts(reply, (*past_attempts, *attempts_of_answer(entry, reply, self._clock() - started)))
 
-    def _wait(self, error: ProviderError, tried: int) -> float | None:
-        """Seconds until the next try; None: there is none."""
-        if not error.retryable or tried >= self._attempts:
+    def _wait(self, error: ProviderError, number: int) -> float | None:
+        """Returns the seconds until the next request; None: there is no further request."""
+        if not error.retryable or number >= self._attempts:
             return None
         if error.retry_after is not None and error.retry_after > self._longest_wait:
             return None
-        backoff = min(self._longest_wait, self._first_wait * 2.0 ** (tried - 1)) * (1 + _JITTER * self._chance())
+        backoff = min(self._longest_wait, self._first_wait * 2.0 ** (number - 1)) * (1 + _JITTER * self._chance())
         return max(backoff, error.retry_after or 0.0)
 
-    async def _pause(self, error: ProviderError, wait: float, tried: int) -> None:
+    async def _pause(self, error: ProviderError, wait: float, number: int) -> None:
         log.info(
-            "provider_retried", provider=self.name, attempt=tried, of=self._attempts, wait=wait, error=error_line(error)
+            "provider_retried",
+            provider=self.name,
+            attempt=number,
+            of=self._attempts,
+            wait=wait,
+            error=error_line(error),
         )
         await self._sleep(wait)

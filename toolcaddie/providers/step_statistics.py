@@ -1,16 +1,16 @@
-"""Counts of what models did when they were forced to call tools; they correct the capability table while the process lives."""
+"""Counts of the answers of models that were forced to call tools; they correct the capability table while the process lives."""
 
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from toolcaddie.util.bounded import Bounded
 from toolcaddie.util.replacing import replace
 
 _MOST_MODELS = 1_000
-"""Models remembered; the least recently used is dropped first. A gateway's clients may name as many as they like."""
+"""Models with counts; the least recently used is evicted first. A gateway's clients may name any number of models."""
 _PRIOR = 4.0
 """Number of answers that weigh as much as the capability table."""
 _ABOUT_FORCING = re.compile(
@@ -25,10 +25,10 @@ class StepCounts:
     """Counts of one step with one model."""
 
     answers: int = 0
-    """Answers that came back, whether or not they did what was asked."""
+    """All answers, with or without effect of the step."""
     honoured: int = 0
     refused: bool = False
-    """The server calls the step an error: it is not tried again."""
+    """The server rejects the step as an error, so it is not repeated."""
 
 
 class StepStatistics:
@@ -38,8 +38,7 @@ class StepStatistics:
     """
 
     def __init__(self, most: int = _MOST_MODELS) -> None:
-        self._most = most
-        self._models: OrderedDict[str, dict[str, StepCounts]] = OrderedDict()
+        self._models: Bounded[str, dict[str, StepCounts]] = Bounded(most)
 
     def record_answer(self, model: str, step: str, *, honoured: bool) -> None:
         steps = self._steps(model)
@@ -47,25 +46,25 @@ class StepStatistics:
         steps[step] = replace(counts, answers=counts.answers + 1, honoured=counts.honoured + honoured)
 
     def record_refusal(self, model: str, step: str, error: str) -> None:
-        """Remembers that the server refused a step, but only if its error is about forcing and not about something else."""
+        """Records that the server refused a step, if its error is about forcing and not about something else."""
         if _ABOUT_FORCING.search(error):
             steps = self._steps(model)
             steps[step] = replace(steps.get(step, StepCounts()), refused=True)
 
     def chance(self, model: str, step: str, expected: float) -> float:
-        """Returns the chance that a model does what the step asks: the expected one, moved by the counts; 0 if refused."""
-        counts = self._models.get(model, {}).get(step)
+        """Returns the chance that the step has its effect: the expected one, adjusted by the counts; 0 if it was refused."""
+        counts = (self._models.peek(model) or {}).get(step)
         if counts is None:
             return expected
         return 0.0 if counts.refused else (_PRIOR * expected + counts.honoured) / (_PRIOR + counts.answers)
 
     def counts(self, model: str) -> Mapping[str, StepCounts]:
         """Returns the counts of a model by step."""
-        return dict(self._models.get(model, {}))
+        return dict(self._models.peek(model) or {})
 
     def _steps(self, model: str) -> dict[str, StepCounts]:
-        steps = self._models.setdefault(model, {})
-        self._models.move_to_end(model)
-        if len(self._models) > self._most:
-            self._models.popitem(last=False)
+        steps = self._models.get(model)
+        if steps is None:
+            steps = {}
+            self._models.put(model, steps)
         return steps

@@ -1,4 +1,4 @@
-"""What providers that wrap providers share: whom to ask, what to ask them, and what is written down of an attempt."""
+"""The parts that wrapping providers share: entries, the requests for them, and the records of attempts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from toolcaddie.util.replacing import replace
 
 Outcome = Literal["answered", "not_called", "failed"]
 Failure = TypeVar("Failure", bound=ProviderError | RequestError)
-"""What a provider raises that somebody else may be asked after."""
+"""An error after which another provider may receive the request."""
 
 _MOST_TOOLS = 128
-"""Held-back definitions that are sent openly, at most this many in all, to a model that knows no other way and no limit."""
+"""Definitions sent to a model without deferral and without a known limit, if some of them were deferred."""
 _QUOTED = 300
 _COMMON = frozenset(
     {
@@ -31,8 +31,8 @@ _COMMON = frozenset(
         *("presence_penalty", "response_format", "seed", "stop", "stream_options", "temperature", "top_p", "user"),
     }
 )
-"""Parameters that mean the same to every provider. The others are meant for the model they were set for: another one would
-refuse them, and a fallback is there to answer."""
+"""Parameters that mean the same to every provider. The others are for the model of the request, and another provider might refuse
+them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +41,11 @@ class Entry:
 
     provider: Provider
     model: str = ""
-    """What it is asked; empty: of the first of several, what the request names, of the others their own default."""
+    """The model to request. Empty: for the first entry, the model of the request; for the others, the provider's default."""
     params: Mapping[str, Any] = field(default_factory=dict)
-    """Set over those of the request."""
+    """Parameters that override those of the request."""
     attempts: int | None = None
-    """Forced attempts of its own; None: as many as the first."""
+    """Forced attempts; None: as many as the first entry has."""
 
     @property
     def label(self) -> str:
@@ -58,21 +58,21 @@ def wire_of(provider: Provider) -> WireName:
     return wire
 
 
-def known_of(entry: Entry, table: Sequence[Capabilities]) -> Capabilities:
-    """Returns what `table` says of the entry's model over its provider's wire."""
+def capabilities_for(entry: Entry, table: Sequence[Capabilities]) -> Capabilities:
+    """Returns the capabilities of the entry's model over its provider's wire, by `table`."""
     return capabilities_of(entry.label, table, wire=wire_of(entry.provider))
 
 
 def first_request(entry: Entry, request: ModelRequest) -> ModelRequest:
-    """The request as the provider it was made for gets it."""
+    """Returns the request for the first provider."""
     params = {**(request.params or {}), **entry.params} if entry.params else request.params
     return replace(request, model=entry.model or request.model, params=params)
 
 
 def other_request(entry: Entry, request: ModelRequest, row: Capabilities) -> ModelRequest:
-    """The request as another provider gets it: its own model, the same messages, and of the tools what it can take.
+    """Returns the request for another provider: its own model, the same messages, and the tools that it can take.
 
-    The caller's headers stay behind, which may hold a key of the first provider.
+    The caller's headers are omitted, because they may hold a key for the first provider.
     """
     params = {name: value for name, value in (request.params or {}).items() if name in _COMMON}
     return replace(
@@ -87,16 +87,16 @@ def other_request(entry: Entry, request: ModelRequest, row: Capabilities) -> Mod
 
 
 def _tools_for(request: ModelRequest, row: Capabilities) -> Sequence[JsonObject]:
-    """The tools, in their order: openly where the model cannot be shown them later, and no more than it takes."""
+    """Returns the tools in their order, as many as the model takes. Without deferral, deferred tools are sent at once."""
     opened, masked = bool(request.deferred) and not row.deferral, request.allowed is not None and not row.mask
     cap = row.tool_cap or (_MOST_TOOLS if opened else len(request.tools))
     if not opened and not masked and len(request.tools) <= cap:
         return request.tools
     names = [tool_name(tool) for tool in request.tools]
     usable = [i for i, name in enumerate(names) if not masked or name in (request.allowed or ())]
-    wanted = request.force.candidates if request.force else ()
+    candidates = request.force.candidates if request.force else ()
     hidden = request.deferred.difference(*(message.revealed for message in request.messages)) if opened else ()
-    best = sorted(usable, key=lambda i: (names[i] not in wanted, names[i] in hidden))[:cap]
+    best = sorted(usable, key=lambda i: (names[i] not in candidates, names[i] in hidden))[:cap]
     return [request.tools[i] for i in sorted(best)]
 
 
@@ -109,7 +109,7 @@ class _Definition(msgspec.Struct):
 
 
 def tool_name(definition: Any) -> str:
-    """The name in a definition, encoded or not; empty: it is no function."""
+    """Returns the name in a definition, encoded or decoded; empty: it is no function."""
     if isinstance(definition, msgspec.Raw):
         return msgspec.json.decode(definition, type=_Definition).function.name
     return str((definition.get("function") or {}).get("name", ""))
@@ -119,7 +119,7 @@ def tool_name(definition: Any) -> str:
 async def closing(
     items: AsyncIterator[ModelDelta | ModelReply],
 ) -> AsyncIterator[AsyncIterator[ModelDelta | ModelReply]]:
-    """The stream, closed at the end of the block however that comes: its connection must not wait for a collector."""
+    """Yields the stream and closes it at the end of the block, so that its connection does not wait for the garbage collector."""
     try:
         yield items
     finally:
@@ -129,12 +129,12 @@ async def closing(
 
 
 def error_line(error: BaseException) -> str:
-    """An error in a line for the list of attempts."""
+    """Returns an error as one line for the list of attempts."""
     return " ".join(str(error).split())[:_QUOTED] or type(error).__name__
 
 
-def of_answer(entry: Entry, reply: ModelReply, seconds: float) -> tuple[Attempt, ...]:
-    """The attempts behind a reply: those that a wrapper below wrote down, or this one."""
+def attempts_of_answer(entry: Entry, reply: ModelReply, seconds: float) -> tuple[Attempt, ...]:
+    """Returns the attempts behind a reply: those that an inner wrapper recorded, or this one."""
     return reply.attempts or (
         Attempt(
             provider=reply.provider or entry.provider.name,
@@ -145,8 +145,8 @@ def of_answer(entry: Entry, reply: ModelReply, seconds: float) -> tuple[Attempt,
     )
 
 
-def of_failure(entry: Entry, error: BaseException, seconds: float) -> tuple[Attempt, ...]:
-    """The attempts behind an error: those that a wrapper below wrote down, or this one."""
+def attempts_of_failure(entry: Entry, error: BaseException, seconds: float) -> tuple[Attempt, ...]:
+    """Returns the attempts behind an error: those that an inner wrapper recorded, or this one."""
     below: tuple[Attempt, ...] = getattr(error, "attempts", ())
     return below or (
         Attempt(
@@ -160,13 +160,13 @@ def of_failure(entry: Entry, error: BaseException, seconds: float) -> tuple[Atte
 
 
 def _without_name(text: str, name: str) -> str:
-    """Errors begin with the provider's name, which an attempt has already."""
+    """Returns an error's text without the provider's name at its beginning, which an attempt has already."""
     return text.removeprefix(name).removeprefix(":").lstrip() if text.startswith((f"{name}:", f"{name} ")) else text
 
 
-def failed(error: Failure, attempts: Sequence[Attempt]) -> Failure:
-    """`error`, the last of several, as an error of the same class that names every attempt. A copy: a provider may raise the
-    same one twice, and is not to find in it what somebody made of it."""
+def error_with_attempts(error: Failure, attempts: Sequence[Attempt]) -> Failure:
+    """Returns a copy of `error`, the last of several, that names every attempt. A copy, because a provider may raise the same
+    object twice."""
     kind = type(error)
     whole = kind.__new__(kind)  # not its own __init__, which may want anything
     whole.__dict__.update(error.__dict__)
@@ -175,16 +175,16 @@ def failed(error: Failure, attempts: Sequence[Attempt]) -> Failure:
     return whole
 
 
-_SAID = {"answered": "answered", "not_called": "called no tool", "failed": "failed"}
+_OUTCOMES = {"answered": "answered", "not_called": "called no tool", "failed": "failed"}
 
 
 def attempts_text(attempts: Sequence[Attempt]) -> str:
-    """`openai:gpt-test failed 3 times: boom (HTTP 500); ollama:qwen3 failed: cannot be reached ...`."""
+    """Returns a text such as `openai:gpt-test failed 3 times: boom (HTTP 500); ollama:qwen3 failed: cannot be reached ...`."""
     lines = []
     for (label, outcome, detail), equal in groupby(attempts, key=_alike):
         number = len(list(equal))
         times = f" {number} times" if number > 1 else ""
-        lines.append(f"{label} {_SAID[outcome]}{times}" + (f": {detail}" if detail else ""))
+        lines.append(f"{label} {_OUTCOMES[outcome]}{times}" + (f": {detail}" if detail else ""))
     return "; ".join(lines)
 
 
@@ -194,7 +194,7 @@ def _alike(attempt: Attempt) -> tuple[str, str, str]:
 
 
 def with_attempts(reply: ModelReply, attempts: Sequence[Attempt], *, provider: str = "") -> ModelReply:
-    """The reply that took all of these; `provider`: who answered."""
+    """Returns the reply with all of these attempts and their usage; `provider` is the name of the provider that answered."""
     return replace(
         reply,
         attempts=tuple(attempts),

@@ -18,7 +18,7 @@ from toolcaddie.delivery.planner import DeliveryPlanner
 from toolcaddie.engine.engine import Engine
 from toolcaddie.meta.registry import MetaTools
 from toolcaddie.ports import HeldPages, RankerFactory
-from toolcaddie.providers.wrapping import Entry, known_of
+from toolcaddie.providers.wrapping import Entry, capabilities_for
 from toolcaddie.runtime.executors import Executors
 from toolcaddie.runtime.models import ModelSide
 from toolcaddie.runtime.offering import Offerings
@@ -81,7 +81,7 @@ class Setups:
 
     def of(self, request: RunRequest) -> Setup:
         """Raises `ConfigError` for a preset that does not exist, or cannot work here."""
-        capabilities = known_of(
+        capabilities = capabilities_for(
             Entry(provider=self._models.provider, model=self.model_of(request)), self._models.capabilities
         )
         key = (request.preset, capabilities)
