@@ -7,13 +7,13 @@ gets its default, or is reported as missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from toolcaddie.core.schema import argument_errors
-from toolcaddie.samples.practice.english import STOPS, VERBS, stem, stems, words
+from toolcaddie.samples.practice.english import ENGLISH, STOPS, VERBS, listed, stem, stems, words
 from toolcaddie.samples.practice.mentions import Kind, Mention, currencies, number_of
 from toolcaddie.samples.practice.tools import KnownTool, Slot
 
@@ -24,30 +24,17 @@ NAME_KINDS: tuple[Kind, ...] = ("quote", "name", "code", "email")
 """Kinds of mention that may be a name of a thing or person."""
 
 _NUMBERS = ("integer", "number")
-_TEXT_WORDS = frozenset(
-    stems("text note content message body comment description remark details summary feedback memo")
-)
-_PAGING_WORDS = frozenset(stems("limit top size offset page skip cursor per"))
-_FROM_WORDS = frozenset(stems("from start since after begin min source old base"))
-_TO_WORDS = frozenset(stems("to end until till before expiry max target new into"))
-_DAYS_IN = {"minut": 1 / 1440, "hour": 1 / 24, "day": 1, "week": 7, "month": 30, "year": 365}
-_KINDS: Mapping[str, Mapping[str, tuple[Kind, ...]]] = {
-    "text": {
-        "email mail": ("email",),
-        "phone mobile telephone tel whatsapp": ("phone",),
-        "url uri link website homepage": ("url",),
-        "date day on when due since until deadline birthday": ("date", "period"),
-        "time hour clock at": ("time",),
-        "code coupon voucher sku": ("code", "quote"),
-    },
-    "number": {
-        "limit top size offset page skip cursor per": (),
-        "percent percentage discount": ("percent",),
-        "minutes hours days weeks months years duration": ("duration", "period"),
-        "amount price cost fee total budget rate charge pay wage bonus sum": ("money",),
-    },
+_PAGING_WORDS, _FROM_WORDS, _TO_WORDS = listed("paging"), listed("from"), listed("to")
+_DAYS_IN = {stem(unit): days for unit, days in ENGLISH["units"].items()}
+_KINDS = {
+    of_type: [(frozenset(stems(names)), tuple(kinds)) for names, kinds in table.items()]
+    for of_type, table in ENGLISH["kinds"].items()
 }
-"""Words in an argument's name, and the kinds of mention that such an argument takes, the likeliest first."""
+"""Stems in an argument's name, and the kinds of mention that such an argument takes, the likeliest first."""
+_PHRASES = [
+    (frozenset(stems(phrase["names"])), re.compile(phrase["pattern"], re.IGNORECASE)) for phrase in ENGLISH["phrases"]
+]
+"""Stems in an argument's name, and the phrases that introduce a value for it."""
 
 
 @dataclass(kw_only=True)
@@ -255,7 +242,7 @@ def kinds_of(slot: Slot) -> tuple[Kind, ...]:
     hints = slot.words.union(stems(slot.format))
     hints |= {word for word, shape in (("date", "YYYY-MM"), ("time", "HH:MM")) if shape in slot.description}
     table = _KINDS["number" if slot.type in _NUMBERS else "text"]
-    return next((kinds for names, kinds in table.items() if not hints.isdisjoint(stems(names))), ())
+    return next((kinds for names, kinds in table if not hints.isdisjoint(names)), ())
 
 
 def _by_kind(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
@@ -316,22 +303,6 @@ def _shaped(mention: Mention, slot: Slot) -> Any:
 
 # Rule 4: "called X", "about X", "in X", a number beside the slot's word
 
-_PHRASES = tuple(
-    (names, re.compile(pattern, re.IGNORECASE))
-    for names, pattern in (
-        (frozenset({"reason"}), r"\b(?:because(?: of)?|due to|reason(?: is)?:?|since)\s+(?P<value>[^.,;]{2,})"),
-        (_TEXT_WORDS, r"(?::|\b(?:saying|that says|says|say|that)\b)\s+[\"“']?(?P<value>[^\"”]{2,}?)[\s.\"”']*$"),
-        (
-            _TEXT_WORDS | frozenset(stems("topic subject interest purpose")),
-            r"\b(?:about|regarding|concerning|interested in|on the subject of)\s+(?P<value>[^.,;]{2,})",
-        ),
-        (
-            frozenset(stems("city location place address country region")),
-            r"\b(?:in|at|located in)\s+(?:the )?(?P<value>(?-i:[A-Z])[\w'-]*(?: (?-i:[A-Z])[\w'-]*)*)",
-        ),
-    )
-)
-"""Names of arguments, and the phrases that introduce a value for them."""
 _BEHIND_COLON = re.compile(r": +(?P<value>\S.*?)[\s.]*$")
 
 

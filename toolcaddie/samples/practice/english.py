@@ -1,58 +1,41 @@
-"""English for the practice model: families of verbs, and the mood of a message: it asks, orders or states.
+"""English for the practice model: words, verbs, and the mood of a message: it asks, orders or states.
 
-General English only. Nothing here knows any catalog: what a tool is about is read from its own definition.
+General English only, from english.toml. Nothing here knows any catalog: the topic of a tool is read from its own definition.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
 from toolcaddie.selection.query import split_words, stems_of
 from toolcaddie.selection.stopwords import STOP_WORDS
 
 STOPS = STOP_WORDS["english"]
-
 READ, CREATE, UPDATE = "read", "create", "update"
-
-_FAMILIES = {
-    READ: "get list show find view see display fetch give search look lookup read tell browse retrieve query check pull compare",
-    CREATE: "add create new make register record log enter open issue generate insert write submit start set setup put save "
-    "hire",
-    UPDATE: "update change set edit modify adjust rename move mark switch correct alter transfer put advance shift",
-    "delete": "delete remove erase drop discard clear",
-    "cancel": "cancel void revoke withdraw calloff",
-    "hold": "freeze pause suspend hold halt",
-    "resume": "resume unfreeze unpause reactivate restore continue restart lift",
-    "book": "book reserve schedule arrange appoint",
-    "send": "send email notify message remind mail deliver",
-    "assign": "assign allocate attach allot put",
-    "approve": "approve accept confirm authorize",
-    "reject": "reject deny decline refuse",
-    "complete": "complete finish close resolve end done achieve",
-    "pay": "pay settle disburse",
-    "renew": "renew extend prolong",
-    "convert": "convert exchange turn translate",
-    "validate": "validate verify check test",
-    "redeem": "redeem claim spend use apply",
-    "enroll": "enroll enrol join subscribe signup register add enter",
-    "arrive": "checkin admit mark",
-    "go": "navigate go open take bring visit switch",
-    "count": "count calculate compute total sum",
-}
 ANSWERING = frozenset({READ, "validate", "count", "convert"})
 """Families of verbs that change nothing."""
+
+ENGLISH: dict[str, Any] = tomllib.loads(files(__package__).joinpath("english.toml").read_text(encoding="utf-8"))
+
+
+def pattern(name: str, section: str = "patterns", **parts: str) -> re.Pattern[str]:
+    """Returns a pattern of english.toml; `parts` replace their names in it."""
+    text = "".join(ENGLISH[section][name])
+    for part, value in (*ENGLISH["parts"].items(), *parts.items()):
+        text = text.replace(f"<<{part}>>", value)
+    return re.compile(text, re.IGNORECASE)
 
 
 def words(text: str) -> list[str]:
     """Returns the folded words of a text or identifier; two-word verbs are one: "check in" and `check_in` are `checkin`."""
     if not text.isascii():
-        text = text.encode(
-            "utf-8", "replace"
-        ).decode()  # JSON can smuggle in halves of characters, which no stemmer takes
+        text = text.encode("utf-8", "replace").decode()  # JSON may hold halves of characters, which no stemmer takes
     return split_words(_PHRASE.sub(r"\1\2", text))
 
 
@@ -65,11 +48,16 @@ def stems(text: str) -> list[str]:
     return [stem(word) for word in words(text)]
 
 
-_PHRASE = re.compile(r"\b(check|sign|set|call)[ _-]+(in|out|up|off)(?![^\W_])", re.IGNORECASE)
+def listed(name: str) -> frozenset[str]:
+    """Returns the words and stems of a list in english.toml."""
+    return frozenset((*words(ENGLISH["words"][name]), *stems(ENGLISH["words"][name])))
+
+
+_PHRASE = pattern("two_words")
 
 VERBS: dict[str, frozenset[str]] = {
-    stem(verb): frozenset(family for family, members in _FAMILIES.items() if verb in members.split())
-    for members in _FAMILIES.values()
+    stem(verb): frozenset(family for family, members in ENGLISH["verbs"].items() if verb in members.split())
+    for members in ENGLISH["verbs"].values()
     for verb in members.split()
 }
 """Families of a verb, by its stem. A verb may have several: one can `register` a person or for an event."""
@@ -79,43 +67,13 @@ def families_of(verbs: Iterable[str]) -> frozenset[str]:
     return frozenset[str]().union(*(VERBS.get(verb, ()) for verb in verbs))
 
 
-SMALL_TALK = re.compile(
-    r"^\W*(hi|hello|hey|good (morning|afternoon|evening)|thanks?( you)?( (so|very) much)?|a lot|how are you|how do you do|"
-    r"bye|goodbye|ok(ay)?|who are you|what are you|what can you do|help|nice|great|cool|there|doing|today|\W)+$",
-    re.IGNORECASE,
-)
-CALLED_OFF = re.compile(
-    r"^\W*(?:no|nope|none|nothing|never ?mind|stop|forget(?: about)?(?: it| that)?|cancel(?: it| that)?)\W*$",
-    re.IGNORECASE,
-)
+SMALL_TALK = pattern("small_talk")
+CALLED_OFF = pattern("called_off")
 """Texts that cancel instead of answering a question."""
-
-FIGURES = re.compile(
-    r"\b(?:how (?:many|much)|number of|count|total|average|statistics?|stats|figures|overview|summary|dashboard|report|"
-    r"analytics|breakdown|doing|performance|perform(?:ed|ing)?)\b",
-    re.IGNORECASE,
-)
+FIGURES = pattern("figures")
 """Texts that ask for numbers."""
-
-_POLITE = re.compile(
-    r"^\W*(?:(?:hi|hello|hey|ok|okay|please|kindly|now|then|and|also|so)\b\W*"
-    r"|(?:can|could|would|will) you\b\W*|(?:i|we)(?:'d| would| want| need|'ll| have)?(?: like| want| need)? to\b\W*"
-    r"|let(?:'s| us)\b\W*|go ahead and\b\W*|help me(?: to)?\b\W*)+",
-    re.IGNORECASE,
-)
-_QUESTION = re.compile(
-    r"^\W*(?:who|what|which|when|where|why|how|is|are|was|were|do|does|did|has|have|any|whose|what's|who's|how's)\b",
-    re.IGNORECASE,
-)
-_STATEMENT = re.compile(
-    r"^\W*(?:(?:we|i|he|she|they|it|there)\b(?!.*\b(?:need|want|like|looking)\b)"
-    r"|(?-i:[A-Z]\w+(?: [A-Z]\w+)*) (?:has|have|had|is|was|will|\w+ed)\b)",
-    re.IGNORECASE,
-)
-_LATE_ORDER = re.compile(
-    r"\b(?:please|wants? to|needs? to|would like to|asked to|wishes to) (\w+)|[,;.] (?:and |so |then |please )*(\w+)",
-    re.IGNORECASE,
-)
+_POLITE, _QUESTION, _STATEMENT = pattern("polite"), pattern("question"), pattern("statement")
+_LATE_ORDER = pattern("late_order")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 Mood = Literal["orders", "asks", "states"]

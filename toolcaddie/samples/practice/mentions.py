@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, time, timedelta
 from typing import Any, Literal
 
-from toolcaddie.samples.practice.english import STOPS, VERBS, stem, stems, words
+from toolcaddie.samples.practice.english import ENGLISH, STOPS, VERBS, listed, pattern, stem, stems, words
 
 Kind = Literal[
     "quote", "email", "url", "date", "period", "time", "duration", "money", "percent", "phone", "ordinal", "code",
@@ -43,8 +43,8 @@ def mentions_of(
     anywhere in their definitions: without capitals they are no name either.
     """
     mentions: list[Mention] = []
-    for kind, pattern, value_of in _FINDERS:
-        for match in re.finditer(pattern, text, re.IGNORECASE):
+    for kind, finder, value_of in _FINDERS:
+        for match in finder.finditer(text):
             if _is_free(match.start(), match.end(), mentions):
                 with contextlib.suppress(ValueError, OverflowError):  # an impossible day is not a date
                     mentions.append(_mention(kind, match, value_of(match, today)))
@@ -67,17 +67,13 @@ def _mention(kind: Kind, match: re.Match[str], value: Any) -> Mention:
 
 # Readers of values: each takes a match and the day, and raises ValueError for an impossible value
 
-_NUMBER_NAMES = words("zero one two three four five six seven eight nine ten eleven twelve")
-_ORDINALS = {"first": 0, "second": 1, "third": 2, "fourth": 3, "fifth": 4, "last": -1, "1st": 0, "2nd": 1, "3rd": 2}
+_NUMBER_NAMES = words(ENGLISH["words"]["numbers"])
+_ORDINALS, _CURRENCIES = ENGLISH["ordinals"], ENGLISH["currencies"]
 _MONTHS = {
     name.lower(): number for names in (calendar.month_name, calendar.month_abbr) for number, name in enumerate(names)
 }
 del _MONTHS[""]
 _DAYS = [name.lower() for name in calendar.day_name]
-
-_COUNT = rf"(?P<count>\d{{1,4}}|{'|'.join(_NUMBER_NAMES)}|an?)"
-_AMOUNT = r"\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,9})?|\d{1,15}(?:\.\d{1,9})?"
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 
 
 def _text(match: re.Match[str], today: date) -> str:
@@ -120,10 +116,7 @@ def _date(match: re.Match[str], today: date) -> str:
     if parts["month"] or parts["month2"]:
         month = _MONTHS[(parts["month"] or parts["month2"]).lower()]
         return str(date(int(parts["year"] or today.year), month, int(parts["day"] or parts["day2"])))
-    if parts["iso"]:
-        return str(date(*(int(part) for part in re.split("[-/]", parts["iso"]))))
-    first, second, year = (int(part) for part in re.split("[/.]", parts["slashed"]))
-    return str(date(year, first, second) if second > 12 else date(year, second, first))
+    return str(date.fromisoformat(parts["iso"]))
 
 
 def _weekday(today: date, weekday: int, direction: str) -> date:
@@ -163,15 +156,15 @@ def _time(match: re.Match[str], today: date) -> str:
     return time(hour, minute).strftime("%H:%M")
 
 
-_CURRENCIES = {
-    "$": "USD", "€": "EUR", "£": "GBP", "₹": "INR", "¥": "JPY", "dollar": "USD", "buck": "USD", "euro": "EUR",
-    "pound": "GBP", "rupee": "INR", "yen": "JPY", "real": "BRL", "reais": "BRL", "peso": "MXN", "franc": "CHF",
-}  # fmt: skip
-_CURRENCY_WORD = "|".join(name for name in _CURRENCIES if name.isalpha())
-_CODES = "|".join(sorted({code.lower() for code in _CURRENCIES.values()}))
-_CURRENCY = re.compile(
-    rf"(?P<code>(?<![A-Za-z])(?:[A-Z]{{3}}|{_CODES})(?![A-Za-z]))|(?P<sign>[$€£₹¥])|(?i:\b(?P<word>{_CURRENCY_WORD})s?\b)"
-)
+_PARTS = {
+    "months": "|".join(sorted(_MONTHS, key=len, reverse=True)),
+    "days": "|".join(_DAYS),
+    "numbers": "|".join(_NUMBER_NAMES),
+    "ordinals": "|".join(_ORDINALS),
+    "coins": "|".join(name for name in _CURRENCIES if name.isalpha()),
+    "codes": "|".join(sorted(set(_CURRENCIES.values()))),
+}
+_CURRENCY = pattern("currency", **_PARTS)
 
 
 def currencies(text: str) -> list[tuple[int, str]]:
@@ -180,49 +173,11 @@ def currencies(text: str) -> list[tuple[int, str]]:
     return [(start, code.upper() if code else _CURRENCIES[name.lower()]) for start, code, name in hits]
 
 
-_QUOTE = r"(?<!\w)[\"“”«'](?P<text>[^\"“”«»']{2,}?(?:['’]\w[^\"“”«»']*?)?)[\"“”»'](?!\w)"
-_TITLE = (
-    r"\b(?:called|named|titled)\s+(?![\"“'])(?P<text>[^,.;:\"?!]+?)(?=\s+(?:for|with|at|on|in|and|by|asking|asked|saying|"
-    r"that|who|from|to|of|as|due|starting|which|is)\b|[,.;:?!]|\s*$)"
-)
-_DATE = (
-    r"\b(?P<iso>\d{4}[-/]\d{1,2}[-/]\d{1,2})\b|\b(?P<slashed>\d{1,2}[/.]\d{1,2}[/.]\d{4})\b"
-    rf"|\b(?:(?P<month>{_MONTH})\.? (?P<day>\d{{1,2}})(?:st|nd|rd|th)?"
-    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<month2>{_MONTH}))(?:,? (?P<year>\d{{4}}))?\b"
-    r"|\b(?P<near>today|tonight|tomorrow|yesterday)\b"
-    rf"|\b(?:(?P<which>next|this|last|on) )?(?P<weekday>{'|'.join(_DAYS)})\b"
-    rf"|\bin {_COUNT} (?P<unit>days?|weeks?|months?)\b"
-)
-_PERIOD = (
-    rf"\b(?P<which>this|next|last|past|previous|coming|current) (?:{_COUNT} )?(?P<unit>days?|weeks?|months?|years?)\b"
-    rf"|\bin (?P<month>{_MONTH})(?: (?P<year>[12]\d{{3}}))?\b"
-)
-_TIME = r"\b(?P<hour>\d{1,2})(?::(?P<minute>\d{2}))?\s*(?P<half>am|pm)\b|\b(?P<hour24>\d{1,2}):(?P<minute24>\d{2})\b"
-_DURATION = rf"\b{_COUNT}[ -](?P<unit>(?:minute|min|hour|hr|day|week|month|year)s?)\b"
-_MONEY = (
-    rf"(?:[$€£₹¥]|(?-i:\b[A-Z]{{3}}))\s?(?P<n>{_AMOUNT})\b"
-    rf"|\b(?P<n2>{_AMOUNT})\s?(?:(?-i:[A-Z]{{3}})\b|(?:{_CURRENCY_WORD})s?\b)"
-)
-_CODE = r"\b(?=[A-Za-z-]*\d)(?=[\d-]*[A-Za-z])[A-Za-z\d]+(?:-[A-Za-z\d]+)*\b|\b(?-i:[A-Z]{4,})\b"
-_NUMBER = rf"(?<![\w.])#?(?P<n>-?(?:{_AMOUNT}))(?![\w%])(?!\.\d)|\b(?P<n2>{'|'.join(_NUMBER_NAMES[2:])})\b"
-
-_FINDERS: tuple[tuple[Kind, str, Callable[[re.Match[str], date], Any]], ...] = (
-    # The order decides which wins if two overlap: marked mentions before guessed ones, the longer before the shorter.
-    ("quote", _QUOTE, _text),
-    ("name", _TITLE, _text),
-    ("email", r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+", _text),
-    ("url", r"\bhttps?://[^\s,;]+", _text),
-    ("date", _DATE, _date),
-    ("period", _PERIOD, _period),
-    ("time", _TIME, _time),
-    ("duration", _DURATION, _count),
-    ("money", _MONEY, _number),
-    ("phone", r"(?<![\w-])\+?\(?\d[\d()\-. ]{5,}\d(?![\w-])", _text),
-    ("code", _CODE, _text),
-    ("percent", rf"(?P<n>{_AMOUNT})\s?(?:%|percent\b)(?P<n2>)", _number),
-    ("ordinal", rf"\b(?:{'|'.join(_ORDINALS)})\b", _ordinal),
-    ("number", _NUMBER, _number),
-)
+_READERS: dict[str, Callable[[re.Match[str], date], Any]] = {
+    "date": _date, "period": _period, "time": _time, "duration": _count, "money": _number, "percent": _number,
+    "ordinal": _ordinal, "number": _number,
+}  # fmt: skip
+_FINDERS = [(kind, pattern(kind, "mentions", **_PARTS), _READERS.get(kind, _text)) for kind in ENGLISH["mentions"]]
 
 # Names
 
@@ -230,12 +185,11 @@ _CAPITAL = r"[^\W\d_a-z]\w*(?:['’](?!s\b)\w+)*"
 _NAME = re.compile(
     rf"(?<![\w'’])({_CAPITAL}(?:[ -](?:(?:de|da|do|dos|van|von|der|den|la|del|di|bin|al) )?{_CAPITAL})*)"
 )
-_SUBJECT = re.compile(r"['’]s\b| (?:has|have|had|is|was|will|just|wants?|needs?|\w+ed)\b")
+_SUBJECT = pattern("subject")
 """Text that follows a name at the beginning of a sentence, but no other capitalised word there."""
 _LETTERS = re.compile(r"([^\W\d_]{2,})(['’]s\b)?")
-_CUES = frozenset(words("for of named called about to with from"))
-_NO_NAME = {*words("mr mrs ms dr today tomorrow yesterday week month year everyone everybody someone"), "i'm", "i'd"}
-_NO_NAME |= {*_MONTHS, *_DAYS}
+_CUES = listed("name_cues")
+_NO_NAME = {*words(ENGLISH["words"]["no_name"]), "i'm", "i'd", *_MONTHS, *_DAYS}
 
 
 def _capitalised(text: str, name_stems: frozenset[str]) -> Iterator[tuple[int, int]]:

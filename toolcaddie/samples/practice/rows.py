@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.samples.practice.english import stem, stems, words
+from toolcaddie.samples.practice.english import listed, stem, stems, words
 from toolcaddie.samples.practice.tools import Slot
 
 Row = Mapping[str, Any]
@@ -65,9 +65,7 @@ def _lists(value: Any, depth: int) -> list[list[Row]]:
 
 
 _NAMES = ("name", "title", "label", "code")
-_NOT_NAMING = frozenset(
-    words("id status state kind type day date time at on from until phone email method gender unit")
-)
+_NOT_NAMING = listed("not_naming")
 
 
 def names_of(row: Row) -> list[str]:

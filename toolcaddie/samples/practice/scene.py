@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -15,7 +14,7 @@ from toolcaddie.core.meta_names import EXECUTE_TOOL, GET_TOOL_SCHEMA, LIST_TOOLS
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.samples.practice.answer import is_question
 from toolcaddie.samples.practice.arguments import Facts, names_by_slot
-from toolcaddie.samples.practice.english import CALLED_OFF, Wish, is_wish, stems, wish_of
+from toolcaddie.samples.practice.english import CALLED_OFF, Wish, is_wish, pattern, stems, wish_of
 from toolcaddie.samples.practice.mentions import Mention, mentions_of
 from toolcaddie.samples.practice.rows import decoded, is_error
 from toolcaddie.samples.practice.tools import KnownTool, Slot, Toolbox, is_tool, toolbox_of
@@ -23,11 +22,7 @@ from toolcaddie.samples.practice.tools import KnownTool, Slot, Toolbox, is_tool,
 LONGEST = 2_000
 """Most characters of a message that are read; the rules seldom find anything later."""
 
-_TODAY = re.compile(r"\b(?:today(?:'s date)?|date|current date)(?: is|:) *(\d{4}-\d{2}-\d{2})", re.IGNORECASE)
-_POINTING = re.compile(
-    r"\b(?:it|him|her|them|his|their|one|he|she|they|same|(?:that|this)(?! (?:day|week|month|year|morning|evening)))\b",
-    re.IGNORECASE,
-)
+_TODAY, _POINTING = pattern("today"), pattern("pointing")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from toolcaddie.samples.practice.calls import (
     query_of,
     schema_call,
 )
-from toolcaddie.samples.practice.english import CREATE, FIGURES, READ, SMALL_TALK, UPDATE, stems
+from toolcaddie.samples.practice.english import CREATE, FIGURES, READ, SMALL_TALK, UPDATE, listed
 from toolcaddie.samples.practice.identifiers import resolution_of
 from toolcaddie.samples.practice.rows import wrong_fields
 from toolcaddie.samples.practice.scene import PastCall, Scene
@@ -34,7 +34,7 @@ MAX_CALLS = 12
 """Most calls for one request of the user."""
 
 _MAX_TRIES = 2
-_FIGURES = frozenset(stems("stats statistics count total summary overview dashboard report analytics metrics"))
+_FIGURES = listed("figures")
 _SISTER_SHARE = 0.7
 """Share of the score of the best tool with the same nouns: a word in one tool's description counts for related tools too."""
 _FITS = 0.25

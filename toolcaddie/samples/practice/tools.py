@@ -14,14 +14,11 @@ from toolcaddie.core.meta_names import META_TOOLS
 from toolcaddie.core.schema import canonical_json
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import JsonObject, Tool
-from toolcaddie.samples.practice.english import ANSWERING, READ, VERBS, families_of, stem, stems, words
+from toolcaddie.samples.practice.english import ANSWERING, READ, VERBS, families_of, listed, stem, stems, words
 from toolcaddie.selection.selector import Selector
 
 _SELECTOR = Selector()
-_SEARCHES = frozenset(words("search query q name keyword term filter"))
-_NAMING = frozenset(stems("name title label subject"))
-_PLAIN = frozenset(stems("list all info details stats statistics count total summary overview data new"))
-_ID_ENDINGS = frozenset(words("id ids uuid"))
+_SEARCHES, _NAMING, _PLAIN, _ID_ENDINGS = map(listed, ("search", "naming", "plain", "id"))
 
 
 @dataclass(frozen=True, kw_only=True)
