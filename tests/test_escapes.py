@@ -38,19 +38,19 @@ def office() -> FunctionSource:
     return FunctionSource("office", made, categories=CATEGORIES)
 
 
-async def answered(preset: str, asked: str | RunRequest, *steps: Any) -> tuple[Any, list[list[str]]]:
+async def answered(preset: str, request_or_text: str | RunRequest, *steps: Any) -> tuple[Any, list[list[str]]]:
     """The result, and the names sent in each round."""
     provider = ScriptedProvider([*steps, say("done")])
-    result = await Runtime(provider=provider, sources=[office()], preset=preset).run(asked)
-    return result, [[sent["function"]["name"] for sent in request.tools] for request in provider.requests]
+    result = await Runtime(provider=provider, sources=[office()], preset=preset).run(request_or_text)
+    return result, [[definition["function"]["name"] for definition in request.tools] for request in provider.requests]
 
 
 @pytest.mark.proves("X-21")
 async def test_budget_asks_for_more_tools_in_the_same_request() -> None:
     more = call(REQUEST_MORE_TOOLS, {"categories": ["github"]})
-    result, sent = await answered("budget", "a note on this", more, call("github_1"))
-    assert sent[0] == [REQUEST_MORE_TOOLS, "notes_0", "notes_1", "notes_2"]
-    assert sent[1] == [*sent[0], "github_0", "github_1", "github_2"]
+    result, names = await answered("budget", "a note on this", more, call("github_1"))
+    assert names[0] == [REQUEST_MORE_TOOLS, "notes_0", "notes_1", "notes_2"]
+    assert names[1] == [*names[0], "github_0", "github_1", "github_2"]
     assert result.tool_calls == ("github_1",)
 
 
@@ -58,9 +58,9 @@ async def test_budget_asks_for_more_tools_in_the_same_request() -> None:
 async def test_keyword_has_related_categories_history_and_defaults_and_no_meta_tool() -> None:
     _, (related,) = await answered("keyword", "close the issue")
     assert {name.split("_")[0] for name in related} == {"github", "people"}
-    said = (Message(role="user", content="make a note"), Message(role="assistant", content="done"))
+    earlier = (Message(role="user", content="make a note"), Message(role="assistant", content="done"))
     _, (history,) = await answered(
-        "keyword", RunRequest(messages=(*said, Message(role="user", content="again, please")))
+        "keyword", RunRequest(messages=(*earlier, Message(role="user", content="again, please")))
     )
     assert {name.split("_")[0] for name in history} == {"notes"}
     _, (defaults,) = await answered("keyword", "good morning")
@@ -69,22 +69,22 @@ async def test_keyword_has_related_categories_history_and_defaults_and_no_meta_t
 
 @pytest.mark.proves("X-21")
 async def test_multibot_needs_no_way_out_because_everything_is_sent() -> None:
-    _, (sent,) = await answered("multibot", "good morning")
-    assert sent == [f"{category.name}_{number}" for category in CATEGORIES for number in range(3)]
+    _, (names,) = await answered("multibot", "good morning")
+    assert names == [f"{category.name}_{number}" for category in CATEGORIES for number in range(3)]
 
 
 @pytest.mark.proves("X-21")
 async def test_forced_asks_the_model_again_with_the_same_tools() -> None:
-    result, sent = await answered("forced", "close the issue", say("I think so."), call("github_1"))
+    result, names = await answered("forced", "close the issue", say("I think so."), call("github_1"))
     assert (result.tool_calls, result.state.forced) == (("github_1",), 1)
-    assert sent[0] == sent[1]
-    assert len(sent[0]) == 12
+    assert names[0] == names[1]
+    assert len(names[0]) == 12
 
 
 @pytest.mark.proves("X-21")
 async def test_compact_searches() -> None:
     search = call(SEARCH_TOOLS, {"query": "github"})
-    result, sent = await answered(
+    result, names = await answered(
         "compact",
         "close the issue",
         search,
@@ -92,5 +92,5 @@ async def test_compact_searches() -> None:
         call(RESPOND, {"message": "x"}),
     )
     assert (result.tool_calls, result.text) == (("github_1",), "x")
-    assert sent[0] == sent[2]
-    assert REQUEST_MORE_TOOLS not in sent[0]
+    assert names[0] == names[2]
+    assert REQUEST_MORE_TOOLS not in names[0]

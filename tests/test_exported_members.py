@@ -11,8 +11,8 @@ import toolcaddie
 
 def test_every_public_name_can_be_imported_from_the_package() -> None:
     for name in toolcaddie.__all__:
-        found = getattr(toolcaddie, name)
-        home = getattr(found, "__module__", None)
+        member = getattr(toolcaddie, name)
+        home = getattr(member, "__module__", None)
         if home is not None:
             assert home.startswith("toolcaddie."), name
             assert importlib.import_module(home)

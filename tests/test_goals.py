@@ -92,18 +92,18 @@ async def test_a_server_counts_attempts_kept_results_repeated_tools_and_who_step
 async def test_the_report_holds_what_was_reached_against_the_goals(tmp_path: Path) -> None:
     path = await agents_day(tmp_path, CollectorRegistry())
     async with Database(f"sqlite:///{path}") as database:
-        found, unread = await read_goals(database.events)
+        goals, unread = await read_goals(database.events)
     assert unread == 0
-    assert (found.runs, found.forced, found.called_at_first, found.called, found.by_fallback) == (4, 4, 2, 4, 1)
-    assert (found.attempts, found.in_vain) == (7, 3)
-    assert (found.calls, found.cached, found.retried, found.mended) == (4, 3, 1, 1)
-    calls, latency, cost = found.goals
+    assert (goals.runs, goals.forced, goals.called_at_first, goals.called, goals.by_fallback) == (4, 4, 2, 4, 1)
+    assert (goals.attempts, goals.in_vain) == (7, 3)
+    assert (goals.calls, goals.cached, goals.retried, goals.mended) == (4, 3, 1, 1)
+    calls, latency, cost = goals.goals
     assert (calls.goal, calls.reached, calls.most, calls.met) == (0.8, 1.0, 1.0, True)
     assert latency.goal == 0.4
     assert latency.reached is not None
     # Six requests in chats that called at once (200 tokens each), one lost in words: half of the chats are asked again.
-    assert found.tokens_without == pytest.approx(200 + 100)
-    assert found.tokens_an_answer == pytest.approx((200 + 200 + 300 + 400) / 4)
+    assert goals.tokens_without == pytest.approx(200 + 100)
+    assert goals.tokens_an_answer == pytest.approx((200 + 200 + 300 + 400) / 4)
     assert cost.reached == pytest.approx(1 - 275 / 300)
     assert cost.met is False
 
@@ -117,16 +117,16 @@ async def test_the_report_is_a_command(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TOOLCADDIE_DATABASE_URL", f"sqlite:///{path}")
 
-    def said() -> tuple[str, Any]:
+    def outputs() -> tuple[str, Any]:
         line = CommandLine(tmp_path)
         return line.ok("eval", "goals"), line.json("eval", "goals")
 
-    text, told = await asyncio.to_thread(said)
+    text, document = await asyncio.to_thread(outputs)
     assert "4 runs; in 4 a tool had to be called: 2 called one at the first attempt, 4 in the end, 1 of them by" in text
     assert "successful calls" in text
     assert "met" in text
-    assert [goal["name"] for goal in told["goals"]] == ["successful calls", "latency with cache", "cost"]
-    assert told["goals"][0]["met"] is True
+    assert [goal["name"] for goal in document["goals"]] == ["successful calls", "latency with cache", "cost"]
+    assert document["goals"][0]["met"] is True
 
 
 def test_without_a_recorded_run_the_command_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

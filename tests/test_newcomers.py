@@ -72,7 +72,7 @@ def texts(made: Runtime) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "text_or_request",
     [
         "freeze John",
         ASKED,
@@ -85,9 +85,9 @@ def texts(made: Runtime) -> list[tuple[str, str]]:
         [{"role": "user", "content": [{"type": "text", "text": "freeze John"}]}],
     ],
 )
-def test_a_request_may_be_a_text_a_message_a_list_or_a_run_request(asked: Any) -> None:
+def test_a_request_may_be_a_text_a_message_a_list_or_a_run_request(text_or_request: Any) -> None:
     made = runtime(sources=[freeze_membership])
-    assert made.run_sync(asked).text == "Done."
+    assert made.run_sync(text_or_request).text == "Done."
     assert texts(made) == [("user", "freeze John")]
 
 
@@ -116,9 +116,9 @@ def test_calls_and_results_of_openai_dicts_go_out_as_they_came() -> None:
     ]
     made = runtime()
     made.run_sync(history)
-    sent = made.provider.requests[0].messages  # type: ignore[attr-defined]
-    assert [(each.id, each.name) for each in sent[1].tool_calls] == [("c1", "find_member")]
-    assert (sent[2].tool_call_id, sent[3].extra) == ("c1", {"name": "maria"})
+    messages = made.provider.requests[0].messages  # type: ignore[attr-defined]
+    assert [(each.id, each.name) for each in messages[1].tool_calls] == [("c1", "find_member")]
+    assert (messages[2].tool_call_id, messages[3].extra) == ("c1", {"name": "maria"})
 
 
 def test_definitions_of_the_callers_own_tools_may_be_dicts() -> None:
@@ -129,7 +129,7 @@ def test_definitions_of_the_callers_own_tools_may_be_dicts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ask", "said"),
+    ("ask", "message"),
     [
         (lambda r: r.run_sync(), r"messages=\["),
         (lambda r: r.run_sync(None), r"messages=\["),
@@ -180,8 +180,8 @@ def test_definitions_of_the_callers_own_tools_may_be_dicts() -> None:
         (lambda r: r.view(7), "must be a text"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_with_the_right_form(ask: Callable[[Runtime], Any], said: str) -> None:
-    with pytest.raises(ToolcaddieError, match=said):
+def test_what_cannot_be_meant_is_refused_with_the_right_form(ask: Callable[[Runtime], Any], message: str) -> None:
+    with pytest.raises(ToolcaddieError, match=message):
         ask(runtime(sources=[freeze_membership]))
 
 
@@ -202,7 +202,7 @@ async def test_streams_and_single_calls_refuse_as_kindly() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "names"),
+    ("sources", "names"),
     [
         (freeze_membership, ["freeze_membership"]),
         ([freeze_membership, find_member], ["freeze_membership", "find_member"]),
@@ -212,13 +212,13 @@ async def test_streams_and_single_calls_refuse_as_kindly() -> None:
         ([FunctionSource("mine", [find_member]), freeze_membership], ["find_member", "freeze_membership"]),
     ],
 )
-def test_sources_may_be_one_or_many_functions_objects_and_sources(given: Any, names: list[str]) -> None:
-    assert [each.name for each in runtime(sources=given).source.tools()] == names
+def test_sources_may_be_one_or_many_functions_objects_and_sources(sources: Any, names: list[str]) -> None:
+    assert [each.name for each in runtime(sources=sources).source.tools()] == names
 
 
-@pytest.mark.parametrize("given", ["gym", ["gym"], gym.source()])
-def test_a_catalog_may_be_named(given: Any) -> None:
-    assert len(runtime(sources=given).source.tools()) == 137
+@pytest.mark.parametrize("sources", ["gym", ["gym"], gym.source()])
+def test_a_catalog_may_be_named(sources: Any) -> None:
+    assert len(runtime(sources=sources).source.tools()) == 137
 
 
 def test_an_embedder_may_be_named() -> None:
@@ -247,7 +247,7 @@ class Nothing:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"sources": [WEATHER]}, r"sources\[0\] is a definition.*client_tools.*Picker\.of"),
         ({"sources": WEATHER}, r"sources\[0\] is a definition"),
@@ -300,8 +300,8 @@ class Nothing:
         ({"clock": 7}, "clock cannot be 7"),
     ],
 )
-def test_a_runtime_is_refused_at_start_by_the_argument_that_is_wrong(options: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_a_runtime_is_refused_at_start_by_the_argument_that_is_wrong(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         Runtime(**{"provider": PracticeModel(), **options})
 
 
@@ -309,7 +309,7 @@ def test_a_runtime_is_refused_at_start_by_the_argument_that_is_wrong(options: di
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: Picker.of([7]), r"tools\[0\]"),
         (lambda: Bounds(calls_run=0), "bounds.calls_run is 0; give a number above 0"),
@@ -340,8 +340,8 @@ def test_a_runtime_is_refused_at_start_by_the_argument_that_is_wrong(options: di
         (lambda: OpenAIChat("not a url"), "must begin with http"),
     ],
 )
-def test_the_other_names_refuse_by_the_argument_too(make: Callable[[], Any], said: str) -> None:
-    with pytest.raises((ConfigError, RequestError), match=said):
+def test_the_other_names_refuse_by_the_argument_too(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises((ConfigError, RequestError), match=message):
         make()
 
 

@@ -79,7 +79,7 @@ def test_own_words_mix_with_definitions_and_categories():
     own = Tool(name="weigh", description="Weigh", category="body")
     picker = Picker.of([*TOOLS, own], [Category(name="body", keywords=("kilos",))])
     picked = picker.pick([Message(role="user", content="how many kilos?")])
-    assert max(picked.selection.tools, key=lambda chosen: chosen.score).tool is own
+    assert max(picked.selection.tools, key=lambda each: each.score).tool is own
 
 
 def test_what_was_sent_can_be_excluded():
@@ -108,15 +108,15 @@ def test_a_message_with_an_unknown_role_is_refused_by_its_place():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "named"),
+    ("wrong", "name"),
     [
         ({"exclude": "send_invoice"}, "exclude"),
         ({"max_tools": -1}, "max_tools"),
         ({"messages": None}, "messages"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_name(wrong, named):
-    with pytest.raises(RequestError, match=named):
+def test_what_makes_no_sense_is_refused_by_name(wrong, name):
+    with pytest.raises(RequestError, match=name):
         Picker.of(TOOLS).pick(**{"messages": "freeze", **wrong})
 
 
@@ -147,15 +147,15 @@ def test_tools_come_and_go():
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         (lambda picker: picker.add(_definition("new"), _definition("list_room")), "list_room"),
         (lambda picker: picker.remove("list_room", "list_roon"), "did you mean 'list_room'"),
     ],
 )
-def test_a_change_that_cannot_be_made_changes_nothing(change, said):
+def test_a_change_that_cannot_be_made_changes_nothing(change, message):
     picker = Picker.of(TOOLS)
-    with pytest.raises(CatalogError, match=said):
+    with pytest.raises(CatalogError, match=message):
         change(picker)
     assert len(picker.catalog) == len(TOOLS)
     assert picker.catalog.get("list_room") is not None
@@ -191,14 +191,14 @@ class Synonyms:
     def embed(self, texts):
         self.asked += texts
         rows = [[float(any(word in text.lower() for word in words)) for words in self.MEANINGS] for text in texts]
-        found = np.array(rows, dtype=np.float32).reshape(-1, 3)
-        return found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-9)
+        vectors = np.array(rows, dtype=np.float32).reshape(-1, 3)
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
 
 
 def test_an_embedder_finds_what_words_do_not():
-    asked = "glorb my wibble"
-    assert Picker.of(TOOLS).pick(asked, max_tools=1).names != ("freeze_membership",)
-    assert Picker.of(TOOLS, embedder=Synonyms()).pick(asked, max_tools=1).names == ("freeze_membership",)
+    message = "glorb my wibble"
+    assert Picker.of(TOOLS).pick(message, max_tools=1).names != ("freeze_membership",)
+    assert Picker.of(TOOLS, embedder=Synonyms()).pick(message, max_tools=1).names == ("freeze_membership",)
 
 
 def test_a_tool_that_joins_is_embedded_alone():
@@ -220,12 +220,12 @@ def test_what_was_called_is_learned():
     hold = _definition("membership_hold", "Puts a contract on hold")
     experience = Experience()
     picker = Picker.of([hold, *TOOLS], experience=experience)
-    asked = "interrupt the season ticket of John"
-    assert picker.pick(asked, max_tools=1).names != ("membership_hold",)
+    message = "interrupt the season ticket of John"
+    assert picker.pick(message, max_tools=1).names != ("membership_hold",)
     for verb in ("freeze", "pause", "interrupt", "stop"):
         for thing in ("abo", "pass", "card", "plan", "ticket", "season", "fees", "contract"):
             picker.learn(f"{verb} my {thing}, the key is sk-live-0123456789abcdef0123", "membership_hold")
-    best = picker.pick(asked, max_tools=1).ranking[0]
+    best = picker.pick(message, max_tools=1).ranking[0]
     assert best.name == "membership_hold"
     assert any("called after" in reason for reason in best.reasons)
     assert "0123456789abcdef" not in repr([entry.text for entry in experience.past().entries])

@@ -84,14 +84,14 @@ def test_our_own_parts_come_in_by_the_strangers_door() -> None:
 
 @pytest.mark.usefixtures("stranger")
 def test_plugins_that_fail_are_reported_with_their_error_and_the_others_work() -> None:
-    found = {plugin.name: plugin for plugin in Registry().plugins("source") if plugin.distribution == "stranger"}
-    assert found["sums"] == Plugin(
+    plugins = {plugin.name: plugin for plugin in Registry().plugins("source") if plugin.distribution == "stranger"}
+    assert plugins["sums"] == Plugin(
         name="sums", group="toolcaddie.sources", target="stranger:source", distribution="stranger", version="2.1"
     )
-    assert "ZeroDivisionError" in (found["crashing"].error or "")
-    assert "crashing.py:1" in (found["crashing"].error or "")
-    assert "No module named 'not_installed_at_all'" in (found["gone"].error or "")
-    assert "sauce" in (found["mistyped"].error or "")
+    assert "ZeroDivisionError" in (plugins["crashing"].error or "")
+    assert "crashing.py:1" in (plugins["crashing"].error or "")
+    assert "No module named 'not_installed_at_all'" in (plugins["gone"].error or "")
+    assert "sauce" in (plugins["mistyped"].error or "")
     assert names(loaded("sums")) == ["add"]
 
 
@@ -120,9 +120,9 @@ def test_an_unknown_plugin_is_refused_with_the_close_and_the_known_names() -> No
 
 
 def test_an_unknown_catalog_says_what_a_catalog_may_be() -> None:
-    said = complaint("gim")
-    assert "no catalog 'gim'; did you mean 'gym'?" in said
-    assert "a file ending in .jsonl, or python:module" in said
+    text = complaint("gim")
+    assert "no catalog 'gim'; did you mean 'gym'?" in text
+    assert "a file ending in .jsonl, or python:module" in text
 
 
 # --- definitions in a file -------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ async def test_a_tool_without_code_answers_that_it_cannot_run(folder: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ('{"name": "x"', "the JSON is incomplete"),
         ("[1]", "Expected `object`, got `array`"),
@@ -207,11 +207,11 @@ async def test_a_tool_without_code_answers_that_it_cannot_run(folder: Path) -> N
         ('{"name": "\xff"}', "can't decode byte 0xff"),
     ],
 )
-def test_a_bad_line_is_named_with_its_number_and_what_is_wrong(folder: Path, line: str, said: str) -> None:
+def test_a_bad_line_is_named_with_its_number_and_what_is_wrong(folder: Path, line: str, message: str) -> None:
     (folder / "mine.jsonl").write_bytes(b'{"name": "first"}\n\n' + line.encode("latin-1"))
-    found = complaint("mine.jsonl")
-    assert found.startswith("mine.jsonl:3: ")
-    assert said in found
+    text = complaint("mine.jsonl")
+    assert text.startswith("mine.jsonl:3: ")
+    assert message in text
 
 
 def test_a_name_used_twice_names_both_lines(folder: Path) -> None:
@@ -221,9 +221,9 @@ def test_a_name_used_twice_names_both_lines(folder: Path) -> None:
 
 def test_several_bad_lines_are_told_at_once_and_many_are_counted(folder: Path) -> None:
     write(folder / "mine.jsonl", *["{"] * 23)
-    said = complaint("mine.jsonl").splitlines()
-    assert [line.partition(": ")[0] for line in said[:20]] == [f"mine.jsonl:{number}" for number in range(1, 21)]
-    assert said[20:] == ["... and 3 more"]
+    lines = complaint("mine.jsonl").splitlines()
+    assert [line.partition(": ")[0] for line in lines[:20]] == [f"mine.jsonl:{number}" for number in range(1, 21)]
+    assert lines[20:] == ["... and 3 more"]
 
 
 def test_a_missing_or_empty_file_says_what_to_do(folder: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_module_with_a_source_gives_that_source(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("python:", "names no module; write python:module"),
         ("python:mien", "there is no module 'mien' in"),
@@ -310,14 +310,14 @@ def test_a_module_with_a_source_gives_that_source(folder: Path) -> None:
         ("python:json", "catalog 'python:json': module 'json' has no function marked @tool"),
     ],
 )
-def test_what_is_wrong_with_a_module_is_said_with_its_place(folder: Path, spec: str, said: str) -> None:
+def test_what_is_wrong_with_a_module_is_said_with_its_place(folder: Path, spec: str, message: str) -> None:
     (folder / "mine.py").write_text(MODULE)
     (folder / "crashing.py").write_text("a = 1\n\n1 / 0\n")
     (folder / "wanting.py").write_text("import not_installed\n")
     (folder / "unreadable.py").write_text("def (:\n")
-    told = complaint(spec)
-    assert said in told
-    assert "importlib" not in told
+    text = complaint(spec)
+    assert message in text
+    assert "importlib" not in text
 
 
 def test_a_function_that_can_be_no_tool_is_refused_by_name(folder: Path) -> None:

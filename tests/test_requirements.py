@@ -29,13 +29,13 @@ def not_built() -> list[str]:
 
 def proved() -> set[str]:
     """Ids in `proves` marks of the tests, read from the source so that one process sees them all."""
-    found: set[str] = set()
+    ids: set[str] = set()
     for path in ROOT.glob("tests/**/test_*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("proves"):
                 for argument in node.args:
-                    found |= set(ids_of(argument))
-    return found
+                    ids |= set(ids_of(argument))
+    return ids
 
 
 def ids_of(argument: ast.expr) -> list[str]:

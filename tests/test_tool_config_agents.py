@@ -69,7 +69,7 @@ class Agent:
 
     @property
     def heard(self) -> list[str]:
-        """What the user said, as each request to the first provider has it."""
+        """The user's message, as each request to the first provider has it."""
         return list(map(last_words, self.upstream.bodies))
 
 
@@ -171,10 +171,10 @@ async def test_an_empty_list_of_calls_is_not_a_call() -> None:
 async def test_the_fallback_answers_with_the_same_tools_and_the_original_message_and_is_named(stream: bool) -> None:
     async with agent([WORDS] * 3, FORCED, fallback=[FOUND, DONE]) as mine:
         result = await (mine.streamed() if stream else mine.chat())
-    asked, then = mine.second.bodies
-    assert last_words(asked) == last_words(then) == ASKED
-    assert asked["tools"] == mine.upstream.bodies[0]["tools"]
-    assert asked["model"] == "gpt-4-turbo-preview"
+    question, then = mine.second.bodies
+    assert last_words(question) == last_words(then) == ASKED
+    assert question["tools"] == mine.upstream.bodies[0]["tools"]
+    assert question["model"] == "gpt-4-turbo-preview"
     assert len(mine.heard) == 3
     assert result.tool_calls == ("search_books",)
     assert result.text == "There are two books on bees."
@@ -294,16 +294,16 @@ async def test_a_kept_result_is_gone_after_its_ttl() -> None:
 @pytest.mark.proves("R003-21", "R003-24")
 async def test_the_order_of_keys_is_one_call_and_another_nested_value_is_another() -> None:
     library = Library()
-    asked = [
+    arguments = [
         {"title": "bees", "where": {"hall": 1, "shelf": {"row": 2}}},
         {"where": {"shelf": {"row": 2}, "hall": 1}, "title": "bees"},
         {"title": "bees", "where": {"hall": 1, "shelf": {"row": 3}}},
     ]
-    script = [step for arguments in asked for step in (call("search_books", arguments), DONE)]
+    script = [step for each in arguments for step in (call("search_books", each), DONE)]
     async with agent(script, {**FORCED, "cacheResults": {}}, sources=[library.search()]) as mine:
-        for _ in asked:
+        for _ in arguments:
             await mine.chat()
-    assert library.runs == [asked[0], asked[2]]
+    assert library.runs == [arguments[0], arguments[2]]
 
 
 @pytest.mark.proves("R003-8")
@@ -360,8 +360,8 @@ async def test_a_call_longer_than_the_timeout_fails_whatever_the_tool_asks_for()
 
     async with agent([FOUND, DONE], {"forceToolUse": True, "toolTimeout": 20}, sources=[search_books]) as mine:
         result = await mine.chat()
-    (told,) = results_of(mine.upstream.bodies[1])
-    assert "within 0.02 s" in told
+    (content,) = results_of(mine.upstream.bodies[1])
+    assert "within 0.02 s" in content
     assert result.text == "There are two books on bees."
 
 
@@ -377,9 +377,9 @@ async def test_a_handler_that_fails_is_run_again_where_that_is_safe() -> None:
     both = calls(("search_books", {}), ("order_book", {}))
     async with agent([both, DONE], {"forceToolUse": True, "maxRetries": 1}, sources=sources) as mine:
         await mine.chat()
-    found, failed = results_of(mine.upstream.bodies[1])
+    good, failed = results_of(mine.upstream.bodies[1])
     assert (len(reads.runs), len(writes.runs)) == (2, 1)
-    assert found == '["Bees"]'
+    assert good == '["Bees"]'
     assert "busy" in failed
 
 
@@ -388,22 +388,22 @@ async def test_an_answer_that_is_not_what_the_tool_promised_is_a_failure() -> No
     promised = {"type": "object", "properties": {"titles": {"type": "array"}}, "required": ["titles"]}
     library = Library({"title": "Bees"})
     sources = [library.search(output_schema=promised, read_only=False)]
-    for validate, told in ((True, "not what it promises"), (False, '{"title":"Bees"}')):
+    for validate, message in ((True, "not what it promises"), (False, '{"title":"Bees"}')):
         config = {**FORCED, "validateToolResponse": validate}
         async with agent([FOUND, DONE], config, sources=sources) as mine:
             await mine.chat()
-        assert told in results_of(mine.upstream.bodies[1])[0]
+        assert message in results_of(mine.upstream.bodies[1])[0]
 
 
 @pytest.mark.proves("X-12")
 async def test_attempts_of_the_model_and_tries_of_a_tool_are_two_settings() -> None:
     library = Library(OSError("busy"))
-    chosen = replace(PRESETS["forced"], limits=Limits(forced_attempts=2, tool_retries=1))
-    async with agent([WORDS, FOUND, DONE], sources=[library.search()], preset=chosen) as mine:
+    preset = replace(PRESETS["forced"], limits=Limits(forced_attempts=2, tool_retries=1))
+    async with agent([WORDS, FOUND, DONE], sources=[library.search()], preset=preset) as mine:
         await mine.chat()
     assert len(library.runs) == 2
     assert "[tried 2 times]" in results_of(mine.upstream.bodies[2])[0]
-    async with agent([WORDS, WORDS], preset=chosen) as mine:
+    async with agent([WORDS, WORDS], preset=preset) as mine:
         await mine.chat()
     assert len(mine.heard) == 2
 
@@ -440,23 +440,26 @@ async def test_the_log_tells_the_whole_story() -> None:
         with capture_logs() as logs:
             await mine.chat()
 
-    def said(event: str) -> list[dict[str, Any]]:
+    def lines(event: str) -> list[dict[str, Any]]:
         return [dict(line) for line in logs if line["event"] == event]
 
-    attempts = said("forced_attempt")
+    attempts = lines("forced_attempt")
     assert [(line["provider"], line["attempt"], line["log_level"]) for line in attempts] == [
         ("ollama", 1, "debug"),
         ("ollama", 2, "debug"),
         ("openai", 1, "debug"),
     ]
-    assert [(line["attempt"], line["log_level"]) for line in said("no_tool_called")] == [(1, "warning"), (2, "warning")]
-    (switch,) = said("fallback_asked")
+    assert [(line["attempt"], line["log_level"]) for line in lines("no_tool_called")] == [
+        (1, "warning"),
+        (2, "warning"),
+    ]
+    (switch,) = lines("fallback_asked")
     assert (switch["provider"], switch["model"], switch["log_level"]) == ("openai", "gpt-4-turbo-preview", "info")
-    chosen, ran = said("tool_called")
-    assert (chosen["tools"], chosen["provider"], chosen["log_level"]) == (["search_books"], "openai", "info")
+    call_line, ran = lines("tool_called")
+    assert (call_line["tools"], call_line["provider"], call_line["log_level"]) == (["search_books"], "openai", "info")
     assert (ran["tool"], ran["outcome"], ran["log_level"]) == ("search_books", "ok", "info")
     assert ran["ms"] >= 0
-    (missed,) = said("cache_miss")
+    (missed,) = lines("cache_miss")
     assert (missed["tool"], missed["log_level"]) == ("search_books", "debug")
     assert missed["key"]
 

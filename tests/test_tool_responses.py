@@ -52,8 +52,8 @@ class Desk:
         return ToolResult(content=answer) if isinstance(answer, str) else answer  # type: ignore[no-any-return]
 
 
-async def told(desk: Desk, config: Mapping[str, Any] | None = None, **options: Any) -> str:
-    """What the model reads of the one call."""
+async def result_text(desk: Desk, config: Mapping[str, Any] | None = None, **options: Any) -> str:
+    """Returns the result of the one call as the model reads it."""
     async with ScriptedUpstream([FOUND, DONE]) as upstream:
         config = {"validateToolResponse": True, "maxRetries": 1, **(config or {})}
         provider = OpenAIChat(upstream.base_url, "test-key")
@@ -84,7 +84,7 @@ async def test_shape_schema_encoding_and_size_are_checked_retried_and_then_repor
     structlog.reset_defaults()
     desk, registry = Desk(answer), CollectorRegistry()
     with capture_logs() as logs:
-        read = await told(desk, {"maxRetries": 1}, sinks=[PrometheusSink(registry), StructlogSink()])
+        read = await result_text(desk, {"maxRetries": 1}, sinks=[PrometheusSink(registry), StructlogSink()])
     assert wrong in read
     assert read.endswith("[tried 2 times]")
     assert desk.runs == 2
@@ -96,23 +96,23 @@ async def test_shape_schema_encoding_and_size_are_checked_retried_and_then_repor
 @pytest.mark.proves("A-12")
 async def test_an_answer_that_is_right_the_second_time_is_the_answer() -> None:
     desk = Desk("{}", GOOD)
-    assert await told(desk) == GOOD
+    assert await result_text(desk) == GOOD
     assert desk.runs == 2
 
 
 @pytest.mark.proves("A-12")
 async def test_a_write_that_answers_wrongly_runs_once_and_the_model_is_told_that_it_ran() -> None:
     desk = Desk("{}", GOOD, read_only=False)
-    assert "It did run" in await told(desk)
+    assert "It did run" in await result_text(desk)
     assert desk.runs == 1
 
 
 @pytest.mark.proves("A-12")
 async def test_a_long_result_is_checked_whole_and_cut_afterwards() -> None:
     long = '{"members":[{"id":"' + "x" * 200_000 + '"}]}'
-    assert "cut here" in await told(Desk(long))
+    assert "cut here" in await result_text(Desk(long))
     wrong = '{"members":[{"no":"' + "x" * 200_000 + '"}]}'
-    assert "members.0" in await told(Desk(wrong))
+    assert "members.0" in await result_text(Desk(wrong))
 
 
 @pytest.mark.proves("R003-7")
@@ -170,8 +170,8 @@ async def test_exhausted_attempts_are_said_before_the_fallback_is_asked() -> Non
         with capture_logs() as logs:
             async with runtime:
                 await runtime.run("is there a book on bees?")
-    told = [line["event"] for line in logs if line["event"] in ("attempts_exhausted", "fallback_asked")]
-    assert told == ["attempts_exhausted", "fallback_asked"]
+    events = [line["event"] for line in logs if line["event"] in ("attempts_exhausted", "fallback_asked")]
+    assert events == ["attempts_exhausted", "fallback_asked"]
     (line,) = [line for line in logs if line["event"] == "attempts_exhausted"]
     assert (line["provider"], line["attempts"], line["then"]) == ("ollama", 2, "fallback")
     assert "limit_reached" not in [line["event"] for line in logs]

@@ -15,7 +15,7 @@ PRACTICE = Path(__file__).parents[1] / "data" / "practice.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PracticeRequest:
-    """What a person types, and the calls it takes, in order; further read-only calls between them are fine."""
+    """A message of a person and the calls for it, in order; further read-only calls between them are fine."""
 
     category: str
     request: str
@@ -57,7 +57,7 @@ async def example_values(gym: Gym) -> dict[str, Any]:
         "trainer": trainer["name"],
         "trainer_id": trainer["trainer_id"],
     }
-    for word, tool, key, wanted in (
+    for word, tool, key, filters in (
         ("facility", "get_facilities_list", "facilities", {"status": "open"}),
         ("diet", "get_diet_plans", "diets", {}),
         ("plan", "get_membership_plans", "plans", {"search": "Monthly"}),
@@ -67,7 +67,7 @@ async def example_values(gym: Gym) -> dict[str, Any]:
         ("challenge", "get_challenges", "challenges", {"status": "running"}),
         ("reward", "get_available_rewards", "rewards", {"client_id": client["client_id"]}),
     ):
-        row = (await call(gym, tool, **wanted))[key][0]
+        row = (await call(gym, tool, **filters))[key][0]
         values[word], values[f"{word}_id"] = row["name"], row[f"{word}_id"]
     survey = (await call(gym, "get_surveys"))["surveys"][0]
     values["survey"], values["survey_id"] = survey["title"], survey["survey_id"]

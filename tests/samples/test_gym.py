@@ -45,7 +45,7 @@ async def result_of(gym: Gym, name: str, /, **arguments: Any) -> ToolResult:
 
 
 async def refusal(gym: Gym, name: str, /, **arguments: Any) -> str:
-    """What a refused call says."""
+    """Returns the message of a refused call."""
     result = await result_of(gym, name, **arguments)
     assert result.is_error, result.content
     assert result.error == "failed"
@@ -56,7 +56,7 @@ async def values_of(gym: Gym) -> dict[str, Any]:
     """An id of everything that has one."""
     values = await example_values(gym)
     client = values["client_id"]
-    for name, tool, key, wanted in (
+    for name, tool, key, filters in (
         ("branch_id", "get_branches_info", "branches", {}),
         ("enquiry_id", "get_enquiries_list", "enquiries", {}),
         ("equipment_id", "get_equipment", "equipment", {}),
@@ -71,7 +71,7 @@ async def values_of(gym: Gym) -> dict[str, Any]:
         ("service_id", "get_services", "services", {}),
         ("connection_id", "get_wearable_connections", "connections", {"client_id": client}),
     ):
-        values[name] = (await call(gym, tool, **wanted))[key][0][name]
+        values[name] = (await call(gym, tool, **filters))[key][0][name]
     return {**values, "owner_id": values["staff_id"], "author_id": values["staff_id"]}
 
 
@@ -119,12 +119,12 @@ async def test_every_tool_runs_with_its_required_arguments_and_with_all_of_them(
         await call(gym, earlier, client_id=values["client_id"])
     schema = tool_of(gym, name).input_schema
     required = schema.get("required", [])
-    wanted = schema["properties"] if optional else required
-    if len(wanted) < schema.get("minProperties", 0):
-        wanted = list(schema["properties"])[: schema["minProperties"]]
-    arguments = {key: example(key, schema["properties"][key], values) for key in wanted}
+    keys = schema["properties"] if optional else required
+    if len(keys) < schema.get("minProperties", 0):
+        keys = list(schema["properties"])[: schema["minProperties"]]
+    arguments = {key: example(key, schema["properties"][key], values) for key in keys}
     fixed = ARGUMENTS.get(name, {}).items()
-    arguments |= {key: str(value).format(**values) for key, value in fixed if key in wanted}
+    arguments |= {key: str(value).format(**values) for key, value in fixed if key in keys}
     arguments = {key: int(value) if key.endswith("_id") else value for key, value in arguments.items()}
     assert argument_errors(schema, arguments) == []
     result = await result_of(gym, name, **arguments)
@@ -177,27 +177,27 @@ async def test_an_id_that_is_not_there_is_refused_with_the_tool_that_gives_ids(n
     for wrong in [key for key in properties if key.endswith("_id")]:
         needed = {*tool.input_schema.get("required", []), wrong}
         arguments = {key: example(key, properties[key], values) for key in needed}
-        said = await refusal(gym, name, **{**arguments, wrong: 999_999})
-        finder = re.fullmatch(rf"There is no {wrong} 999999; (\w+) gives the ids there are\.", said)
-        assert finder is not None, said
+        message = await refusal(gym, name, **{**arguments, wrong: 999_999})
+        finder = re.fullmatch(rf"There is no {wrong} 999999; (\w+) gives the ids there are\.", message)
+        assert finder is not None, message
         assert finder[1] in names
 
 
 @pytest.mark.anyio
 @pytest.mark.proves("R001-E4")
 async def test_john_smith_is_found_and_his_membership_frozen_and_unfrozen(gym: Gym) -> None:
-    found = await call(gym, "get_clients_list", search="John")
-    assert [row["name"] for row in found["clients"]] == ["John Smith"]
-    john = found["clients"][0]
+    listing = await call(gym, "get_clients_list", search="John")
+    assert [row["name"] for row in listing["clients"]] == ["John Smith"]
+    john = listing["clients"][0]
     assert john["membership_status"] == "active"
     frozen = (await call(gym, "freeze_membership", client_id=john["client_id"], days=14))["membership"]
     assert (frozen["status"], frozen["frozen_from"], frozen["frozen_until"]) == ("frozen", day(0), day(14))
     before, after = date.fromisoformat(john["membership_ends_on"]), date.fromisoformat(frozen["ends_on"])
     assert after - before == timedelta(days=14)
     assert (await call(gym, "get_clients_list", search="smith"))["clients"][0]["membership_status"] == "frozen"
-    said = await refusal(gym, "freeze_membership", client_id=john["client_id"])
-    assert "John Smith's membership is frozen already, until" in said
-    assert "unfreeze_membership" in said
+    message = await refusal(gym, "freeze_membership", client_id=john["client_id"])
+    assert "John Smith's membership is frozen already, until" in message
+    assert "unfreeze_membership" in message
     back = (await call(gym, "unfreeze_membership", client_id=john["client_id"]))["membership"]
     assert (back["status"], back["ends_on"]) == ("active", john["membership_ends_on"])
 
@@ -216,8 +216,8 @@ async def test_freezing_until_the_past_or_what_is_not_active_is_refused(gym: Gym
     over = (await call(gym, "get_memberships_list", status="expired"))["memberships"][0]
     assert "expired" in await refusal(gym, "freeze_membership", client_id=over["client_id"])
     new = await call(gym, "create_client", name="Nobody Yet")
-    said = await refusal(gym, "freeze_membership", client_id=new["client"]["client_id"])
-    assert "Nobody Yet has no membership yet" in said
+    message = await refusal(gym, "freeze_membership", client_id=new["client"]["client_id"])
+    assert "Nobody Yet has no membership yet" in message
 
 
 @pytest.mark.anyio
@@ -289,12 +289,14 @@ CREATED: tuple[tuple[str, str, dict[str, Any], str], ...] = (
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("create", "listing", "wanted", "key"), CREATED, ids=[row[0] for row in CREATED])
+@pytest.mark.parametrize(("create", "listing", "templates", "key"), CREATED, ids=[row[0] for row in CREATED])
 async def test_what_was_created_is_in_the_list(
-    create: str, listing: str, wanted: dict[str, Any], key: str, gym: Gym
+    create: str, listing: str, templates: dict[str, Any], key: str, gym: Gym
 ) -> None:
     values = await values_of(gym)
-    filters = {name: int(value.format(**values)) if isinstance(value, str) else value for name, value in wanted.items()}
+    filters = {
+        name: int(value.format(**values)) if isinstance(value, str) else value for name, value in templates.items()
+    }
     schema = tool_of(gym, create).input_schema
     arguments = {name: example(name, schema["properties"][name], values) for name in schema["required"]}
     arguments |= {name: value for name, value in ARGUMENTS.get(create, {}).items() if "{" not in value}
@@ -336,9 +338,9 @@ UPDATED: tuple[tuple[str, dict[str, Any], str, Any], ...] = (
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("name", "change", "field", "wanted"), UPDATED, ids=[row[0] for row in UPDATED])
+@pytest.mark.parametrize(("name", "change", "field", "expected"), UPDATED, ids=[row[0] for row in UPDATED])
 async def test_a_change_is_in_the_answer_and_stays_when_it_is_made_again(
-    name: str, change: dict[str, Any], field: str, wanted: Any, gym: Gym
+    name: str, change: dict[str, Any], field: str, expected: Any, gym: Gym
 ) -> None:
     values = await values_of(gym)
     tool = tool_of(gym, name)
@@ -346,7 +348,7 @@ async def test_a_change_is_in_the_answer_and_stays_when_it_is_made_again(
     arguments = {**ids, **{key: values.get(str(value)[1:-1], value) for key, value in change.items()}}
     answer = await call(gym, name, **arguments)
     row = next((value for value in answer.values() if isinstance(value, dict)), answer)
-    assert row[field] == values.get(str(wanted)[1:-1], wanted)
+    assert row[field] == values.get(str(expected)[1:-1], expected)
     again = await result_of(gym, name, **arguments)
     assert again.structured == answer or again.is_error
 
@@ -372,8 +374,8 @@ async def test_what_was_deleted_is_gone(name: str, key: str, gym: Gym) -> None:
 @pytest.mark.anyio
 async def test_a_plan_that_was_sold_is_not_deleted(gym: Gym) -> None:
     values = await example_values(gym)
-    said = await refusal(gym, "delete_plan", plan_id=values["plan_id"])
-    assert "update_plan" in said
+    message = await refusal(gym, "delete_plan", plan_id=values["plan_id"])
+    assert "update_plan" in message
 
 
 @pytest.mark.anyio
@@ -429,14 +431,14 @@ async def test_a_full_or_past_class_and_a_second_place_are_refused(gym: Gym) -> 
 async def test_a_free_slot_can_be_booked_once(gym: Gym) -> None:
     values = await values_of(gym)
     slot = (await call(gym, "get_available_slots", day="tomorrow"))["slots"][0]
-    wanted = {key: slot[key] for key in ("trainer_id", "day", "starts_at")}
+    place = {key: slot[key] for key in ("trainer_id", "day", "starts_at")}
     who = {"client_id": values["client_id"], "service_id": values["service_id"]}
-    await call(gym, "book_appointment", **who, **wanted)
-    assert "is taken" in await refusal(gym, "book_appointment", **who, **wanted)
+    await call(gym, "book_appointment", **who, **place)
+    assert "is taken" in await refusal(gym, "book_appointment", **who, **place)
     free = await call(gym, "get_available_slots", day="tomorrow", limit=100)
     assert slot not in free["slots"]
-    assert "full hours" in await refusal(gym, "book_appointment", **who, **{**wanted, "starts_at": "09:30"})
-    assert "is over" in await refusal(gym, "book_appointment", **who, **{**wanted, "day": "yesterday"})
+    assert "full hours" in await refusal(gym, "book_appointment", **who, **{**place, "starts_at": "09:30"})
+    assert "is over" in await refusal(gym, "book_appointment", **who, **{**place, "day": "yesterday"})
 
 
 @pytest.mark.anyio
@@ -444,8 +446,8 @@ async def test_an_offer_code_is_valid_expired_or_unknown(gym: Gym) -> None:
     assert (await call(gym, "validate_offer_code", code=" summer20 "))["verdict"] == "valid"
     assert (await call(gym, "validate_offer_code", code="NEWYEAR30"))["verdict"] == "not valid: expired"
     assert "no offer with the code 'FREEBIE'" in await refusal(gym, "validate_offer_code", code="FREEBIE")
-    said = await refusal(gym, "create_offer", code="SUMMER20", title="Again", discount_percent=5)
-    assert "is taken" in said
+    message = await refusal(gym, "create_offer", code="SUMMER20", title="Again", discount_percent=5)
+    assert "is taken" in message
 
 
 @pytest.mark.anyio
@@ -490,8 +492,8 @@ async def test_settings_of_the_app_are_kept(gym: Gym) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("search", ["john", "JOHN SMITH", "smith joh", "John's", "john.smith@example.com", "Jöhn"])
 async def test_a_person_is_found_by_any_part_in_any_case(search: str, gym: Gym) -> None:
-    found = await call(gym, "get_clients_list", search=search)
-    assert [row["name"] for row in found["clients"]] == ["John Smith"]
+    listing = await call(gym, "get_clients_list", search=search)
+    assert [row["name"] for row in listing["clients"]] == ["John Smith"]
 
 
 @pytest.mark.anyio
@@ -531,16 +533,16 @@ async def test_hostile_text_is_text(words: str, gym: Gym) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("words", "said"), [("\ud800", "Unicode"), ("a\0b", "NUL"), ("   ", "blank")])
-async def test_text_that_is_no_text_is_refused(words: str, said: str, gym: Gym) -> None:
-    assert said in await refusal(gym, "create_client", name=words)
+@pytest.mark.parametrize(("words", "message"), [("\ud800", "Unicode"), ("a\0b", "NUL"), ("   ", "blank")])
+async def test_text_that_is_no_text_is_refused(words: str, message: str, gym: Gym) -> None:
+    assert message in await refusal(gym, "create_client", name=words)
 
 
 @pytest.mark.anyio
 async def test_a_day_that_does_not_exist_and_a_number_that_is_none_are_refused(gym: Gym) -> None:
     values = await example_values(gym)
-    said = await refusal(gym, "add_lead_follow_up", lead_id=values["lead_id"], due_on="2026-02-31")
-    assert "no day '2026-02-31'" in said
+    message = await refusal(gym, "add_lead_follow_up", lead_id=values["lead_id"], due_on="2026-02-31")
+    assert "no day '2026-02-31'" in message
     assert "must be a number" in await refusal(gym, "update_plan", plan_id=values["plan_id"], price=float("nan"))
 
 
@@ -594,7 +596,7 @@ def test_a_first_name_finds_one_person(seed: int) -> None:
     words = [(person, word.lower()) for person in gym.people() for word in person.name.split()]
     for person in gym.people():
         first = person.name.split()[0].lower()
-        assert {found.name for found, word in words if word.startswith(first)} == {person.name}
+        assert {owner.name for owner, word in words if word.startswith(first)} == {person.name}
 
 
 @pytest.mark.anyio

@@ -189,13 +189,13 @@ _UNCUT = replace(preset("keyword").budget, provider_cap=None)
 
 
 def select(view: View, mode: Mode, *messages: str, depth: int | None = None, budget: Budget = _UNCUT) -> Selection:
-    said = [Message(role="user", content=message) for message in messages]
-    return _SELECTORS[mode, depth].select(view, SelectionQuery(messages=said), budget)
+    history = [Message(role="user", content=message) for message in messages]
+    return _SELECTORS[mode, depth].select(view, SelectionQuery(messages=history), budget)
 
 
 def brought(selection: Selection) -> set[str]:
     """The categories of the tools selected; core tools have none."""
-    return {chosen.tool.category for chosen in selection.tools if chosen.tool.category is not None}
+    return {candidate.tool.category for candidate in selection.tools if candidate.tool.category is not None}
 
 
 @pytest.mark.proves("R001-2", "R001-3")
@@ -291,7 +291,7 @@ def test_the_long_list_of_categories_is_cut_to_128(mode: Mode, language: str, vi
     assert len(select(views[language], mode, LONG_LIST).tools) == (135 if mode == "word" else 131)
     cut = select(views[language], mode, LONG_LIST, budget=preset("keyword").budget)
     assert len(cut.tools) == 128
-    assert sum(chosen.tool.core for chosen in cut.tools) == CORE
+    assert sum(candidate.tool.core for candidate in cut.tools) == CORE
 
 
 @pytest.mark.proves("R001-T7")
@@ -361,7 +361,7 @@ def test_a_keyword_is_not_formed_across_two_messages(mode: Mode, views: dict[str
 
 
 @pytest.mark.parametrize(
-    ("language", "message", "wanted"),
+    ("language", "message", "category"),
     [
         ("es", "Congela la membresía de Juan", "freeze_membership"),
         ("es", "¿Quién vino hoy?", "get_attendance_today"),
@@ -376,12 +376,12 @@ def test_a_keyword_is_not_formed_across_two_messages(mode: Mode, views: dict[str
     ],
 )
 def test_requests_in_spanish_and_portuguese_find_their_tools(
-    language: str, message: str, wanted: str, views: dict[str, View]
+    language: str, message: str, category: str, views: dict[str, View]
 ) -> None:
     for view in (views[language], views["all"]):
         selection = select(view, "word", message)
         assert not selection.no_match
-        assert wanted in selection.names
+        assert category in selection.names
 
 
 @pytest.mark.parametrize("language", ["en", "es", "pt"])

@@ -1,4 +1,4 @@
-"""Where source 001 contradicts itself: what was decided, and that the docs say so."""
+"""The contradictions of source 001: the decisions, and their place in the docs."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ async def test_attendance_brings_no_related_categories(message: str, count: int,
 
 @pytest.mark.proves("X-4")
 def test_the_page_of_the_gym_says_that_the_sources_example_is_wrong() -> None:
-    said = " ".join(PAGE.read_text().split())
-    assert f'"{ASKED}" gives 14 tools' in said
-    assert "its own example, which counts 32 tools, contradicts its own table" in said
+    text = " ".join(PAGE.read_text().split())
+    assert f'"{ASKED}" gives 14 tools' in text
+    assert "its own example, which counts 32 tools, contradicts its own table" in text

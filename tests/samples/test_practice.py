@@ -100,14 +100,14 @@ BOOKS = [{"id": 50, "title": "Moby Dick"}, {"id": 61, "title": "Dune"}]
 
 
 def library(name: str, arguments: dict[str, Any]) -> Any:
-    """What the library's tools give back; an argument its schema refuses is an error as the engine words it."""
+    """Returns the results of the library's tools; an argument that a schema refuses is an error in the engine's words."""
     schema = next(one["function"]["parameters"] for one in LIBRARY if one["function"]["name"] == name)
     wrong = argument_errors(schema, arguments)
     if wrong:
         return f"The arguments of {name} are wrong: {'; '.join(wrong)}. They must fit this schema: {{}}"
     if name == "list_borrowers":
-        found = [one for one in BORROWERS if arguments.get("search", "").lower() in one["name"].lower()]
-        return {"total": len(found), "borrowers": found}
+        borrowers = [one for one in BORROWERS if arguments.get("search", "").lower() in one["name"].lower()]
+        return {"total": len(borrowers), "borrowers": borrowers}
     if name == "search_books":
         return {"books": [one for one in BOOKS if arguments["query"].lower() in one["title"].lower()]}
     return {"done": name, **arguments}
@@ -583,10 +583,10 @@ async def test_calls_of_one_conversation_have_ids_of_their_own() -> None:
 @pytest.mark.anyio
 async def test_usage_and_finish_reason_are_those_of_a_model() -> None:
     called = await ask(one_message("when is the library open?"))
-    said = await ask(one_message("hello"))
-    assert (called.finish_reason, said.finish_reason) == ("tool_calls", "stop")
+    greeting = await ask(one_message("hello"))
+    assert (called.finish_reason, greeting.finish_reason) == ("tool_calls", "stop")
     assert called.usage.input_tokens > 100
-    assert 0 < called.usage.output_tokens < said.usage.output_tokens
+    assert 0 < called.usage.output_tokens < greeting.usage.output_tokens
 
 
 @pytest.mark.anyio

@@ -58,11 +58,11 @@ async def test_whoever_the_people_are_their_membership_is_frozen_in_two_calls(se
 @pytest.mark.proves("R001-E6")
 async def test_the_first_one_of_a_list_shown_before_is_found_again() -> None:
     runtime = _runtime(source(today=DAY))
-    asked = Message(role="user", content="show me all active clients")
-    shown = await runtime.run(RunRequest(messages=[asked]))
-    first = json.loads(shown.messages[-2].text)["clients"][0]
+    question = Message(role="user", content="show me all active clients")
+    listing = await runtime.run(RunRequest(messages=[question]))
+    first = json.loads(listing.messages[-2].text)["clients"][0]
     follow_up = Message(role="user", content="freeze the first one")
-    result = await runtime.run(RunRequest(messages=[asked, *shown.messages, follow_up]))
+    result = await runtime.run(RunRequest(messages=[question, *listing.messages, follow_up]))
     assert _calls(result) == [("freeze_membership", {"client_id": first["client_id"]})]
 
 
@@ -98,6 +98,6 @@ def test_its_source_names_no_tool_category_or_person_of_the_gym() -> None:
     words = {tool.name for tool in gym.tools()}
     words |= {category.name for category in gym.categories()}
     words |= {name for name, _ in first_names()} | set(last_names())
-    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOM.glob("*.py")))
-    found = [word for word in words if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
-    assert found == []
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOM.iterdir()) if path.is_file())
+    names = [word for word in words if re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE)]
+    assert names == []

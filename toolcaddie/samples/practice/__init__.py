@@ -10,7 +10,7 @@ Toolcaddie's own selector finds the tool; plain rules do the rest. Each file imp
     scene        the conversation so far                answer    the sentences
     arguments    a tool's arguments from a message      rows      results read as rows
     mentions     names, dates, amounts in a text        tools     the tools at hand, with the selector over them
-    english      verbs, questions and orders
+    english      verbs, questions and orders; its words and patterns are in english.toml
 """
 
 from __future__ import annotations

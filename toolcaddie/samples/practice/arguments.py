@@ -47,8 +47,6 @@ class Facts:
     ids: dict[str, Any] = field(default_factory=dict)
     """Identifiers from other sources, by argument."""
     used_spans: list[tuple[int, int]] = field(default_factory=list)
-    choice_places: set[int] = field(default_factory=set)
-    """Places of choices that were used; the words there may still be part of a value."""
 
     def free(self, *kinds: Kind) -> list[Mention]:
         """Returns the unused mentions of these kinds, in the order of the text."""
@@ -179,13 +177,6 @@ def _kinds_behind_label(slot: Slot) -> tuple[Kind, ...]:
 
 
 def _choice_in(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
-    if slot.type == "array":
-        choices = slot.items.get("enum")
-        return (
-            [choice for choice in choices if _places(facts, choice)] or NOTHING
-            if isinstance(choices, list)
-            else NOTHING
-        )
     if slot.type == "boolean" and not slot.choices:
         return _flag(slot, facts)
     labels = {word for other in tool.slots if other.name != slot.name for word in other.parts}
@@ -193,16 +184,9 @@ def _choice_in(slot: Slot, facts: Facts, tool: KnownTool) -> Any:
     places = sorted((place, number) for number, candidate in enumerate(choices) for place in _places(facts, candidate))
     if not places:
         return NOTHING
-    if slot.words.isdisjoint(_FROM_WORDS):  # of several, the one that is changed *to*
-        changed = [
-            candidate for candidate in places if {"to", "into", "as"}.intersection(facts.before(candidate[0], 1))
-        ]
-        places = changed or (places if slot.words.isdisjoint(_TO_WORDS) else places[::-1])
-    place, number = places[0]
-    if not slot.required and slot.schema.get("default") == choices[number]:
-        return NOTHING
-    facts.choice_places.add(place)
-    return choices[number]
+    changed = [place for place in places if {"to", "into", "as"}.intersection(facts.before(place[0], 1))]
+    choice = choices[(changed or places)[0][1]]  # of several, the one that is changed *to*
+    return NOTHING if not slot.required and slot.schema.get("default") == choice else choice
 
 
 def _places(facts: Facts, choice: Any) -> list[int]:
@@ -218,11 +202,7 @@ def _places(facts: Facts, choice: Any) -> list[int]:
     }
     places |= {place for place, code in currencies(facts.text) if code == choice}
     longer = [mention for mention in facts.mentions if mention.kind in ("quote", "name") and " " in mention.text]
-    return [
-        place
-        for place in places - facts.choice_places
-        if not any(mention.start <= place < mention.end for mention in longer)
-    ]
+    return [place for place in places if not any(mention.start <= place < mention.end for mention in longer)]
 
 
 def _flag(slot: Slot, facts: Facts) -> Any:
@@ -281,8 +261,6 @@ def _day(slot: Slot, facts: Facts, end: int) -> Any:
             return word  # the slot takes relative days itself, and the tool knows best which date that is
         return value[:7] if by_month else f"{value}T00:00:00" if slot.format == "date-time" else value
     period = next((mention for mention in facts.mentions if mention.kind == "period"), None)
-    if period and by_month:
-        return period.value[0][:7]
     # A period has two ends: using one does not use it up.
     if period and not slot.words.isdisjoint(_FROM_WORDS | _TO_WORDS):
         return period.value[end]

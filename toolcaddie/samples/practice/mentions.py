@@ -97,7 +97,7 @@ def _count(match: re.Match[str], today: date) -> int:
 
 
 def _ordinal(match: re.Match[str], today: date) -> int:
-    return _ORDINALS[match[0].lower()]
+    return int(_ORDINALS[match[0].lower()])
 
 
 def _unit(text: str) -> str:
@@ -116,7 +116,10 @@ def _date(match: re.Match[str], today: date) -> str:
     if parts["month"] or parts["month2"]:
         month = _MONTHS[(parts["month"] or parts["month2"]).lower()]
         return str(date(int(parts["year"] or today.year), month, int(parts["day"] or parts["day2"])))
-    return str(date.fromisoformat(parts["iso"]))
+    if parts["iso"]:
+        return str(date(*map(int, re.split("[-/]", parts["iso"]))))
+    first, second, year = map(int, re.split("[/.]", parts["slashed"]))
+    return str(date(year, first, second) if second > 12 else date(year, second, first))
 
 
 def _weekday(today: date, weekday: int, direction: str) -> date:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage
+from toolcaddie.core.message import CallDelta, Message, ModelDelta, ModelReply, ModelRequest, Usage, message_tokens
 from toolcaddie.core.schema import canonical_json, estimate_tokens
 from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.guards.aside import aside
@@ -20,9 +20,6 @@ from toolcaddie.samples.practice.scene import scene_of
 from toolcaddie.samples.practice.steps import forced_step, next_step, only_words
 
 MODEL = "practice"
-
-_MANY, _MUCH = 50, 10_000
-"""Most messages, and most characters of them all, that are processed on the event loop."""
 
 _PIECE = 24
 """Characters of a streamed piece; short, so that callers meet the pieces of real streams."""
@@ -38,7 +35,7 @@ class PracticeModel:
         self._today = today
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        return await aside(self._reply, request) if _is_long(request) else self._reply(request)
+        return await aside(self._reply, request)
 
     def _reply(self, request: ModelRequest) -> ModelReply:
         step = _decide(request, self._today())
@@ -69,12 +66,6 @@ def from_settings(
 ) -> Provider:
     """Makes the provider of the plugin `practice`. It reaches no server, so address and key are not used."""
     return PracticeModel(model=model or MODEL)
-
-
-def _is_long(request: ModelRequest) -> bool:
-    """Returns True if processing the request would delay other requests noticeably."""
-    messages = request.messages
-    return len(messages) > _MANY or sum(len(message.text) for message in messages) > _MUCH
 
 
 def _decide(request: ModelRequest, today: date) -> Step:
@@ -122,9 +113,4 @@ def _pieces(text: str) -> Iterator[str]:
 
 def _usage(request: ModelRequest, reply: Message) -> Usage:
     tools = sum(estimate_tokens(canonical_json(tool)) for tool in request.tools)
-    return Usage(input_tokens=tools + sum(map(_tokens, request.messages)), output_tokens=_tokens(reply))
-
-
-def _tokens(message: Message) -> int:
-    calls = sum(estimate_tokens(call.name) + estimate_tokens(call.arguments) for call in message.tool_calls)
-    return calls + estimate_tokens(message.text)
+    return Usage(input_tokens=tools + message_tokens(request.messages), output_tokens=message_tokens([reply]))

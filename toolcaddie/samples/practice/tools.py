@@ -12,6 +12,7 @@ import msgspec
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.meta_names import META_TOOLS
 from toolcaddie.core.schema import canonical_json
+from toolcaddie.core.schema.walk import resolve
 from toolcaddie.core.selection import SelectionQuery
 from toolcaddie.core.tool import JsonObject, Tool
 from toolcaddie.samples.practice.english import ANSWERING, READ, VERBS, families_of, listed, stem, stems, words
@@ -52,12 +53,6 @@ class Slot:
     def thing(self) -> str:
         """The word for the thing that an identifier identifies; empty for a bare `id`."""
         return next((word for word in reversed(self.parts) if word not in _ID_ENDINGS), "")
-
-    @property
-    def items(self) -> JsonObject:
-        """The schema of an array's items."""
-        items = self.schema.get("items")
-        return items if isinstance(items, Mapping) else {}
 
     @property
     def is_free_text(self) -> bool:
@@ -160,15 +155,16 @@ def _list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
 def _resolved(node: Any, root: JsonObject) -> JsonObject:
     """Returns a subschema with its reference into the same document resolved."""
     for _ in range(8):  # a chain of references that is longer is a ring
-        if not isinstance(node, Mapping) or not isinstance(node.get("$ref"), str):
-            break
-        target: Any = root
-        for part in node["$ref"].lstrip("#/").split("/"):
-            target = target.get(part) if isinstance(target, Mapping) else None
-        node = {**(target if isinstance(target, Mapping) else {}), **{key: node[key] for key in node if key != "$ref"}}
+        if isinstance(node, Mapping) and isinstance(node.get("$ref"), str):
+            target, rest = resolve(root, node["$ref"]), {key: node[key] for key in node if key != "$ref"}
+            node = {**target, **rest} if isinstance(target, Mapping) else rest
     return node if isinstance(node, Mapping) else {}
 
 
@@ -224,22 +220,14 @@ def _canonical(definition: Any) -> bytes:
 @lru_cache(maxsize=64)
 def _toolbox(offered: tuple[bytes, ...], shown_tools: tuple[bytes, ...], only: frozenset[str] | None) -> Toolbox:
     """Returns the toolbox, cached because every call of a conversation has the same tools."""
-    functions = [
-        definition.get("function")
-        for definition in map(msgspec.json.decode, offered)
-        if isinstance(definition, Mapping)
+    functions: list[Any] = [_mapping(msgspec.json.decode(definition)).get("function") for definition in offered]
+    known = [
+        _tool(body, offered=True) for body in functions if is_tool(body) and (only is None or body["name"] in only)
     ]
+    known += [_tool(body, offered=False) for body in map(msgspec.json.decode, shown_tools) if is_tool(body)]
     tools: dict[str, KnownTool] = {}
-    for body, is_offered in [(body, True) for body in functions] + [
-        (msgspec.json.decode(body), False) for body in shown_tools
-    ]:
-        if not isinstance(body, Mapping) or not is_tool(body):
-            continue
-        if is_offered and only is not None and body["name"] not in only:
-            continue
-        tool = _tool(body, offered=is_offered)
-        earlier = tools.setdefault(tool.name, tool)
-        if earlier.schema is None and tool.schema is not None:
+    for tool in known:
+        if tool.name not in tools or tools[tool.name].schema is None:
             tools[tool.name] = tool
     return Toolbox(
         tools={name: tool for name, tool in tools.items() if name not in META_TOOLS},
