@@ -23,7 +23,7 @@ SEVERAL_FILES = {page for page in PAGES if page.parent.name == "extending" and p
 """Pages whose Python is several files of one folder: `test_extending.py` runs them."""
 BLOCK = re.compile(r"^```(?P<kind>python|python gateway|sh)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 PRINTS = re.compile(r"^.*print\(.*  # -> (.*)$", re.MULTILINE)
-"""What a page says that a line of its Python prints."""
+"""The output of a line of Python as its page quotes it."""
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 BIN = Path(sys.executable).parent
 RUNNER = """

@@ -331,9 +331,9 @@ async def test_a_part_of_each_socket_from_python(acme: ModuleType) -> None:
 
 
 def _with_flat_ranker() -> Preset:
-    chosen = preset("default")
-    selection = replace(chosen.selection, rankers=("flat",), whole_if_it_fits=False, classify="always")
-    return replace(chosen, meta=(*chosen.meta, "ask_a_person"), selection=selection)
+    settings = preset("default")
+    selection = replace(settings.selection, rankers=("flat",), whole_if_it_fits=False, classify="always")
+    return replace(settings, meta=(*settings.meta, "ask_a_person"), selection=selection)
 
 
 @pytest.mark.parametrize(

@@ -145,9 +145,11 @@ async def lines(*all_events: RunEvent) -> list[tuple[str, dict[str, Any]]]:
 @pytest.mark.anyio
 @pytest.mark.proves("R000-27")
 async def test_an_info_line_names_the_meta_tool_and_what_it_added() -> None:
-    found = [fields for level, fields in await lines(*events()) if level == "info" and fields["event"] == "meta_tool"]
-    assert len(found) == 1
-    (line,) = found
+    meta_lines = [
+        fields for level, fields in await lines(*events()) if level == "info" and fields["event"] == "meta_tool"
+    ]
+    assert len(meta_lines) == 1
+    (line,) = meta_lines
     assert line["tool"] == "request_more_tools"
     assert line["added"] == 2
     assert line["categories"] == ["billing"]
@@ -174,20 +176,20 @@ async def test_the_last_line_sums_the_run_up() -> None:
 @pytest.mark.anyio
 async def test_what_went_wrong_is_a_warning_and_a_refusal_is_not_hidden() -> None:
     state = RunState(run_id="r", calls=75, rounds=9)
-    said = await lines(
+    records = await lines(
         LimitReached(run_id="r", limit="calls", detail="75 calls"),
         CallDecided(run_id="r", call=CALL, decision=Decision(verdict="deny", reason="not your bot", rule="bot")),
         RunPaused(run_id="r", state=state),
         RunFailed(run_id="r", error="no answer", kind="ProviderUnavailableError", state=state),
     )
-    assert [(level, fields["event"]) for level, fields in said] == [
+    assert [(level, fields["event"]) for level, fields in records] == [
         ("warning", "limit_reached"),
         ("info", "call_decided"),
         ("info", "run_paused"),
         ("warning", "run_failed"),
     ]
-    assert said[3][1]["kind"] == "ProviderUnavailableError"
-    assert said[3][1]["calls"] == 75
+    assert records[3][1]["kind"] == "ProviderUnavailableError"
+    assert records[3][1]["calls"] == 75
 
 
 @pytest.mark.anyio
@@ -214,8 +216,8 @@ def answered_by_another(run_id: str = "r") -> ModelAnswered:
 
 @pytest.mark.anyio
 async def test_a_line_says_that_another_answered_after_how_many_attempts_and_that_a_result_was_kept() -> None:
-    kept = called("r", "get_member", ToolResult(content="John", cached=True))
-    (_, answer), (_, result) = await lines(answered_by_another(), kept)
+    cached_call = called("r", "get_member", ToolResult(content="John", cached=True))
+    (_, answer), (_, result) = await lines(answered_by_another(), cached_call)
     assert (answer["provider"], answer["cached_tokens"]) == ("anthropic", 40)
     assert answer["attempts"] == ["plain not_called", "required failed", "named answered"]
     assert result["cached"] is True
@@ -242,16 +244,16 @@ async def test_with_json_every_line_is_an_object_ours_and_those_of_libraries(
     logging.getLogger("some.library").warning("slow %s", "disk")
     output = capsys.readouterr()
     assert output.out == ""
-    said = [json.loads(line) for line in output.err.splitlines()]
-    assert [line["event"] for line in said] == [
+    records = [json.loads(line) for line in output.err.splitlines()]
+    assert [line["event"] for line in records] == [
         "tools_selected",
         "meta_tool",
         "tool_called",
         "run_finished",
         "slow disk",
     ]
-    assert said[-1]["logger"] == "some.library"
-    assert {line["level"] for line in said} == {"info", "warning"}
+    assert records[-1]["logger"] == "some.library"
+    assert {line["level"] for line in records} == {"info", "warning"}
 
 
 @pytest.mark.anyio
@@ -367,8 +369,8 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
 @pytest.mark.anyio
 async def test_attempts_kept_results_and_written_tokens_are_counted() -> None:
     registry = CollectorRegistry()
-    kept = called("r", "get_member", ToolResult(content="John", cached=True))
-    await tell(PrometheusSink(registry), *events()[:4], answered_by_another(), kept, called("r", "get_member"))
+    cached_call = called("r", "get_member", ToolResult(content="John", cached=True))
+    await tell(PrometheusSink(registry), *events()[:4], answered_by_another(), cached_call, called("r", "get_member"))
 
     def value(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"toolcaddie_{name}_total", labels)
@@ -387,14 +389,14 @@ async def test_attempts_kept_results_and_written_tokens_are_counted() -> None:
 async def test_the_span_of_an_answer_names_who_gave_it_and_holds_the_attempts(
     exporter: InMemorySpanExporter, provider: TracerProvider
 ) -> None:
-    kept = called("r", "get_member", ToolResult(content="John", cached=True))
-    await tell(OpenTelemetrySink(provider), *events()[:4], answered_by_another(), kept)
+    cached_call = called("r", "get_member", ToolResult(content="John", cached=True))
+    await tell(OpenTelemetrySink(provider), *events()[:4], answered_by_another(), cached_call)
     answer, tool = exporter.get_finished_spans()
     assert attributes(answer)["gen_ai.provider.name"] == "anthropic"
     assert attributes(answer)["gen_ai.usage.cache_creation.input_tokens"] == 50
-    told = [dict(event.attributes or {}) for event in answer.events]
-    assert [each["toolcaddie.attempt.outcome"] for each in told] == ["not_called", "failed", "answered"]
-    assert [each["gen_ai.provider.name"] for each in told] == ["openai", "openai", "anthropic"]
+    attempts = [dict(event.attributes or {}) for event in answer.events]
+    assert [each["toolcaddie.attempt.outcome"] for each in attempts] == ["not_called", "failed", "answered"]
+    assert [each["gen_ai.provider.name"] for each in attempts] == ["openai", "openai", "anthropic"]
     assert attributes(tool)["toolcaddie.result.cached"] is True
 
 
