@@ -84,3 +84,18 @@ def test_only_the_tools_that_may_come_to_the_top_are_kept():
 
 def test_a_fragment_is_a_piece_of_a_settings_file():
     assert fragment({"bm25": 1.0, "characters": 0.35}) == "[selection.weights]\nbm25 = 1\ncharacters = 0.35\n"
+
+
+def test_progress_counts_the_evaluated_weights_one_by_one():
+    counts = []
+    fitted(_cases(20, noise=1.0), by_selection, {"words": 1.0, "chance": 1.0}, on_progress=counts.append)
+    assert counts == list(range(1, len(counts) + 1))
+    assert len(counts) > 15, "each weight is tried at every factor"
+
+
+def test_a_weight_of_zero_stays_zero_and_is_not_tried():
+    counts = []
+    start = {"words": 1.0, "chance": 0.0}
+    found = fitted(_cases(60, noise=1.0), by_selection, start, on_progress=counts.append)
+    assert found.weights["chance"] == 0.0
+    assert len(counts) == 8, "one free weight at seven factors and as it is"

@@ -74,6 +74,32 @@ async def test_tools_made_known_behind_the_array_count_as_sent_from_then_on():
     assert [(delivery.tools, delivery.tokens) for delivery in run.deliveries] == [(("a", "b"), 7), (("a", "b", "c"), 7)]
 
 
+@pytest.mark.anyio
+async def test_what_a_model_named_and_looked_for_is_read_in_whatever_form():
+    rows = [
+        ("run_started", {"message": "hello"}),
+        ("request_classified", {"categories": ["x", "y"]}),
+        ("tools_selected", {"tools": [{"name": "a"}]}),
+        (
+            "meta_called",
+            {"name": "search_tools", "arguments": '{"query": "music", "reason": "to play"}', "added": ["b"]},
+        ),
+        ("meta_called", {"name": "request_more_tools", "arguments": '{"categories": ["x"], "category": "z"}'}),
+        ("meta_called", {"name": "list_tools", "arguments": "{no json", "added": ["c"]}),
+        ("meta_called", {"name": "get_tool_schema", "arguments": "{}"}),
+    ]
+    async with Database("sqlite:///:memory:") as database:
+        for seq, (kind, data) in enumerate(rows, start=1):
+            database.events.append(EventRecord(run_id="r", seq=seq, at=float(seq), kind=kind, data=data))
+        (run,) = (await read_log(database.events)).runs
+    assert run.classified == ("x", "y")
+    assert run.sought == (
+        ToolSearch(by="search_tools", words="music to play", added=("b",)),
+        ToolSearch(by="request_more_tools", words="", categories=("x", "z"), added=()),
+        ToolSearch(by="list_tools", words="{no json", added=("c",)),
+    )
+
+
 def test_runs_of_one_conversation_have_one_group():
     runs = grouped(
         [

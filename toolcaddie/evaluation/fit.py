@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -42,11 +42,11 @@ class Case:
 
     signals: Mapping[str, Floats]
     """Scores by ranker, one number per tool."""
-    own: Mapping[str, float] = field(default_factory=dict)
+    own: Mapping[str, float]
     """Weights of this request, for rankers that set their own."""
     gold: frozenset[int]
     """Places of the right tools in the arrays."""
-    missing: int = 0
+    missing: int
     """Right tools that no array contains."""
     group: str
 

@@ -47,31 +47,32 @@ class Goals:
     """Totals of a log of runs."""
 
     runs: int
-    forced: int = 0
+    forced: int
     """Runs in which a tool had to be called."""
-    called_at_first: int = 0
-    called: int = 0
+    called_at_first: int
+    called: int
     """Runs that called a tool in the end."""
-    by_fallback: int = 0
+    by_fallback: int
     """Those of `called` in which the fallback called the tool."""
-    attempts: int = 0
+    attempts: int
     """Requests to models in all forced runs."""
-    in_vain: int = 0
+    in_vain: int
     """Those of `attempts` that called nothing."""
-    calls: int = 0
+    calls: int
     """Calls of tools, including those answered from the cache."""
-    cached: int = 0
-    retried: int = 0
+    cached: int
+    retried: int
     """Calls whose tool ran more than once."""
-    mended: int = 0
+    mended: int
     """Those of `retried` that succeeded in the end."""
-    seconds: float = 0.0
+    seconds: float
     """Duration of all runs together."""
-    seconds_saved: float = 0.0
-    tokens_an_answer: float | None = None
+    seconds_saved: float
+    tokens_an_answer: float | None
     """Tokens of a forced run that called a tool, with all attempts."""
-    tokens_without: float | None = None
-    goals: tuple[Goal, ...] = ()
+    tokens_without: float | None
+    """The same for a user who asks again in new chats. None for both: the log has no data."""
+    goals: tuple[Goal, ...]
 
 
 class _UsageRow(msgspec.Struct):

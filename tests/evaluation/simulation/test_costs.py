@@ -17,7 +17,16 @@ from toolcaddie.core.schema import argument_errors, definition_tokens, wire_defi
 from toolcaddie.core.tool import Tool
 from toolcaddie.evaluation.simulation.actors import Clock, RenderedRequest, ScriptedModel
 from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, Segment
-from toolcaddie.evaluation.simulation.costs import Conversation, Played, Prefix, charge, compared
+from toolcaddie.evaluation.simulation.costs import (
+    GOAL_MEDIAN,
+    GOAL_P95,
+    Comparison,
+    Conversation,
+    Played,
+    Prefix,
+    charge,
+    compared,
+)
 from toolcaddie.evaluation.simulation.scripts import (
     FINAL_SEED,
     TUNING_SEED,
@@ -152,6 +161,11 @@ class Talk:
         return self.model.misses
 
 
+def test_the_model_has_the_name_of_its_rules_provider() -> None:
+    assert ScriptedModel(CATALOG, Clock()).name == "scripted"
+    assert ScriptedModel(CATALOG, Clock(), PriceRule.of(SONNET)).name == "anthropic"
+
+
 def called(reply: ModelReply) -> list[tuple[str, Any]]:
     return [(call.name, json.loads(call.arguments)) for call in reply.message.tool_calls]
 
@@ -254,6 +268,22 @@ def test_who_misses_more_than_the_planner_is_not_the_cheapest() -> None:
     assert (found.median, found.p95) == (1.0, 1.5)
     assert found.beaten == {"all": 5 / 8, "fresh": 5 / 3}
     assert not found.met
+
+
+@pytest.mark.parametrize(
+    ("median", "p95", "of_another", "met"),
+    [
+        (GOAL_MEDIAN, GOAL_P95, 1.0, True),
+        (GOAL_MEDIAN + 0.01, GOAL_P95, 1.0, False),
+        (GOAL_MEDIAN, GOAL_P95 + 0.01, 1.0, False),
+        (GOAL_MEDIAN, GOAL_P95, 1.01, False),
+    ],
+)
+def test_the_goals_are_met_by_ratios_and_against_every_other_strategy(
+    median: float, p95: float, of_another: float, met: bool
+) -> None:
+    beaten = {"all": 0.5, "fresh": of_another}
+    assert Comparison(ratios=(1.0,), median=median, p95=p95, cheapest={}, beaten=beaten).met is met
 
 
 def test_without_the_planner_or_without_others_there_is_nothing_to_compare() -> None:
