@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from toolcaddie.core.content import shown_text
 from toolcaddie.core.message import Message
 from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.tool import Finish
 from toolcaddie.engine.reveal import result_message
-from toolcaddie.util.replacing import replace
 
 
 def completed(state: RunState, message: Message) -> RunState:

@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from toolcaddie.control.admission import Admitted
 from toolcaddie.core.errors import AuditError
 from toolcaddie.core.events import CallFinished, CallIntended, CallUnknown
 from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.tool import ToolResult, failed
 from toolcaddie.engine.engine import Run
-from toolcaddie.util.replacing import replace
 
 
 class Batch:

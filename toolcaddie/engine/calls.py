@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
 
 from toolcaddie.control.admission import Admitted, admit
 from toolcaddie.core.content import with_text
@@ -17,7 +20,6 @@ from toolcaddie.engine.batch import Batch
 from toolcaddie.engine.engine import Run, Step
 from toolcaddie.engine.limits import calls_are_over
 from toolcaddie.engine.meta_calls import answer_meta_calls
-from toolcaddie.util.replacing import replace
 
 
 async def run_calls(run: Run, step: Step) -> Step:
@@ -129,6 +131,7 @@ def _with_repeats(
         count = counts[key] = earlier.get(key, 0) + 1
         if count >= limits.repeats_warn:
             note = f"\n\n(The same call gave the same result {count} times in a row. Change something, or answer.)"
-            outcomes[index] = replace(outcomes[index], result=replace(result, content=with_text(result.content, note)))
+            result = dataclasses.replace(result, content=with_text(result.content, note))
+            outcomes[index] = replace(outcomes[index], result=result)
     closing = limits.repeats_stop is not None and any(count >= limits.repeats_stop for count in counts.values())
     return replace(state, repeats=tuple(counts.items()), closing=state.closing or closing), outcomes

@@ -1,4 +1,4 @@
-"""The parts of the loop, and the values that it passes on from step to step."""
+"""The parts of the loop, and the values that it passes on from step to step: a state, and the tools that follow from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from toolcaddie.control.admission import Gates
 from toolcaddie.core.bounds import DEFAULT, Bounds
 from toolcaddie.core.capabilities import Capabilities
 from toolcaddie.core.catalog import View
-from toolcaddie.core.delivery import DeliveredTool, Delivery
+from toolcaddie.core.delivery import DeliveredTool, Delivery, DeliveryPlan
 from toolcaddie.core.events import Emit
 from toolcaddie.core.message import RawBody
 from toolcaddie.core.meta_names import READ_RESULT
@@ -91,18 +91,10 @@ class Run:
     live: bool
     """Streams from the provider."""
     record: Record
-
-    @property
-    def preset(self) -> Preset:
-        return self.engine.preset
-
-    @property
-    def limits(self) -> Limits:
-        return self.engine.preset.limits
-
-    def seconds(self) -> float:
-        """Seconds that the run has taken, by the one clock that its tools see as well."""
-        return self.context.elapsed
+    preset: Preset
+    """That of the engine; a field because each round reads it many times."""
+    limits: Limits
+    """Those of the preset."""
 
     def belongs_to_caller(self, name: str) -> bool:
         """Returns True if the caller itself runs the tool of this name."""
@@ -129,3 +121,29 @@ class Step(Struct, frozen=True, kw_only=True):
     """The last delivery; it follows from the state, and is passed on because planning again costs more."""
     raw: RawBody | None = None
     """The provider's last body, for doors that pass unknown fields on."""
+
+
+def delivery_key(state: RunState) -> DeliveryKey:
+    return (state.delivered, state.meta, state.known, state.allowed)
+
+
+def planned_for(run: Run, state: RunState, last: Planned | None) -> Planned:
+    """Returns the last delivery if it still fits the state, otherwise a new one."""
+    key = delivery_key(state)
+    if last is not None and last.key == key:
+        return last
+    delivery = run.engine.planner.plan_next(
+        DeliveryPlan(
+            view=run.context.view,
+            selection=Selection(tokens_all=run.selection.tokens_all),
+            delivered=state.delivered,
+            meta=[run.engine.meta_definition(name) for name in state.meta],
+            budget=run.preset.budget,
+            capabilities=run.engine.capabilities,
+            known=state.known,
+            referenced=state.referenced,
+            allowed=state.allowed,
+        ),
+        state.settled,
+    )
+    return Planned(key=key, delivery=delivery)

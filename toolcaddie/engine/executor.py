@@ -6,10 +6,13 @@ to a batch in call order before anything starts, and the outcome never depends o
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from toolcaddie.control.admission import Admitted
 from toolcaddie.core.events import CallFinished, CallProgressed, Emit
@@ -17,7 +20,6 @@ from toolcaddie.core.run import Limits, RunContext
 from toolcaddie.core.tool import ToolCall, ToolResult, failed
 from toolcaddie.ports import CallNext, Invocation, Middleware, ToolSource
 from toolcaddie.util.log import Logger
-from toolcaddie.util.replacing import replace
 
 log = Logger(__name__)
 
@@ -53,7 +55,7 @@ class Executor:
         finally:
             progress.over = True
         if result.effect is not None:  # only the engine's own meta tools may change a run
-            result = replace(result, effect=None)
+            result = dataclasses.replace(result, effect=None)
         seconds = time.perf_counter() - started
         await emit(
             CallFinished(

@@ -8,12 +8,6 @@ from toolcaddie.core.run import RunState
 from toolcaddie.engine.engine import Run
 
 
-async def check_time(run: Run, state: RunState) -> None:
-    """Checks the time before each step: a timeout takes effect only at an await, and a provider may never wait."""
-    if run.limits.seconds is not None and state.seconds >= run.limits.seconds:
-        raise await time_is_over(run)
-
-
 async def time_is_over(run: Run) -> LimitExceededError:
     seconds = run.limits.seconds
     await run.emit(LimitReached(run_id=run.context.run_id, limit="seconds", detail=f"{seconds} s"))

@@ -1,14 +1,35 @@
-"""A queue of a run's events for one listener."""
+"""The events of a run for one listener, while the run goes on."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any
 
 from toolcaddie.core.events import RunEvent
 
 
-class Live:
+async def streamed(
+    begin: Callable[[Callable[[RunEvent], Awaitable[None]]], Coroutine[Any, Any, object]],
+) -> AsyncIterator[RunEvent]:
+    """Yields the events of a run. `begin` starts the run with a listener; closing the iterator cancels it."""
+    live = _Live()
+    task = asyncio.create_task(begin(live.put))
+    task.add_done_callback(lambda _: live.end())
+    try:
+        async for event in live.events():
+            yield event
+        await task
+    finally:
+        live.close()
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # asyncio would complain that nobody looked at it; a listener who has left is not told
+
+
+class _Live:
     """Queues events for a listener. A slow one slows the run down: at most `size` events wait. Once closed, it drops events."""
 
     def __init__(self, size: int = 64) -> None:

@@ -9,17 +9,17 @@ from __future__ import annotations
 import asyncio
 import time
 
+from msgspec.structs import replace
+
 from toolcaddie.core.delivery import Delivery, Settled
 from toolcaddie.core.errors import LimitExceededError
 from toolcaddie.core.events import Emit
 from toolcaddie.core.run import RunContext, RunResult, RunState
 from toolcaddie.core.selection import Selection
 from toolcaddie.engine.calls import run_calls
-from toolcaddie.engine.deliveries import delivery_key
-from toolcaddie.engine.engine import Checkpoint, Engine, Planned, Record, Run, Step, not_stored
-from toolcaddie.engine.limits import check_time, time_is_over
+from toolcaddie.engine.engine import Checkpoint, Engine, Planned, Record, Run, Step, delivery_key, not_stored
+from toolcaddie.engine.limits import time_is_over
 from toolcaddie.engine.rounds import ask_round
-from toolcaddie.util.replacing import replace
 
 
 async def drive(
@@ -52,6 +52,8 @@ async def drive(
         emit=emit,
         live=live,
         record=Record(state, checkpoint),
+        preset=engine.preset,
+        limits=engine.preset.limits,
     )
     try:
         async with asyncio.timeout(seconds_left) as clock:
@@ -68,10 +70,13 @@ async def drive(
 
 
 async def _steps(run: Run, step: Step) -> Step:
+    seconds = run.limits.seconds
     while step.state.status == "running":
-        await check_time(run, step.state)
+        # A timeout takes effect only at an await, and a provider may never wait.
+        if seconds is not None and step.state.seconds >= seconds:
+            raise await time_is_over(run)
         step = await (run_calls(run, step) if step.state.pending else ask_round(run, step))
-        step = replace(step, state=replace(step.state, seconds=run.seconds()))
+        step = replace(step, state=replace(step.state, seconds=run.context.elapsed))
         run.record.state = step.state
     return step
 
@@ -91,4 +96,4 @@ def _result(run: Run, step: Step) -> RunResult:
 
 
 def _failed_state(run: Run) -> RunState:
-    return replace(run.record.state, status="failed", seconds=run.seconds())
+    return replace(run.record.state, status="failed", seconds=run.context.elapsed)

@@ -11,8 +11,7 @@ from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.schema import definition_tokens
 from toolcaddie.core.tool import Reveal, ToolCall, ToolResult
 from toolcaddie.engine.choice import forced_names
-from toolcaddie.engine.deliveries import planned_for
-from toolcaddie.engine.engine import Planned, Run
+from toolcaddie.engine.engine import Planned, Run, planned_for
 from toolcaddie.engine.reveal import MOST_REVEALED, callable_now, schemas, with_effect
 from toolcaddie.ports import CallWrapper, MetaScene, MetaTool
 from toolcaddie.util.replacing import replace

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Iterator
 from contextlib import aclosing
+
+from msgspec.structs import replace
 
 from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.events import ClientCallDelta, LimitReached, ModelAnswered, ModelAsked, TextDelta, ToolsDelivered
@@ -13,13 +16,10 @@ from toolcaddie.core.run import PendingCall, RunState
 from toolcaddie.core.tool import failed
 from toolcaddie.engine.applying import completed
 from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
-from toolcaddie.engine.deliveries import planned_for
-from toolcaddie.engine.engine import Run, Step
-from toolcaddie.engine.forcing import force_for
+from toolcaddie.engine.engine import Run, Step, planned_for
 from toolcaddie.engine.limits import check_idle, check_tokens
 from toolcaddie.engine.outsized import check_deltas, check_reply
-from toolcaddie.engine.requests import last_tools, model_request
-from toolcaddie.util.replacing import replace
+from toolcaddie.engine.requests import force_for, last_tools, model_request
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
 
@@ -129,7 +129,7 @@ async def _streamed(run: Run, request: ModelRequest, state: RunState, *, offer: 
                 if offer:
                     await run.emit(ClientCallDelta(run_id=run_id, delta=delta))
     assert reply is not None, f"provider {provider.name} ended its stream without a reply"
-    return replace(reply, message=calls.with_ids(reply.message))
+    return dataclasses.replace(reply, message=calls.with_ids(reply.message))
 
 
 async def _with_attempts(run: Run, state: RunState, reply: ModelReply, force: Force) -> RunState:
@@ -152,15 +152,15 @@ async def _last_answer(run: Run, state: RunState, reply: ModelReply, delivery: D
     calls = tuple(call for call in reply.message.tool_calls if call.name in last)
     if not calls:
         return await _completed_run(run, state, reply, had_tools=bool(delivery.definitions))
-    message = with_unique_ids(replace(reply.message, tool_calls=calls), state.messages)
+    message = with_unique_ids(dataclasses.replace(reply.message, tool_calls=calls), state.messages)
     return replace(state, messages=(*state.messages, message), pending=tuple(_pending_calls(run, message)))
 
 
 async def _completed_run(run: Run, state: RunState, reply: ModelReply, *, had_tools: bool) -> RunState:
     """Completes a run after a round without tools; calls in its answer are ignored."""
-    message = replace(reply.message, tool_calls=())
+    message = dataclasses.replace(reply.message, tool_calls=())
     if not message.text and (had_tools or reply.message.tool_calls):
-        message = replace(message, content=FALLBACK_TEXT)
+        message = dataclasses.replace(message, content=FALLBACK_TEXT)
         if run.live:
             await run.emit(TextDelta(run_id=state.run_id, text=FALLBACK_TEXT))
     finish = "stop" if reply.finish_reason == "tool_calls" else reply.finish_reason

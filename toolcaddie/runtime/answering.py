@@ -19,12 +19,11 @@ from toolcaddie.runtime.conversations import Conversations
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.instructions import Instructions, with_instructions
-from toolcaddie.runtime.offloading import call_for
 from toolcaddie.runtime.output import Output, output_of, with_output, with_value
 from toolcaddie.runtime.planning import first_state, plan
 from toolcaddie.runtime.requests import context_of
 from toolcaddie.runtime.setups import Setups
-from toolcaddie.runtime.views import Views
+from toolcaddie.runtime.views import Views, call_for
 from toolcaddie.storage.runs import StoredRuns
 
 

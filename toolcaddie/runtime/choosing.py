@@ -19,8 +19,8 @@ from toolcaddie.ports import Classifier
 from toolcaddie.runtime.conversations import Conversation
 from toolcaddie.runtime.coverage import classification_decides, has_room_for_meta, sends_everything
 from toolcaddie.runtime.offering import Offering
-from toolcaddie.runtime.offloading import Call
 from toolcaddie.runtime.setups import Setup
+from toolcaddie.runtime.views import Call
 from toolcaddie.selection.classifier import keeps
 from toolcaddie.selection.explain import Explanation
 from toolcaddie.selection.whole import everything

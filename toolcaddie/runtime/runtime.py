@@ -32,7 +32,7 @@ from toolcaddie.core.tool import ToolResult
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.desk import ToolDesk
 from toolcaddie.embedders.prepared import PATIENCE
-from toolcaddie.engine.live import Live
+from toolcaddie.engine.live import streamed
 from toolcaddie.inputs.parts import Sources
 from toolcaddie.inputs.requests import RequestInput
 from toolcaddie.meta.registry import AnyMetaTool
@@ -205,7 +205,7 @@ class Runtime:
 
         Closing the iterator cancels the run and with it the provider's request.
         """
-        return _streamed(lambda live: self._answer(request, options, live))
+        return streamed(lambda live: self._answer(request, options, live))
 
     async def _answer(
         self, request: RequestInput, options: Mapping[str, Any], live: Listener | None = None
@@ -247,7 +247,7 @@ class Runtime:
     ) -> AsyncIterator[RunEvent]:
         """`resume`, yielding every event from there on as `stream` does."""
         answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason, dependencies=dependencies)
-        return _streamed(lambda live: self._parts.resuming.resume(run_id, answers, principal=principal, live=live))
+        return streamed(lambda live: self._parts.resuming.resume(run_id, answers, principal=principal, live=live))
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
@@ -385,24 +385,6 @@ class Runtime:
 
     def _read(self, request: RequestInput, options: Mapping[str, Any]) -> RunRequest:
         return read_request(request, options, bots=self._parts.bots, source=self.source)
-
-
-async def _streamed(begin: Callable[[Listener], Coroutine[Any, Any, RunResult]]) -> AsyncIterator[RunEvent]:
-    """Yields the events of a run while it goes on."""
-    live = Live()
-    task = asyncio.create_task(begin(live.put))
-    task.add_done_callback(lambda _: live.end())
-    try:
-        async for event in live.events():
-            yield event
-        await task
-    finally:
-        live.close()
-        if not task.done():
-            task.cancel()
-            await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()  # a listener who left early is not told; asyncio would complain that no one looked
 
 
 def _sync(job: Coroutine[Any, Any, T]) -> T:
