@@ -96,7 +96,7 @@ async def test_a_tool_that_runs_resets_the_row_and_75_idle_rounds_in_all_end_the
     assert (failure.value.limit, len(provider.requests)) == ("idle_rounds", 75 + 3)
 
 
-async def test_meta_calls_still_take_no_turn_of_the_75() -> None:
+async def test_meta_calls_are_not_among_the_75_calls() -> None:
     def script(request: Any) -> Any:
         number = round_of(request)
         if number == 100:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import tracemalloc
 from dataclasses import replace
 from typing import Any
@@ -123,7 +124,7 @@ async def test_calls_are_counted_in_call_order_before_anything_starts() -> None:
 
 
 @pytest.mark.proves("R004-6", "R004-11")
-async def test_the_turn_limit_is_per_request() -> None:
+async def test_the_limit_of_calls_is_per_request() -> None:
     def script(request: Any) -> Any:
         done = sum(message.role == "tool" for message in request.messages)
         if done == 70:
@@ -163,6 +164,71 @@ async def test_a_run_over_its_tokens_fails_before_the_next_model_call() -> None:
         await Runtime(provider=provider, sources=[numbered(2)], preset=frugal).run("go")
     assert failure.value.limit == "tokens"
     assert len(provider.requests) == 2
+
+
+def with_limits(preset: str, **limits: Any) -> Any:
+    return replace(PRESETS[preset], limits=replace(PRESETS[preset].limits, **limits))
+
+
+@pytest.mark.parametrize(
+    ("preset", "script", "limit", "detail"),
+    [
+        (with_limits("default", tokens=200), call("tool_0", {"value": 1}), "tokens", "220 of 200 tokens"),
+        (with_limits("default", rounds=2, calls=None), call("tool_0", {"value": 1}), "rounds", "2 rounds"),
+        (with_limits("default", calls=1), call("tool_0", {"value": 1}), "calls", "1 calls"),
+        (
+            with_limits("compact", idle_rounds=2),
+            call("list_tools"),
+            "idle_rounds",
+            "2 rounds ran no tool, the limit is 2",
+        ),
+        (
+            with_limits("compact", idle_rounds_in_row=2),
+            call("list_tools"),
+            "idle_rounds_in_row",
+            "2 rounds in a row ran no tool, the limit is 2",
+        ),
+        (PRESETS["forced"], say("No tool for me."), "forced_attempts", "no tool was called in 3 attempts"),
+        (
+            with_limits("forced", forced_attempts=1),
+            say("No tool for me."),
+            "forced_attempts",
+            "no tool was called in 1 attempt",
+        ),
+    ],
+)
+async def test_each_limit_that_is_reached_is_an_event_with_its_name_and_the_numbers(
+    preset: Any, script: Any, limit: str, detail: str
+) -> None:
+    recorder = Recorder()
+    provider = ScriptedProvider(lambda request: script)
+    with contextlib.suppress(LimitExceededError):
+        await Runtime(provider=provider, sources=[numbered(2)], preset=preset, sinks=[recorder]).run("go")
+    (reached,) = [event for event in recorder.events if isinstance(event, LimitReached)]
+    assert (reached.limit, reached.detail) == (limit, detail)
+
+
+async def test_a_call_over_the_limit_says_so_in_the_state_of_the_error() -> None:
+    provider = ScriptedProvider([calls(("tool_0", {"value": 1}), ("tool_1", {"value": 2}))])
+    with pytest.raises(LimitExceededError, match="more than 1 tool calls") as failure:
+        await Runtime(provider=provider, sources=[numbered(2)], preset=with_limits("default", calls=1)).run("go")
+    first, second = failure.value.state.pending
+    assert (first.result.content, first.result.error) == ("ran with 1", None)
+    assert second.result.error == "limit"
+    assert second.result.content == "Not run: the limit of 1 tool calls in one request is reached."
+
+
+async def test_a_run_with_all_its_time_used_up_fails_before_its_next_step() -> None:
+    """The clock of asyncio does not end such a run, because nothing in it waits."""
+    recorder = Recorder()
+    provider = ScriptedProvider(lambda request: call("list_tools"))
+    quick = with_limits("compact", seconds=0.05, idle_rounds=None, idle_rounds_in_row=None)
+    with pytest.raises(LimitExceededError) as failure:
+        await Runtime(provider=provider, sources=[numbered(2)], preset=quick, sinks=[recorder]).run("go")
+    assert (failure.value.limit, failure.value.state.status) == ("seconds", "failed")
+    assert failure.value.state.seconds >= 0.05
+    (reached,) = [event for event in recorder.events if isinstance(event, LimitReached)]
+    assert (reached.limit, reached.detail) == ("seconds", "0.05 s")
 
 
 async def test_a_model_that_repeats_itself_is_warned_and_then_loses_its_tools() -> None:

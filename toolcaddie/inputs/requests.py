@@ -165,7 +165,8 @@ def _refuse_unknown(options: Mapping[str, Any]) -> None:
 def _in_our_words(request: RunRequest) -> RunRequest:
     """Returns the request with its messages and tools as `Message`s and `Tool`s: the same object if it has them already, as most
     do."""
-    kinds = tuple(map(type, _checked_values(request)))
+    # A list first: a tuple made of an iterator leaves memory in the free lists of the interpreter with every request.
+    kinds = tuple([type(value) for value in _checked_values(request)])
     if wrong := _wrong_option(kinds):
         raise RequestError(wrong[1], param=wrong[0])
     most = request.max_tools
