@@ -137,7 +137,7 @@ class _Search:
         return means
 
     def recalls(self, weights: Weights) -> npt.NDArray[np.float64]:
-        """Recall@5."""
+        """Returns recall@5 of each request."""
         return self._recalls(weights)[:, DEPTHS.index(5)]
 
     def best(self, rows: npt.NDArray[np.bool_]) -> dict[str, float]:
@@ -182,7 +182,7 @@ class _Search:
         return abs(math.log2(factor)) if factor > 0 else _FAR
 
     def _recalls(self, weights: Weights) -> npt.NDArray[np.float64]:
-        """[requests, DEPTHS]"""
+        """Returns the recall of each request at each of `DEPTHS`."""
         key = tuple(weights[name] for name in self._start)
         if key not in self._recalls_of:
             self._recalls_of[key] = np.array([_recalls(case, self._fuse(case, weights)) for case in self._cases])

@@ -105,7 +105,7 @@ class RemoteEmbedder(Protocol):
 
 
 Classifier = Callable[[Sequence[Message], View], Awaitable[Sequence[str] | Classification]]
-"""A first stage that names categories for a conversation; unknown names are dropped.
+"""A first stage that names categories of the view for a conversation; other names are dropped.
 
 A `Classification` also reports its cost and failure. If the function has a `close()` method, it is called at shutdown.
 """

@@ -76,7 +76,7 @@ class ScriptedUpstream:
 
     @property
     def base_url(self) -> str:
-        """The address as providers of this wire expect it: with `/v1` for chat completions."""
+        """Returns the address as providers of this wire expect it: with `/v1` for chat completions."""
         return f"http://127.0.0.1:{self._port}{self.wire.root}"
 
     @property

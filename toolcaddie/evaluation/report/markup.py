@@ -1,4 +1,4 @@
-"""Text on its way into a page."""
+"""The escaping of texts in a page."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from toolcaddie.util.text import visible
 
 
 def escape(text: str) -> str:
-    """The text as markup shows it: no markup of its own, and what would turn the reading order spelled out."""
+    """Returns the text as markup that shows it literally; characters that would change the reading order are spelled out."""
     return html.escape(visible(text))

@@ -1,6 +1,6 @@
 """Plots as SVG. Colours are classes and variables of the page's style, so that a plot follows the reader's light or dark.
 
-Whatever is written into a plot is escaped here, at the one place where text becomes markup.
+Every text in a plot is escaped here, where it becomes markup.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from toolcaddie.evaluation.report.markup import escape
 Point = tuple[float, float]
 
 WIDTH = 560.0
-"""Of every plot, in its own units; the page scales it."""
+"""Width of every plot, in its own units; the page scales it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,7 +227,7 @@ def _cut(text: str, room: float) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round values from low to high, about five."""
+    """Returns about five round values from low to high."""
     if not high > low:
         return [low]
     rough = (high - low) / 5
@@ -238,7 +238,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _nice(value: float) -> float:
-    """The next round number that is not below."""
+    """Returns the smallest round number that is not below the value."""
     power = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
     return next(power * factor for factor in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * factor >= value * 0.999)
 

@@ -12,7 +12,7 @@ CHECKS: Checks[Subject] = Checks()
 
 
 async def keys_of(store: Store, *, prefix: str = "", limit: int = 100) -> list[str]:
-    """The keys of a whole scan."""
+    """Returns the keys of a whole scan."""
     keys: list[str] = []
     page = await store.scan(KIND, prefix=prefix, limit=limit)
     while True:
