@@ -426,3 +426,78 @@ async def test_a_run_waits_as_long_as_its_question() -> None:
 def test_an_expiry_that_is_no_number_of_seconds_is_refused(expiry: Any) -> None:
     with pytest.raises(ConfigError, match=r"approval_expiry is .*; write seconds, more than 0"):
         payments(approval_expiry=expiry)
+
+
+# --- questions that are gone, and answers at the same moment
+
+
+async def test_a_question_that_is_no_longer_stored_counts_as_expired_and_is_put_again() -> None:
+    store = MemoryStore()
+    runtime, paid, _ = payments(say("done"), documents=store)
+    paused = await runtime.run("pay bob", principal=ANN)
+    first = await only_open(runtime)
+    (document,) = (await store.scan("approval")).documents
+    await store.delete("approval", document.key)
+    with pytest.raises(RequestError, match="the question about c1 has expired"):
+        await runtime.resume(paused.run_id, approvals={"c1": True})
+    assert (await runtime.resume(paused.run_id)).status == "pending"
+    assert (await only_open(runtime)).id != first.id
+    assert (await runtime.resume(paused.run_id, approvals={"c1": True})).text == "done"
+    assert paid == ["bob"]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+async def test_of_several_who_resume_with_the_same_answer_one_carries_the_run_on(
+    database: Database, approved: bool
+) -> None:
+    runtime, paid, _ = payments(say("done"), documents=database.store, trail=Trail(database.events))
+    paused = await runtime.run("pay bob", principal=ANN)
+    resumptions = [runtime.resume(paused.run_id, approvals={"c1": approved}) for _ in range(5)]
+    outcomes = await asyncio.gather(*resumptions, return_exceptions=True)
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["RunNotFoundError"] * 4 + ["RunResult"]
+    assert paid == (["bob"] if approved else [])
+    assert len(await closed_approvals(database, paused.run_id)) == 1
+
+
+async def test_of_two_opposite_answers_at_the_same_moment_one_counts(database: Database) -> None:
+    runtime, paid, _ = payments(say("done"), documents=database.store, trail=Trail(database.events))
+    paused = await runtime.run("pay bob", principal=ANN)
+    answers = [runtime.resume(paused.run_id, approvals={"c1": approved}) for approved in (True, False)]
+    outcomes = await asyncio.gather(*answers, return_exceptions=True)
+    assert sum(isinstance(outcome, Exception) for outcome in outcomes) == 1
+    (row,) = await closed_approvals(database, paused.run_id)
+    assert paid == (["bob"] if row["status"] == "approved" else [])
+
+
+@pytest.mark.parametrize(("reason", "shown"), [("too much", "too much"), ("", "house-rule")])
+async def test_a_denied_call_names_its_reason_or_else_its_rule(reason: str, shown: str) -> None:
+    class Denies(Asks):
+        async def decide(self, request: CallRequest) -> Decision:
+            return Decision(verdict="deny", reason=reason, rule="house-rule")
+
+    runtime, paid, provider = payments(say("done"), policy=Denies())
+    await runtime.run("pay bob", principal=ANN)
+    assert [message.text for message in provider.requests[-1].messages if message.role == "tool"] == [
+        f"Not allowed: {shown}."
+    ]
+    assert paid == []
+
+
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+async def test_an_approved_call_follows_the_current_policy_when_that_no_longer_asks(verdict: str) -> None:
+    policy = Asks()
+    runtime, paid, _ = payments(say("done"), policy=policy)
+    paused = await runtime.run("pay bob", principal=ANN)
+    await runtime.approvals.answer("house", (await only_open(runtime)).id, approved=True)
+    policy.verdict = verdict
+    assert (await runtime.resume(paused.run_id)).text == "done"
+    assert paid == (["bob"] if verdict == "allow" else [])
+    (approval,) = await runtime.approvals.list("house")
+    assert approval.status == "approved"  # it was not needed, so it is not used up
+
+
+async def test_a_list_is_cut_at_its_limit() -> None:
+    runtime, _, _ = payments(first=calls(("pay", {"to": "bob"}), ("pay", {"to": "eve"})))
+    await runtime.run("pay both", principal=ANN)
+    assert len(await runtime.approvals.list("house")) == 2
+    assert len(await runtime.approvals.list("house", limit=1)) == 1

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from toolcaddie import Bot
+from toolcaddie.control.bots import Bots
+from toolcaddie.control.visibility import Visibility
 from toolcaddie.core.call_request import CallRequest
 from toolcaddie.core.catalog import Catalog, Mask
 from toolcaddie.core.control import Decision, Principal
@@ -197,3 +199,44 @@ def _named(name: str) -> Any:
     run.__name__ = name
     run.__doc__ = f"Runs {name}."
     return run
+
+
+# --- masks that are kept
+
+
+def _restricted_catalog(number: int) -> Catalog:
+    return Catalog.of([Tool(name=f"open_{number}"), Tool(name=f"admin_{number}", roles=("admin",))], ())
+
+
+def test_an_unrestricted_catalog_needs_no_mask() -> None:
+    assert Visibility(Bots()).mask(Catalog.of([Tool(name="open")], ()), GUEST) is None
+
+
+def test_a_mask_is_made_once_for_a_role_and_bot() -> None:
+    visibility, catalog = Visibility(Bots()), _restricted_catalog(1)
+    mask = visibility.mask(catalog, GUEST)
+    assert mask == bytes([1, 0])
+    assert visibility.mask(catalog, Principal(id="another", role="guest")) is mask
+    assert visibility.mask(catalog, ADMIN) == bytes([1, 1])
+    assert visibility.mask(catalog, GUEST) is mask
+
+
+def test_masks_of_four_catalogs_are_kept_and_those_of_the_oldest_are_made_again() -> None:
+    visibility, catalogs = Visibility(Bots()), [_restricted_catalog(number) for number in range(5)]
+    masks = [visibility.mask(catalog, GUEST) for catalog in catalogs]
+    assert all(visibility.mask(catalog, GUEST) is mask for catalog, mask in zip(catalogs[1:], masks[1:], strict=True))
+    again = visibility.mask(catalogs[0], GUEST)
+    assert again == masks[0]
+    assert again is not masks[0]
+
+
+def test_masks_of_a_thousand_callers_are_kept_and_all_of_them_are_right() -> None:
+    visibility, catalog = Visibility(Bots()), _restricted_catalog(1)
+    first = visibility.mask(catalog, GUEST)
+    for number in range(999):
+        assert visibility.mask(catalog, Principal(id="p", role=f"role-{number}")) == bytes([1, 0])
+    assert visibility.mask(catalog, GUEST) is first
+    assert visibility.mask(catalog, ADMIN) == bytes([1, 1])
+    again = visibility.mask(catalog, GUEST)
+    assert again == first
+    assert again is not first
