@@ -501,3 +501,14 @@ async def test_a_list_is_cut_at_its_limit() -> None:
     await runtime.run("pay both", principal=ANN)
     assert len(await runtime.approvals.list("house")) == 2
     assert len(await runtime.approvals.list("house", limit=1)) == 1
+
+
+async def test_a_call_that_a_person_refused_is_a_denial() -> None:
+    class Refuses:
+        async def approve(self, approval: Approval) -> bool:
+            return False
+
+    runtime, paid, _ = payments(approver=Refuses())
+    result = await runtime.call("pay", {"to": "bob"}, principal=ANN)
+    assert (result.text, result.error) == ("A person did not approve this call.", "denied")
+    assert paid == []
