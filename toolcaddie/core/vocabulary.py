@@ -1,4 +1,4 @@
-"""The wires, and the means of each to control a tool array beyond its definitions.
+"""The wires, the means of each to control a tool array beyond its definitions, and the header of its API key.
 
 A model family may support a means that the wire in front of it cannot express: Claude behind a chat-completions router is
 the same model, but later tools cannot be announced between two messages. Every plan for a model is checked against this.
@@ -33,6 +33,15 @@ VOCABULARY: Mapping[WireName, Vocabulary] = {
     "messages": Vocabulary(deferrals=frozenset({"references", "additions"}), breakpoints=True),
     "gemini": Vocabulary(masks=frozenset({"allowed_function_names"})),
 }
+
+KEY_HEADERS: Mapping[WireName, str] = {
+    "chat": "authorization",
+    "responses": "authorization",
+    "messages": "x-api-key",
+    "gemini": "x-goog-api-key",
+}
+"""Header in which clients of a wire send their API key, in lower case. In `authorization` it follows `Bearer`; the other wires
+accept a token there as well."""
 
 _WIRE_OF: Mapping[str, WireName] = {
     "anthropic": "messages",

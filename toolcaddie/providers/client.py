@@ -69,6 +69,7 @@ class Client:
         self.name = name
         self.wire: WireName = wire.name
         self.default_model = default_model
+        self.key_header, self.key_prefix = key_header.lower(), key_prefix
         self._wire = wire
         self._server = HttpServer(
             base_url,

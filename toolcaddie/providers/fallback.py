@@ -9,6 +9,7 @@ from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.errors import ConfigError, ProviderError, RequestError
 from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
+from toolcaddie.guards.net import PROOFS
 from toolcaddie.providers.wrapping import (
     Entry,
     attempts_of_answer,
@@ -135,5 +136,5 @@ class Fallback:
 
 def _is_the_callers(error: Exception, request: ModelRequest) -> bool:
     """Returns True if the error is about a key of the caller's own: a caller with a wrong key must not get to use another."""
-    has_own_key = any(name.lower() == "authorization" for name in request.headers or ())
+    has_own_key = any(name.lower() in PROOFS for name in request.headers or ())
     return has_own_key and isinstance(error, ProviderError) and error.status in _KEY_STATUSES

@@ -98,6 +98,7 @@ class HttpServer:
         self._headers = _headers(headers)
         if api_key:
             self._headers[key_header] = key_prefix + _sendable(api_key)
+        self._dropped = _NOT_FORWARDED if api_key else _NOT_FORWARDED - {key_header.lower()}
         self._secrets = _secrets(self._headers, api_key)
         self._session = session
         self._owns_session = session is None
@@ -206,12 +207,13 @@ class HttpServer:
     def _merged(self, headers: Mapping[str, str] | None) -> Mapping[str, str]:
         """Returns the caller's headers under ours, without those of its connection and its credentials for this server.
 
-        `authorization` is the exception: without a key of ours, the caller's own key is sent to the upstream. The code that
-        passes the headers decides if that key is meant for the upstream; a key for this server must not be passed here.
+        `authorization` is the exception, and so is this server's own header for the key: without a key of ours, the caller's own
+        key is sent to the upstream. The code that passes the headers decides if that key is meant for the upstream; a key for
+        this server must not be passed here.
         """
         if not headers:
             return self._headers
-        forwarded = {name: value for key, value in headers.items() if (name := key.lower()) not in _NOT_FORWARDED}
+        forwarded = {name: value for key, value in headers.items() if (name := key.lower()) not in self._dropped}
         return {**forwarded, **self._headers}
 
     def _url(self, path: str) -> URL:

@@ -1,8 +1,9 @@
 """Authentication of the gateway's clients.
 
-With keys: a live one in `Authorization: Bearer`. A server that ever had keys always requires one: revoking the last key must
-not open the server. Without keys: only clients on this machine, and no web pages of other sites. A browser would send a page's
-requests to a loopback server too. So four things are checked:
+With keys: a live one in `Authorization: Bearer`, or in the key header of the door's wire (`x-api-key` of Messages clients). A
+server that ever had keys always requires one: revoking the last key must not open the server. Without keys: only clients on
+this machine, and no web pages of other sites. A browser would send a page's requests to a loopback server too. So four things
+are checked:
 
     Host            a loopback name (against DNS rebinding)
     Origin          if present, a loopback name as well (against foreign pages)
@@ -10,17 +11,19 @@ requests to a loopback server too. So four things are checked:
     Content-Type    JSON (a page cannot send it across origins without a preflight request)
 
 Headers that decide identity or meaning may come once: of two, the proxies between the client and here may each read another.
+For the same reason two headers with different keys are refused.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
 from toolcaddie.core.control import Principal
+from toolcaddie.core.vocabulary import KEY_HEADERS, WireName
 from toolcaddie.core.wire import Problem
 from toolcaddie.doors.gateway.problems import problem
 from toolcaddie.ports import KeyStore
@@ -28,11 +31,21 @@ from toolcaddie.ports import KeyStore
 _NETLOC = re.compile(r"(?:\[(?P<literal>[0-9a-fA-F:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?\Z")
 
 
+AUTHORIZATION = b"authorization"
+
 _SINGLE_HEADERS = frozenset(
-    {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key"}
+    {
+        *(b"host", b"origin", AUTHORIZATION, b"content-type", b"content-length", b"idempotency-key"),
+        *(header.encode() for header in KEY_HEADERS.values()),
+    }
 )
 _OWN_SITE = (None, b"none", b"same-origin")
 """`Sec-Fetch-Site` of clients that are not browsers, of an address that a person typed, and of a page of this server."""
+
+
+def key_headers(*wires: WireName) -> tuple[bytes, ...]:
+    """Returns the headers in which clients of these wires may send an API key: `authorization`, and those of the wires."""
+    return tuple(dict.fromkeys((AUTHORIZATION, *(KEY_HEADERS[wire].encode() for wire in wires))))
 
 
 def repeated_header(raw: Sequence[tuple[bytes, bytes]], headers: Mapping[bytes, bytes]) -> Problem | None:
@@ -69,10 +82,17 @@ class Access:
     def __init__(self, keys: KeyStore) -> None:
         self._keys = keys
 
-    async def check(self, headers: Mapping[bytes, bytes], *, client: str | None, has_body: bool) -> Principal | Problem:
-        """Returns the principal, or the refusal."""
+    async def check(
+        self,
+        headers: Mapping[bytes, bytes],
+        *,
+        client: str | None,
+        has_body: bool,
+        key_headers: Collection[bytes] = (AUTHORIZATION,),
+    ) -> Principal | Problem:
+        """Returns the principal, or the refusal. `key_headers`: the headers that may contain the API key."""
         if await self.has_keys():
-            return await self._by_key(headers.get(b"authorization", b""))
+            return await self._by_key({name: headers[name] for name in key_headers if name in headers}, key_headers)
         kind = headers.get(b"content-type", b"") if has_body else None
         site = headers.get(b"sec-fetch-site")
         return _local(client, headers.get(b"host", b""), headers.get(b"origin"), site, kind)
@@ -80,12 +100,29 @@ class Access:
     async def has_keys(self) -> bool:
         return await self._keys.any()
 
-    async def _by_key(self, header: bytes) -> Principal | Problem:
-        scheme, _, secret = header.decode("latin-1").partition(" ")
-        if scheme.lower() != "bearer" or not secret.strip():
-            return _unauthorized("no API key was given; send 'Authorization: Bearer tc_...'")
-        key = await self._keys.check(secret.strip())
+    async def _by_key(self, values: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> Principal | Problem:
+        """`values`: those of the request's `key_headers`."""
+        secrets = {secret for name, value in values.items() if (secret := _secret(name, value))}
+        if not secrets:
+            return _unauthorized(f"no API key was sent; send {' or '.join(map(_example, key_headers))}")
+        if len(secrets) > 1:
+            names = " and ".join(repr(name.decode()) for name in values)
+            return problem(400, f"the headers {names} have different keys; send one", kind="invalid_request_error")
+        key = await self._keys.check(secrets.pop())
         return _unauthorized("the API key is unknown or revoked") if key is None else key.principal
+
+
+def _secret(header: bytes, value: bytes) -> str:
+    """Returns the key in a header; empty if there is none."""
+    text = value.decode("latin-1").strip()
+    if header != AUTHORIZATION:
+        return text
+    scheme, _, secret = text.partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+def _example(header: bytes) -> str:
+    return "'Authorization: Bearer tc_...'" if header == AUTHORIZATION else f"'{header.decode()}: tc_...'"
 
 
 @lru_cache(maxsize=64)  # a client sends the same five values with every request

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from toolcaddie.app.settings import Idempotency
 from toolcaddie.core.bounds import DEFAULT, Bounds
-from toolcaddie.doors.gateway.access import Access
+from toolcaddie.doors.gateway.access import Access, key_headers
 from toolcaddie.doors.gateway.bodies import Bodies
 from toolcaddie.doors.gateway.handler import ModelHandler, Serving
 from toolcaddie.doors.gateway.hidden import HiddenParts
@@ -63,7 +63,7 @@ def create_app(
     `forwards`: requests without tools go to the upstream byte for byte, if it speaks the wire of the door. False: they are
     answered by runs too, so that a fallback may answer if the upstream fails.
     """
-    onward = Onward(own_key=parts.own_upstream_key)
+    onward = Onward.to(parts.runtime.provider, own_key=parts.own_upstream_key)
     problem_for = partial(problem_of, own_upstream_key=onward.own_key)
     ways = Counter(
         "toolcaddie_gateway_requests", "Chat requests by the way they went", ["way"], registry=parts.registry
@@ -80,9 +80,16 @@ def create_app(
         bounds=bounds,
     )
     writable = Writable(parts.event_log, parts.documents)
-    pages = Pages(parts.runtime, writable, parts.registry, onward=onward, bounds=bounds)
+    every_key_header = key_headers(*(wire.name for wire in doors.values()))
+    pages = Pages(parts.runtime, writable, parts.registry, onward=onward, key_headers=every_key_header, bounds=bounds)
     models = [
-        Route(method="POST", path=path, wire=wire, handle=ModelHandler(wire, serving).handle)
+        Route(
+            method="POST",
+            path=path,
+            wire=wire,
+            handle=ModelHandler(wire, serving).handle,
+            key_headers=key_headers(wire.name),
+        )
         for path, wire in doors.items()
     ]
     return Router([*models, *pages.routes], Access(parts.keys), own_upstream_key=onward.own_key, bounds=bounds)

@@ -19,6 +19,7 @@ from toolcaddie.core.errors import MarksActed, ShutdownError, mark_acted
 from toolcaddie.core.events import CallFinished, RunEvent, RunFinished, RunPaused, ToolsDelivered, ToolsSelected
 from toolcaddie.core.run import RunRequest, RunResult, Transcript
 from toolcaddie.core.wire import AnswerHead, DoorRequest, Envelope, Problem
+from toolcaddie.doors.gateway.access import key_headers
 from toolcaddie.doors.gateway.answers import AnswerDeltas, reply_of
 from toolcaddie.doors.gateway.bodies import Bodies, Share
 from toolcaddie.doors.gateway.essential import PIN_HEADER, Pins, pins_of
@@ -71,6 +72,7 @@ class ModelHandler:
         self._bodies = serving.bodies
         self._lists = ToolLists(wire.read_tools, bounds=serving.bounds)
         self._onward = serving.onward
+        self._key_headers = key_headers(wire.name)
         self._forwarder = _forwarder_of(serving.runtime.provider, wire) if serving.forwards else None
         self._forward_counter, self._run_counter = serving.ways.labels("forwarded"), serving.ways.labels("run")
 
@@ -95,14 +97,14 @@ class ModelHandler:
         if self._forwarder is not None and not self._has_choice(exchange, envelope):
             share.give()
             self._forward_counter.inc()
-            headers = self._onward.headers(exchange.headers, keyed=keyed, once=True)
+            headers = self._headers(exchange, keyed=keyed, once=True)
             await exchange.while_connected(self._forward(self._forwarder, exchange, body, headers))
         else:
             self._run_counter.inc()
             read_request = partial(self._read, envelope)
             request, tools = await aside(read_request) if large else read_request()
             share.give()
-            headers = self._onward.headers(exchange.headers, keyed=keyed)
+            headers = self._headers(exchange, keyed=keyed, once=False)
             run = partial(
                 self._run,
                 door_request=request,
@@ -112,9 +114,16 @@ class ModelHandler:
                 headers=headers,
             )
             if HEADER in exchange.headers:
-                await self._once.answer(exchange, body, principal, run, keyed=keyed)
+                client_key = b"" if keyed else self._client_key(exchange)
+                await self._once.answer(exchange, body, principal, run, client_key=client_key)
             else:
                 await exchange.while_connected(run(exchange, run_id=new_run_id()))
+
+    def _headers(self, exchange: Exchange, *, keyed: bool, once: bool) -> dict[str, str]:
+        return self._onward.headers(exchange.headers, keyed=keyed, once=once, key_headers=self._key_headers)
+
+    def _client_key(self, exchange: Exchange) -> bytes:
+        return b"\0".join(exchange.headers[name] for name in self._key_headers if name in exchange.headers)
 
     def _read(self, envelope: Envelope) -> tuple[DoorRequest, ClientTools]:
         request = self._wire.read_request(envelope, self._bounds)

@@ -127,10 +127,11 @@ class Once:
         self._under_way: set[str] = set()
         """Runs of this process that have claimed a key."""
 
-    async def answer(self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, keyed: bool) -> None:
-        """Runs the request, or sends its stored answer. `keyed`: its Authorization is a key of ours."""
-        authorization = b"" if keyed else exchange.headers.get(b"authorization", b"")
-        key = _document_key(exchange.headers[HEADER], principal, authorization)
+    async def answer(
+        self, exchange: Exchange, body: bytes, principal: Principal, run: Run, *, client_key: bytes
+    ) -> None:
+        """Runs the request, or sends its stored answer. `client_key`: the key that the client sent, unless it is one of ours."""
+        key = _document_key(exchange.headers[HEADER], principal, client_key)
         run_id = new_run_id()
         self._under_way.add(run_id)
         try:
@@ -294,11 +295,11 @@ def _digest(body: bytes, headers: Sequence[bytes]) -> bytes:
     return digest.digest()
 
 
-def _document_key(key: bytes, principal: Principal, authorization: bytes) -> str:
+def _document_key(key: bytes, principal: Principal, client_key: bytes) -> str:
     """Returns a digest, so that no part of a key can be read back: a client may have put anything into it."""
     sender = [*principal.owner, principal.bot or "", principal.role or ""]
     digest = hashlib.sha256()
-    for part in (*(text.encode(errors="surrogatepass") for text in sender), authorization, key):
+    for part in (*(text.encode(errors="surrogatepass") for text in sender), client_key, key):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()
 

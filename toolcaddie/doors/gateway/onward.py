@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from toolcaddie.core.errors import ProviderProtocolError
-from toolcaddie.ports import RawResponse
+from toolcaddie.core.vocabulary import KEY_HEADERS
+from toolcaddie.doors.gateway.access import AUTHORIZATION
+from toolcaddie.ports import Provider, RawResponse
+from toolcaddie.providers.wrapping import wire_of
 
 _RETURNED_HEADERS = frozenset(
     b"age cache-control content-language content-length content-type deprecation etag expires last-modified pragma "
@@ -35,26 +38,63 @@ _FORWARDED_HEADERS = (b"openai-organization", b"openai-project", b"openai-beta",
 _FORWARDED_ONCE = (*_FORWARDED_HEADERS, b"idempotency-key")
 """Headers for a request that becomes exactly one upstream request; a run sends several different ones."""
 _OUR_KEY = "tc_"
+_BEARER = "Bearer "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Onward:
-    """Filter of a client's headers for the upstream. `own_key`: the upstream is asked with a key of ours."""
+    """Filter of a client's headers for the upstream."""
 
     own_key: bool
+    """The upstream is asked with a key of ours."""
+    key_header: str = AUTHORIZATION.decode()
+    """The header in which the upstream expects its key, in lower case."""
+    key_prefix: str = _BEARER
 
-    def headers(self, client_headers: Mapping[bytes, bytes], *, keyed: bool, once: bool = False) -> dict[str, str]:
-        """Returns the headers to forward. The client's Authorization is among them only if neither side of the gateway has a
-        key of ours.
+    @classmethod
+    def to(cls, provider: Provider, *, own_key: bool) -> Onward:
+        """Returns the filter for a provider: the header is that of its settings, or of its wire."""
+        header: str = getattr(provider, "key_header", None) or KEY_HEADERS[wire_of(provider)]
+        prefix: str = getattr(provider, "key_prefix", _BEARER if header == AUTHORIZATION.decode() else "")
+        return cls(own_key=own_key, key_header=header, key_prefix=prefix)
 
-        `keyed`: it is a key of the gateway. `once`: the request becomes exactly one upstream request.
+    def headers(
+        self,
+        client_headers: Mapping[bytes, bytes],
+        *,
+        keyed: bool,
+        once: bool = False,
+        key_headers: Collection[bytes] = (AUTHORIZATION,),
+    ) -> dict[str, str]:
+        """Returns the headers to forward. The client's key is among them only if neither side of the gateway has a key of ours.
+
+        `keyed`: it is a key of the gateway. `once`: the request becomes exactly one upstream request. `key_headers`: the
+        headers that may contain the client's key.
         """
         names = _FORWARDED_ONCE if once else _FORWARDED_HEADERS
         forwarded = {name.decode(): client_headers[name].decode("latin-1") for name in names if name in client_headers}
-        authorization = client_headers.get(b"authorization", b"").decode("latin-1")
-        if authorization and not keyed and not self.own_key and _OUR_KEY not in authorization:
-            forwarded["authorization"] = authorization
-        return forwarded
+        if keyed or self.own_key:
+            return forwarded
+        return forwarded | self._key(client_headers, key_headers)
+
+    def _key(self, client_headers: Mapping[bytes, bytes], key_headers: Collection[bytes]) -> dict[str, str]:
+        """Returns the client's key in the header that the upstream reads.
+
+        It is unchanged if the upstream reads the header in which the client sent it. Wires with a header of their own also read
+        tokens in `authorization`, but only a client of the same wire sends a token there: another sends a key.
+        """
+        values = {
+            name.decode(): client_headers[name].decode("latin-1") for name in key_headers if name in client_headers
+        }
+        values = {name: value for name, value in values.items() if value and _OUR_KEY not in value}
+        has_own_header = self.key_header != AUTHORIZATION.decode()
+        if not values or (has_own_header and self.key_header.encode() in key_headers):
+            return values
+        if self.key_header in values:
+            return {self.key_header: values[self.key_header]}
+        name, value = values.popitem()
+        secret = value.removeprefix(_BEARER) if name == AUTHORIZATION.decode() else value
+        return {self.key_header: f"{self.key_prefix}{secret}"}
 
 
 def upstream_status(response: RawResponse) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import aiohttp
@@ -33,29 +33,31 @@ class Pages:
         registry: CollectorRegistry,
         *,
         onward: Onward,
+        key_headers: Collection[bytes],
         bounds: Bounds,
     ) -> None:
         self._runtime = runtime
         self._writable = writable
         self._registry = registry
         self._onward = onward
+        self._key_headers = key_headers
         self._bounds = bounds
 
     @property
     def routes(self) -> tuple[Route, ...]:
         return (
-            Route(method="GET", path="/v1/models", handle=self._models),
-            Route(method="GET", path="/metrics", handle=self._metrics),
+            Route(method="GET", path="/v1/models", handle=self._models, key_headers=self._key_headers),
+            Route(method="GET", path="/metrics", handle=self._metrics, key_headers=self._key_headers),
             Route(method="GET", path="/healthz", handle=self._healthz, public=True),
             Route(method="GET", path="/readyz", handle=self._readyz, public=True),
         )
 
     async def _models(self, exchange: Exchange, caller: Caller) -> None:
         """Lists the models as OpenAI does: the upstream's own list for a client that brings its own key."""
-        headers = self._onward.headers(exchange.headers, keyed=caller.keyed, once=True)
+        headers = self._onward.headers(exchange.headers, keyed=caller.keyed, once=True, key_headers=self._key_headers)
         provider = self._runtime.provider
         same_list = wire_of(provider) == chat.WIRE.name
-        if "authorization" in headers and same_list and isinstance(provider, Forwarder):
+        if self._onward.key_header in headers and same_list and isinstance(provider, Forwarder):
             await self._forwarded_models(provider, exchange, headers)
             return
         await _answer_json(exchange, {"object": "list", "data": list(await provider.models())})

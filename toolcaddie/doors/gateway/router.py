@@ -5,7 +5,7 @@ There is no framework: requests to models are the hot path, and the few pages ne
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from toolcaddie.core.bounds import Bounds
 from toolcaddie.core.control import Principal
 from toolcaddie.core.errors import ToolcaddieError
 from toolcaddie.core.wire import Problem
-from toolcaddie.doors.gateway.access import Access, repeated_header
+from toolcaddie.doors.gateway.access import AUTHORIZATION, Access, repeated_header
 from toolcaddie.doors.gateway.elsewhere import advice
 from toolcaddie.doors.gateway.exchange import Exchange
 from toolcaddie.doors.gateway.problems import problem, problem_of
@@ -31,7 +31,7 @@ log = Logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """The sender of a request. `keyed`: its Authorization is a key of ours and is not forwarded."""
+    """The sender of a request. `keyed`: it sent a key of ours, which is not forwarded."""
 
     principal: Principal
     keyed: bool
@@ -49,6 +49,8 @@ class Route:
     handle: Callable[[Exchange, Caller], Awaitable[None]]
     wire: DoorWire = chat.WIRE
     """The wire that writes the errors."""
+    key_headers: Collection[bytes] = (AUTHORIZATION,)
+    """Headers that may contain the API key."""
     public: bool = False
     """True if no key is required."""
 
@@ -94,7 +96,9 @@ class Router:
         if refusal := repeated_header(scope["headers"], exchange.headers):
             return refusal
         has_body = route.method == "POST"
-        principal = await self._access.check(exchange.headers, client=exchange.client, has_body=has_body)
+        principal = await self._access.check(
+            exchange.headers, client=exchange.client, has_body=has_body, key_headers=route.key_headers
+        )
         if isinstance(principal, Problem):
             return principal
         return Caller(principal=principal, keyed=await self._access.has_keys())
