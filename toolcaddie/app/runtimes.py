@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from toolcaddie.app.models import PRACTICE, asked_of, fallbacks_of, provider_config
 from toolcaddie.app.plugged import (
@@ -138,16 +139,25 @@ def offline(settings: Settings) -> Runtime:
     recorded runs. Raises `ConfigError`, `StorageError`.
     """
     store: Store | None = None
-    if settings.embedding.embedder is not None:  # imported only then: a database is slow to load
-        store = importlib.import_module("toolcaddie.app.vectors_kept").StoreOnDemand(settings.database_url)
+    if settings.embedding.embedder is not None:
+        store = _with_database("vectors_kept").StoreOnDemand(settings.database_url)
     registry, parts = Registry(), host_parts(settings, store)
     provider = Unasked(asked_of(settings)[0])
     runtime = runtime_of(
         settings, _definitions(settings, registry, parts), provider, asks=False, registry=registry, parts=parts
     )
     if settings.learning.enabled:
-        importlib.import_module("toolcaddie.app.taught").teach(runtime, settings)
+        _with_database("taught").teach(runtime, settings)
     return runtime
+
+
+def _with_database(module: str) -> Any:
+    """Imports a module of this package that uses the database.
+
+    It is not imported at the top, because loading the database takes half as long as a whole `toolcaddie select`, and only
+    commands with an embedder or with learning need it.
+    """
+    return importlib.import_module(f"{__package__}.{module}")
 
 
 def catalog_of(settings: Settings) -> Catalog:
