@@ -47,6 +47,7 @@ def test_every_command_says_what_it_does_and_shows_an_example(
     assert "Example" in told
     assert f"toolcaddie {name}" in told
     assert all(len(line) <= 80 for line in told.splitlines())
+    assert "--json" in told or isinstance(command, click.Group)
 
 
 def test_the_list_of_commands_says_of_each_what_the_command_says_itself() -> None:

@@ -47,7 +47,7 @@ def command(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Run TOOL through every gate, without a model.
+    """Call TOOL without a model, with all checks of a run.
 
     The call is recorded in the trail. A VALUE is read as the tool's schema says: numbers, booleans and lists as JSON, the
     rest as text.

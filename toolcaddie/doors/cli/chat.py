@@ -29,7 +29,7 @@ with suppress(ImportError):  # line editing, if the platform has it
     import readline  # noqa: F401
 
 _PROMPT = "you> "
-_HELP = "/why [TOOL] why these   /tools what was sent   /new start over   /quit"
+_HELP = "/why [TOOL] reasons   /tools sent tools   /new start over   /quit"
 
 
 @click.command(
@@ -38,15 +38,15 @@ _HELP = "/why [TOOL] why these   /tools what was sent   /new start over   /quit"
     "  toolcaddie chat --catalog gym\n"
     "  printf 'who is John?\\nfreeze him\\n' | toolcaddie chat --catalog gym --json\n"
     "\b\n"
-    f"In it: {_HELP}",
+    f"In a chat: {_HELP}",
 )
 @run_options
 @json_option
 @click.pass_obj
 def command(common: Common, /, as_json: bool, **flags: Any) -> None:
-    """Talk to the model with your tools, turn by turn.
+    """Hold a conversation with the model and your tools.
 
-    Lines of a pipe are messages too; with --json each answer is one line of JSON.
+    Each line of piped input is a message; with --json, each answer is one line of JSON.
     """
     settings = settings_of(common, **flags)
     if not as_json:

@@ -32,7 +32,7 @@ _BATCH = 200
     "  toolcaddie db prune --older-than 90d --shrink",
 )
 def command() -> None:
-    """See what the database holds, and remove what is old."""
+    """Show the size of the database, and remove old runs."""
 
 
 @command.command("stats", epilog="\b\nExample:\n  toolcaddie db stats --json")
@@ -40,7 +40,7 @@ def command() -> None:
 @json_option
 @click.pass_obj
 def stats(common: Common, database_url: str | None, as_json: bool) -> None:
-    """Show how much there is of what, and what was pruned."""
+    """Show the number of runs, rows and documents, and past prunings."""
     statistics = _with_database(common, database_url, lambda database: database.retention.statistics())
     prunings = _with_database(common, database_url, lambda database: database.retention.prunings())
     if as_json:
@@ -61,10 +61,10 @@ def stats(common: Common, database_url: str | None, as_json: bool) -> None:
     "  toolcaddie db prune --older-than 90d --dry-run\n"
     "  toolcaddie db prune --older-than 12w --shrink",
 )
-@click.option("--older-than", required=True, metavar="AGE", help="Runs that ended longer ago go: 12h, 90d, 8w.")
-@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option("--older-than", required=True, metavar="AGE", help="Remove runs that ended longer ago: 12h, 90d, 8w.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed, and remove nothing.")
 @click.option(
-    "--shrink", is_flag=True, help="Give all free room in an SQLite file back to the disk. Writers wait meanwhile."
+    "--shrink", is_flag=True, help="Return all free space of an SQLite file to the disk. Writers wait meanwhile."
 )
 @database_option
 @json_option
@@ -74,7 +74,7 @@ def prune(
 ) -> None:
     """Remove old runs with their trail, and documents that have expired.
 
-    Runs that are running or wait for a person stay. Each removal is recorded: runs, time and user.
+    Runs that are in progress or wait for an approval are kept. Each removal is recorded with runs, time and user.
     """
     seconds = _seconds(older_than)
 

@@ -16,16 +16,18 @@ from toolcaddie.doors.cli.output import json_option, note, print_json
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @json_option
 def command(force: bool, as_json: bool) -> None:
-    """Write a commented toolcaddie.toml into this folder."""
+    """Write a commented toolcaddie.toml into the current folder."""
     path = Path(DEFAULT_FILE)
     try:
         # "x" instead of a check beforehand: a file that appears in between is not overwritten.
         with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(starter_toml())
     except FileExistsError:
-        raise ConfigError(f"{path} exists already; edit it, or overwrite it with --force") from None
+        raise ConfigError(f"{path} already exists; edit it, or overwrite it with --force") from None
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}; go to a folder of your own") from error
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}; change to a folder in which you may write"
+        ) from error
     if as_json:
         print_json({"path": str(path.resolve())})
         return

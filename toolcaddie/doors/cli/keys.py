@@ -30,7 +30,7 @@ T = TypeVar("T")
     "  toolcaddie keys revoke laptop",
 )
 def command() -> None:
-    """Make, list and revoke keys of the gateway.
+    """Create, list and revoke API keys of the gateway.
 
     Once a key exists, every request to the gateway needs one.
     """
@@ -44,13 +44,16 @@ def command() -> None:
     '  curl -H "Authorization: Bearer tc_..." http://127.0.0.1:8321/v1/models',
 )
 @click.argument("name")
-@click.option("--role", help="The role that requests with this key have.")
-@click.option("--bot", help="The bot that requests with this key belong to.")
+@click.option("--role", help="Role of the requests with this key.")
+@click.option("--bot", help="Bot that makes the requests with this key.")
 @database_option
 @json_option
 @click.pass_obj
 def add(common: Common, name: str, role: str | None, bot: str | None, database_url: str | None, as_json: bool) -> None:
-    """Make a key called NAME and show its secret, this once."""
+    """Create the key NAME and print its secret.
+
+    The secret is not stored, so it cannot be shown again.
+    """
     settings = settings_of(common, database_url=database_url)
     if settings.bots:
         check_bot(settings, bot)
@@ -62,7 +65,7 @@ def add(common: Common, name: str, role: str | None, bot: str | None, database_u
     echo(secret)
     note(f"Key {key.id} ({key.name}). The secret is not stored: copy it now.")
     if settings.bots and bot is None and settings.default_bot is None:
-        note("It names no bot, so its requests are refused: make one with --bot, or set default_bot.")
+        note("The key has no bot, so its requests are refused: create one with --bot, or set default_bot.")
 
 
 @command.command("list", epilog="\b\nExample:\n  toolcaddie keys list --json")
@@ -70,12 +73,12 @@ def add(common: Common, name: str, role: str | None, bot: str | None, database_u
 @json_option
 @click.pass_obj
 def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
-    """List all keys, revoked ones too."""
+    """List all keys, including revoked ones."""
     keys = _with_keys(settings_of(common, database_url=database_url), lambda keys: keys.list())
     if as_json:
         print_json({"keys": [_key_json(key) for key in keys]})
     elif not keys:
-        note("There are no keys: the gateway serves this machine only. Make one: toolcaddie keys add NAME")
+        note("There are no keys: the gateway serves this machine only. To create one: toolcaddie keys add NAME")
     else:
         rows = [
             (
@@ -100,7 +103,7 @@ def list_keys(common: Common, database_url: str | None, as_json: bool) -> None:
 @json_option
 @click.pass_obj
 def revoke(common: Common, key: str, database_url: str | None, as_json: bool) -> None:
-    """Take a key back; a running gateway refuses it within a second."""
+    """Revoke a key; a running gateway refuses it within a second."""
     revoked = _with_keys(settings_of(common, database_url=database_url), lambda keys: keys.revoke(key))
     if as_json:
         print_json(_key_json(revoked))

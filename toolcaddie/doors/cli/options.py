@@ -39,18 +39,22 @@ catalog_option = click.option(
     metavar="SPEC",
     multiple=True,
     shell_complete=_complete_catalog,
-    help="Tools to use: a sample's name (gym), a .jsonl file, or python:module. May be given several times.",
+    help="Tools to use: the name of a sample (gym), a .jsonl file, or python:module. Can be repeated.",
 )
 preset_option = click.option(
-    "--preset", type=click.Choice(sorted(PRESETS)), help="Named configuration of selection and loop. [default: default]"
+    "--preset",
+    type=click.Choice(sorted(PRESETS)),
+    help="Named configuration of the selection and the loop. [default: default]",
 )
 bot_option = click.option(
-    "--bot", metavar="NAME", help="Ask as this bot of the settings. [default: default_bot of toolcaddie.toml]"
+    "--bot",
+    metavar="NAME",
+    help="Bot of the settings that makes the request. [default: default_bot of toolcaddie.toml]",
 )
 database_option = click.option(
     "--database-url", metavar="URL", help="Database of runs, keys and the trail. [default: an SQLite file]"
 )
-_upstream = click.option("--upstream", metavar="URL", help="Base address of the model's API, with /v1.")
+_upstream = click.option("--upstream", metavar="URL", help="Base address of the model's API, including /v1.")
 
 
 def _variable(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -66,12 +70,12 @@ _upstream_key_env = click.option(
     help="Environment variable that holds the upstream's key. [default: the provider's own]",
 )
 model_option = click.option(
-    "--model", help="Model to ask, with its provider in front if that is not OpenAI (anthropic:...)."
+    "--model", help="Model, with its provider in front unless that is OpenAI (anthropic:claude-sonnet-5-5)."
 )
 
 
 max_tools_option = click.option(
-    "--max-tools", type=click.IntRange(min=0), help="Most tools to select, core ones aside."
+    "--max-tools", type=click.IntRange(min=0), help="Maximum number of selected tools; core tools are not counted."
 )
 
 

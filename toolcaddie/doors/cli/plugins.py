@@ -11,9 +11,9 @@ from toolcaddie.registry import SOCKETS, Registry
 @click.command(name="plugins", epilog="\b\nExamples:\n  toolcaddie plugins\n  toolcaddie plugins --json")
 @json_option
 def command(as_json: bool) -> None:
-    """Show what plugins were found and what failed.
+    """List the installed plugins, with the errors of those that cannot be loaded.
 
-    A plugin is an entry point of another package; toolcaddie's own parts come in by the same door.
+    A plugin is an entry point of an installed package; toolcaddie's own parts are plugins as well.
     """
     registry = Registry()
     plugins = [plugin for socket in SOCKETS for plugin in registry.plugins(socket)]

@@ -13,21 +13,21 @@ from toolcaddie.doors.cli.lazy import LazyGroup
 _PACKAGE = "toolcaddie.doors.cli"
 
 _COMMANDS = {
-    "init": (f"{_PACKAGE}.init", "Write a commented toolcaddie.toml into this folder."),
+    "init": (f"{_PACKAGE}.init", "Write a commented toolcaddie.toml into the current folder."),
     "serve": (f"{_PACKAGE}.serve", "Run the OpenAI-compatible gateway."),
-    "run": (f"{_PACKAGE}.run", "Answer MESSAGE, calling tools on the way."),
-    "chat": (f"{_PACKAGE}.chat", "Talk to the model with your tools, turn by turn."),
-    "select": (f"{_PACKAGE}.select", "Show which tools MESSAGE would be given."),
-    "why": (f"{_PACKAGE}.why", "Say why TOOL is in or out for MESSAGE, or for a recorded run."),
-    "eval": (f"{_PACKAGE}.eval", "Measure how well tools are found."),
-    "tools": (f"{_PACKAGE}.tools", "List the tools of a catalog, or show one."),
-    "call": (f"{_PACKAGE}.call", "Run TOOL through every gate, without a model."),
-    "trail": (f"{_PACKAGE}.trail", "List recorded runs, or show what one run did."),
-    "runs": (f"{_PACKAGE}.runs", "List runs and how they stand, or show how each call of one ended."),
-    "db": (f"{_PACKAGE}.db", "See what the database holds, and remove what is old."),
-    "keys": (f"{_PACKAGE}.keys", "Make, list and revoke keys of the gateway."),
-    "plugins": (f"{_PACKAGE}.plugins", "Show what plugins were found and what failed."),
-    "completion": (f"{_PACKAGE}.completion", "Print the completion script of your shell."),
+    "run": (f"{_PACKAGE}.run", "Answer MESSAGE, calling tools as needed."),
+    "chat": (f"{_PACKAGE}.chat", "Hold a conversation with the model and your tools."),
+    "select": (f"{_PACKAGE}.select", "Show the tools that would be selected for MESSAGE."),
+    "why": (f"{_PACKAGE}.why", "Explain why TOOL is selected or left out, for MESSAGE or in a recorded run."),
+    "eval": (f"{_PACKAGE}.eval", "Measure how well tools are selected."),
+    "tools": (f"{_PACKAGE}.tools", "List the tools of a catalog, or show one of them."),
+    "call": (f"{_PACKAGE}.call", "Call TOOL without a model, with all checks of a run."),
+    "trail": (f"{_PACKAGE}.trail", "List recorded runs, or show the events of one run."),
+    "runs": (f"{_PACKAGE}.runs", "List runs with their state, or show the outcome of each call of one run."),
+    "db": (f"{_PACKAGE}.db", "Show the size of the database, and remove old runs."),
+    "keys": (f"{_PACKAGE}.keys", "Create, list and revoke API keys of the gateway."),
+    "plugins": (f"{_PACKAGE}.plugins", "List the installed plugins, with the errors of those that cannot be loaded."),
+    "completion": (f"{_PACKAGE}.completion", "Print the completion script for your shell."),
 }
 
 
@@ -47,20 +47,20 @@ class Common:
     '  toolcaddie select "freeze John\'s membership" --catalog gym\n'
     "  toolcaddie serve --catalog gym\n"
     "\b\n"
-    "Exit codes: 0 fine, 1 failed, 2 wrong use.\n"
-    "Flags win over the environment, the environment over the file.",
+    "Exit codes: 0 success, 1 failure, 2 wrong use, 130 interrupted.\n"
+    "Options override environment variables, which override the settings file.",
 )
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     envvar="TOOLCADDIE_CONFIG",
     show_envvar=True,
-    help="Settings file. [default: toolcaddie.toml of this folder, if there is one]",
+    help="Settings file. [default: toolcaddie.toml in the current folder, if it exists]",
 )
 @click.version_option(__version__, prog_name="toolcaddie", message="%(prog)s %(version)s")
 @click.pass_context
 def cli(ctx: click.Context, config: Path | None) -> None:
-    """Hand a language model the right tools: pick them, run them, and show why."""
+    """Give a language model the right tools: select them, run them, and explain why."""
     ctx.obj = Common(config=config)
 
 

@@ -38,9 +38,9 @@ from toolcaddie.doors.cli.steps import Progress, Steps, call_json
 @json_option
 @click.pass_obj
 def command(common: Common, /, message: str, as_json: bool, max_tools: int | None, **flags: Any) -> None:
-    """Answer MESSAGE, calling tools on the way.
+    """Answer MESSAGE, calling tools as needed.
 
-    The answer goes to stdout, what happens on the way to stderr.
+    The answer goes to stdout, the progress to stderr.
     """
     settings = settings_of(common, **flags)
     request = RunRequest(messages=(Message(role="user", content=message),), max_tools=max_tools)

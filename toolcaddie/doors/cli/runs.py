@@ -59,15 +59,17 @@ class RunRow:
     epilog="\b\nExamples:\n  toolcaddie runs\n  toolcaddie runs last\n  toolcaddie runs run_0123 --json",
 )
 @click.argument("run_id", required=False)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Runs to list.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of runs to list."
+)
 @database_option
 @json_option
 @click.pass_obj
 def command(common: Common, run_id: str | None, limit: int, database_url: str | None, as_json: bool) -> None:
-    """List runs and how they stand, or show how each call of one ended.
+    """List runs with their state, or show the outcome of each call of one run.
 
-    RUN_ID is the id of a run, or 'last'. A run is running (its process is named), pending (it can be resumed), completed or
-    failed. A call that was begun and has no outcome is unknown: look whether it took effect before it is repeated.
+    RUN_ID is the id of a run, or 'last'. A run is running (the list names its process), pending (it can be resumed), completed
+    or failed. A call without a recorded outcome is unknown: check if it took effect before you repeat it.
     """
     settings = settings_of(common, database_url=database_url)
     if run_id is None:

@@ -28,7 +28,7 @@ _REASONS_SHOWN = 3
 _NEAREST = 5
 
 match_option = click.option(
-    "--match", type=click.Choice(["word", "substring"]), help="How keywords hit: as words, or anywhere in the text."
+    "--match", type=click.Choice(["word", "substring"]), help="Keywords match whole words, or anywhere in the text."
 )
 
 
@@ -59,7 +59,7 @@ def command(
     max_tools: int | None,
     as_json: bool,
 ) -> None:
-    """Show which tools MESSAGE would be given."""
+    """Show the tools that would be selected for MESSAGE."""
     settings = settings_of(common, catalogs=catalogs, preset=preset, match=match, max_tools=max_tools, bot=bot)
     messages = (*read_history(history), Message(role="user", content=message))
     runtime = offline(settings)

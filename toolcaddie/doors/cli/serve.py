@@ -60,7 +60,7 @@ _BACKLOG = 2048
     "  toolcaddie serve --host 0.0.0.0 --port 8080 --catalog python:my_tools",
 )
 @click.option("--host", help="Address to listen on. [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on, 0 for any free one. [default: 8321]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0: any free port. [default: 8321]")
 @model_option
 @upstream_options
 @catalog_option
@@ -71,7 +71,7 @@ _BACKLOG = 2048
 def command(common: Common, /, as_json: bool, **flags: Any) -> None:
     """Run the OpenAI-compatible gateway.
 
-    With the --upstream of a real model it selects tools for it; without one, the practice model answers, offline.
+    It selects tools for the model of --model or --upstream. Without a model, the practice model answers, offline.
     """
     settings = settings_of(common, quiet=False, **flags)
     announce = partial(_announce, config=common.config, as_json=as_json)

@@ -45,7 +45,7 @@ _DESCRIPTION_SHOWN = 80
 def command(
     ctx: click.Context, catalogs: tuple[str, ...], category: str | None, search: str | None, as_json: bool
 ) -> None:
-    """List the tools of a catalog, or show one."""
+    """List the tools of a catalog, or show one of them."""
     if ctx.invoked_subcommand is not None:
         return
     desk = _desk_of(settings_of(ctx.find_object(Common) or Common(), catalogs=catalogs))

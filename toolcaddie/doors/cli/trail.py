@@ -30,12 +30,14 @@ _SENTENCE_SHOWN = 240
     epilog="\b\nExamples:\n  toolcaddie trail\n  toolcaddie trail last\n  toolcaddie trail run_0123 --json",
 )
 @click.argument("run_id", required=False)
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Runs to list.")
+@click.option(
+    "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="Maximum number of runs to list."
+)
 @database_option
 @json_option
 @click.pass_obj
 def command(common: Common, run_id: str | None, limit: int, database_url: str | None, as_json: bool) -> None:
-    """List recorded runs, or show what one run did.
+    """List recorded runs, or show the events of one run.
 
     RUN_ID is the id of a run, or 'last'.
     """

@@ -48,9 +48,13 @@ _NOT_LISTED = "not listed"
 )
 @click.argument("tool", required=False)
 @click.argument("message", required=False)
-@click.option("--run", "run_id", metavar="RUN_ID", help="Look at a recorded run instead of a message; or 'last'.")
-@click.option("--delivery", is_flag=True, help="How the tools are sent: what was weighed, and what it costs.")
-@click.option("--once", is_flag=True, help="With --delivery: as `run` sends it, not as a conversation that goes on.")
+@click.option(
+    "--run", "run_id", metavar="RUN_ID", help="Explain a recorded run instead of a message; 'last' is the newest."
+)
+@click.option("--delivery", is_flag=True, help="Explain how the tools are sent: the compared ways and their costs.")
+@click.option(
+    "--once", is_flag=True, help="With --delivery: for a single request, as `run` sends it, not for a conversation."
+)
 @model_option
 @catalog_option
 @preset_option
@@ -78,9 +82,9 @@ def command(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Say why TOOL is in or out for MESSAGE, or for a recorded run.
+    """Explain why TOOL is selected or left out, for MESSAGE or in a recorded run.
 
-    With --delivery MESSAGE stands alone: why its tools are sent as they are.
+    With --delivery, give MESSAGE without a TOOL: it explains how the tools are sent.
     """
     if once and (not delivery or run_id is not None):
         raise click.UsageError("--once goes with --delivery and a message")

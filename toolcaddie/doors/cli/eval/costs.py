@@ -86,14 +86,14 @@ class _Size(click.IntRange):
 @click.option(
     "--sizes",
     type=_List(_Size(1, MOST_GENERATED)),
-    help=f"Tools of the catalogs, between commas; {SAMPLE_SIZE} is the gym. "
+    help=f"Sizes of the catalogs in tools, separated by commas; {SAMPLE_SIZE} is the gym. "
     f"[default: {','.join(map(str, SIZES))}, or none with --catalog]",
 )
 @click.option(
     "--rules",
     type=_List(click.STRING),
     metavar="MODELS",
-    help="Models whose prices count, as provider:model between commas. [default: one of each kind of price rule]",
+    help="Models whose prices are used, as provider:model, separated by commas. [default: one of each price rule]",
 )
 @click.option(
     "--strategies",
@@ -101,11 +101,15 @@ class _Size(click.IntRange):
     metavar="NAMES",
     default=",".join(STRATEGIES),
     show_default=True,
-    help="Ways of sending tools to compare.",
+    help="Ways of sending tools, separated by commas.",
 )
-@click.option("--scripts", type=click.IntRange(min=1), default=20, show_default=True, help="Conversations to have.")
+@click.option("--scripts", type=click.IntRange(min=1), default=20, show_default=True, help="Number of conversations.")
 @click.option(
-    "--seed", type=int, default=TUNING_SEED, show_default=True, help="Other conversations for another number."
+    "--seed",
+    type=int,
+    default=TUNING_SEED,
+    show_default=True,
+    help="Seed of the conversations; another number makes others.",
 )
 @json_option
 @click.pass_context
@@ -119,7 +123,7 @@ def costs(
     seed: int,
     as_json: bool,
 ) -> None:
-    """Show what conversations cost, by strategy and price rule."""
+    """Show the cost of conversations, by strategy and price rule."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     catalogs = catalogs or (ctx.parent.params.get("catalogs", ()) if ctx.parent else ())
     common = ctx.find_object(Common) or Common()

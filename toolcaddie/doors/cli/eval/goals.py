@@ -27,7 +27,7 @@ from toolcaddie.evaluation.goals import Goal, Goals, read_goals
 @json_option
 @click.pass_context
 def goals(ctx: click.Context, limit: int, database_url: str | None, as_json: bool) -> None:
-    """Show what retries, cache and fallback brought."""
+    """Show the effect of retries, cache and fallback."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     settings = settings_of(ctx.find_object(Common) or Common(), database_url=database_url)
     result, unread = asyncio.run(_goals_of_log(settings, limit))

@@ -59,14 +59,19 @@ _DEFAULT_AT = 5
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help='Labelled requests, one JSON object a line: {"query": ..., "history": [...], "gold": [...]}.',
 )
-@click.option("--log", "from_log", is_flag=True, help="Take the requests from the trail; what was called is right.")
+@click.option(
+    "--log", "from_log", is_flag=True, help="Use the requests of the trail; the tools that were called count as right."
+)
 @click.option(
     "--train",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Labelled requests to learn from beforehand, in the form of --queries.",
+    help="Labelled requests to learn from first, in the form of --queries.",
 )
 @click.option(
-    "--signals", type=signals_choice, multiple=True, help="What tools are found by. Several times: compare them."
+    "--signals",
+    type=signals_choice,
+    multiple=True,
+    help="Signals that tools are selected by. Can be repeated, to compare them.",
 )
 @click.option(
     "--compare", "others", metavar="PRESET|FILE", multiple=True, help="A preset or settings file to compare with."
@@ -74,19 +79,25 @@ _DEFAULT_AT = 5
 @click.option(
     "--hints",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Compare with these hints added to the tools, as `eval misses --write` writes them.",
+    help="File of `eval misses --write`: compare with its hints added to the tools.",
 )
 @preset_option
-@click.option("--at", type=click.IntRange(1, DEPTH), default=_DEFAULT_AT, show_default=True, help="Places that count.")
 @click.option(
-    "--min-recall", type=click.FloatRange(0, 1), help="Exit with 1 if the first configuration's recall is below."
+    "--at",
+    type=click.IntRange(1, DEPTH),
+    default=_DEFAULT_AT,
+    show_default=True,
+    help="Number of places that count.",
 )
-@click.option("--fit", is_flag=True, help="Look for weights that find more, and say what they gain.")
+@click.option(
+    "--min-recall", type=click.FloatRange(0, 1), help="Exit with 1 if the recall of the first configuration is lower."
+)
+@click.option("--fit", is_flag=True, help="Search for better weights, and show what they gain.")
 @click.option(
     "--write", type=click.Path(dir_okay=False, path_type=Path), help="Write the weights of --fit to this file."
 )
 @click.option(
-    "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a page with plots to this .html file."
+    "--report", type=click.Path(dir_okay=False, path_type=Path), help="Write a report with plots to this .html file."
 )
 @limit_option
 @database_option
@@ -111,7 +122,7 @@ def command(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Measure how well tools are found."""
+    """Measure how well tools are selected."""
     if ctx.invoked_subcommand is not None:
         return
     if (queries is None) is not from_log:

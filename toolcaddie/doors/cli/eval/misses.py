@@ -30,7 +30,11 @@ _UNMET_SHOWN = 5
 )
 @catalog_option
 @click.option(
-    "--support", type=click.IntRange(min=1), default=2, show_default=True, help="Requests a hint must stand in."
+    "--support",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
+    help="Minimum number of requests that contain a hint.",
 )
 @click.option(
     "--write",
@@ -50,7 +54,7 @@ def misses(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Show which tools were wanted and not selected, and what to do."""
+    """Show the tools that were needed but not selected, and what to do."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(

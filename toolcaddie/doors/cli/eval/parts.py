@@ -35,7 +35,7 @@ from toolcaddie.runtime import Runtime
 DEFAULT_EMBEDDER = "minilm"
 
 limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), default=100_000, show_default=True, help="Newest runs to look at."
+    "--limit", type=click.IntRange(min=1), default=100_000, show_default=True, help="Number of newest runs to read."
 )
 signals_choice = click.Choice(sorted(SIGNALS))
 

@@ -35,7 +35,7 @@ _NAMES_SHOWN = 12
 @click.argument("run_id")
 @catalog_option
 @preset_option
-@click.option("--signals", type=signals_choice, help="What tools are found by.")
+@click.option("--signals", type=signals_choice, help="Signals that tools are selected by.")
 @database_option
 @json_option
 @click.pass_context
@@ -48,7 +48,7 @@ def replay(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Select a recorded run again and show what would have changed.
+    """Select the tools of a recorded run again and show the differences.
 
     RUN_ID is the id of a run, or 'last'.
     """

@@ -32,9 +32,13 @@ _NAMES_SHOWN = 12
 @click.option("--role", help="Only runs of this role.")
 @click.option("--bot", help="Only runs of this bot.")
 @click.option(
-    "--support", type=click.IntRange(min=1), default=SUPPORT, show_default=True, help="Runs a proposal needs at least."
+    "--support",
+    type=click.IntRange(min=1),
+    default=SUPPORT,
+    show_default=True,
+    help="Minimum number of runs behind a proposal.",
 )
-@click.option("--all", "show_all", is_flag=True, help="List every tool, not the most used ones.")
+@click.option("--all", "show_all", is_flag=True, help="List all tools, not only the most used ones.")
 @limit_option
 @database_option
 @json_option
@@ -50,7 +54,7 @@ def usage(
     database_url: str | None,
     as_json: bool,
 ) -> None:
-    """Show which categories and tools are used, and what follows."""
+    """Show the use of categories and tools, with proposals."""
     as_json = as_json or bool(ctx.parent and ctx.parent.params.get("as_json"))
     parent_catalogs = ctx.parent.params.get("catalogs", ()) if ctx.parent else ()
     settings = settings_of(
