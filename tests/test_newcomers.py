@@ -338,6 +338,13 @@ def test_a_runtime_is_refused_at_start_by_the_argument_that_is_wrong(options: di
         (lambda: Database("not a url"), "database"),
         (lambda: Database(None), "database"),
         (lambda: OpenAIChat("not a url"), "must begin with http"),
+        (lambda: OpenAIChat("http://127.0.0.1", 7), "api_key must be a text, not of the type int"),  # type: ignore[arg-type]
+        (lambda: Runtime(provider="practice", tools=[len]), r"no argument 'tools'; .*sources=\[\.\.\.\]"),  # type: ignore[arg-type]
+        (lambda: Runtime(provider="practice", limits=3), r"no argument 'limits'; .*Runtime\(preset=replace"),  # type: ignore[arg-type]
+        (lambda: Runtime(provider="practice", colour=3), r"no argument 'colour'; help\(Runtime\)"),  # type: ignore[arg-type]
+        (lambda: tool(3), "@tool marks functions, and 3 is not one"),  # type: ignore[call-overload]
+        (lambda: tool(timeout="5")(freeze_membership), "timeout must be more than 0 seconds, not '5'"),  # type: ignore[call-overload]
+        (lambda: tool(cache_ttl=None)(freeze_membership), "cache_ttl must be 0 seconds or more, not None"),  # type: ignore[call-overload]
     ],
 )
 def test_the_other_names_refuse_by_the_argument_too(make: Callable[[], Any], message: str) -> None:

@@ -112,7 +112,10 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         ),
         ("[server]\nport = 70000", "write a whole number from 0 to 65535"),
         ("server = 3", "write a table with host, port"),
-        ("bots = 3", "bots: Expected `object`, got `int`; write a table of tables"),
+        (
+            "bots = 3",
+            "bots: Expected `object`, got `int`; write a table of tables, each under a header with its name",
+        ),
         ("[bots.a]\n[bots.b]\ncategories = 1", "toolcaddie.toml:3: bots.b.categories"),
         ("catalogs = 'gym'", 'catalogs: Expected `array`, got `str`; write a list of texts like ["one", "two"]'),
         ("[upstream]\nurl = 'api.openai.com'", "that begins with http:// or https://"),
@@ -146,6 +149,10 @@ def test_a_file_that_was_named_must_be_there(folder: Path) -> None:
         (
             "[[capabilities]]\npattern='x'\n[[capabilities]]\npattern='y'\n[capabilities.prices]\ninput=1\noutput='2'",
             "toolcaddie.toml:7: capabilities.2.prices.output: Expected `float`, got `str`; write a number from 0",
+        ),
+        (
+            "[[bots]]\nname='x'",
+            "toolcaddie.toml:1: bots: Expected `object`, got `array`; write a table of tables, each under a",
         ),
         ("[[capabilities]]\ntool_cap=1", "toolcaddie.toml:1: capabilities.1: Object missing required field `pattern`"),
         (

@@ -347,3 +347,9 @@ def test_a_key_given_for_its_variable_is_refused_and_not_shown(toolcaddie: Comma
     told = toolcaddie.refused("run", "hello", "--upstream-key-env", "sk-0123456789", "--model", "m")
     assert "this looks like a key; name the environment variable that holds it" in told
     assert "sk-0123" not in told
+
+
+def test_an_upstream_without_its_scheme_is_refused_by_the_name_of_the_option(toolcaddie: CommandLine) -> None:
+    refusal = toolcaddie.refused("run", "hi", "--model", "x", "--upstream", "localhost:8000/v1")
+    assert "--upstream" in refusal
+    assert "'localhost:8000/v1' must begin with http:// or https://" in refusal

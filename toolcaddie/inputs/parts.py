@@ -46,6 +46,30 @@ _LISTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 _MAPPINGS = ("rankers", "bots")
 
 
+_OF_A_PRESET = "it belongs to the preset, Runtime(preset=replace(PRESETS['default'], {0}=...))"
+_ARGUMENTS: Mapping[str, str] = {
+    "tools": "functions and catalogs are Runtime(sources=[...]); definitions without code go to run(..., client_tools=[...])",
+    "functions": "functions are Runtime(sources=[...])",
+    "catalog": "catalogs are Runtime(sources=['gym'])",
+    "api_key": "the key belongs to the provider, Runtime(provider=OpenAIChat(url, api_key))",
+    "base_url": "the address belongs to the provider, Runtime(provider=OpenAIChat(base_url, api_key))",
+    "system": "instructions of every run are Runtime(instructions='...')",
+    "system_prompt": "instructions of every run are Runtime(instructions='...')",
+    "store": "the store is Runtime(documents=...)",
+    "max_tools": "it belongs to the request, run(..., max_tools=12), or to the budget of the preset",
+    **{name: _OF_A_PRESET.format(name) for name in ("limits", "budget", "selection", "delivery")},
+}
+"""Advice for arguments that newcomers expect of a runtime."""
+
+
+def refuse_unknown(arguments: Collection[str]) -> None:
+    """Raises `ConfigError` for the first of these arguments, none of which a runtime has."""
+    for name in arguments:
+        raise ConfigError(
+            f"Runtime has no argument {name!r}; {_ARGUMENTS.get(name) or 'help(Runtime) lists all of them'}"
+        )
+
+
 def sources_from(argument: Any, dependencies: Collection[type] = ()) -> list[ToolSource]:
     """Returns the sources: those in the list, catalogs by name, and one source for all plain functions.
 

@@ -347,6 +347,8 @@ def _secrets(headers: Mapping[str, str], api_key: str | None = None) -> tuple[st
 
 
 def _sendable(api_key: str) -> str:
+    if not isinstance(api_key, str):
+        raise ConfigError(f"the api_key must be a text, not of the type {type(api_key).__name__}")
     if not api_key.isascii() or not api_key.isprintable():
         raise ConfigError("the api_key holds characters that no header can carry; was it copied whole, and alone?")
     return api_key

@@ -12,7 +12,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any, Never, TypeVar
 
 from toolcaddie import learning
 from toolcaddie.control.bots import Bot, Role
@@ -33,7 +33,7 @@ from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.desk import ToolDesk
 from toolcaddie.embedders.prepared import PATIENCE
 from toolcaddie.engine.live import streamed
-from toolcaddie.inputs.parts import Sources
+from toolcaddie.inputs.parts import Sources, refuse_unknown
 from toolcaddie.inputs.requests import RequestInput
 from toolcaddie.meta.registry import AnyMetaTool
 from toolcaddie.ports import (
@@ -135,7 +135,9 @@ class Runtime:
         dependencies: Sequence[Any] = (),
         bounds: Bounds = DEFAULT,
         clock: Callable[[], float] = time.time,
+        **unknown: Never,
     ) -> None:
+        refuse_unknown(unknown)
         self._parts = assembled(
             provider=provider,
             sources=sources,

@@ -94,6 +94,8 @@ def read_jsonl(path: Path) -> ToolSource:
 def _error_sentence(error: Exception) -> str:
     if str(error) == _TRUNCATED:
         return "the JSON is incomplete; write the whole object on this one line"
+    if isinstance(error, msgspec.DecodeError):
+        return f"{error}; write a JSON object with name, description and parameters on each line"
     return str(error)
 
 

@@ -138,7 +138,7 @@ class Database:
         except OSError as error:
             raise ConfigError(
                 f"database_url {safe_url}: {error.strerror} ({error.filename}); choose a path this user may write, "
-                "or mend the rights of that folder"
+                "or correct the permissions of that folder"
             ) from error
         except NewerDatabaseError as error:
             raise ConfigError(

@@ -76,6 +76,8 @@ def _line_of(text: str, path: tuple[str, ...]) -> int | None:
             continue
         if len(here) > best and path[: len(here)] == here:
             best, line = len(here), number
+        elif line is None and here[: len(path)] == path:  # the first item of a list that should be a table
+            line = number
     return line
 
 

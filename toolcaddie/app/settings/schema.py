@@ -166,8 +166,9 @@ def _words(arm: Any) -> str:
         held = get_args(arm)[1]
         if held is Any:
             return "a table"
-        is_of_tables = is_table(held) or get_origin(held) is dict
-        return f"a table of {'tables' if is_of_tables else 'numbers' if held == Weight else 'lists'}"
+        if is_table(held) or get_origin(held) is dict:
+            return "a table of tables, each under a header with its name, [like.this]"
+        return f"a table of {'numbers' if held == Weight else 'lists'}"
     base, *rules = get_args(arm) if get_origin(arm) is Annotated else (arm,)
     bounds = [_bounds(rule) for rule in rules if isinstance(rule, Meta)]
     return " ".join([_BASES.get(base, "a value"), *filter(None, bounds)])

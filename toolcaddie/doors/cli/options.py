@@ -54,7 +54,17 @@ bot_option = click.option(
 database_option = click.option(
     "--database-url", metavar="URL", help="Database of runs, keys and the trail. [default: an SQLite file]"
 )
-_upstream = click.option("--upstream", metavar="URL", help="Base address of the model's API, including /v1.")
+
+
+def _address(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not value.strip().lower().startswith(("http://", "https://")):
+        raise click.BadParameter(f"{value!r} must begin with http:// or https://, such as http://127.0.0.1:8000/v1")
+    return value
+
+
+_upstream = click.option(
+    "--upstream", metavar="URL", callback=_address, help="Base address of the model's API, including /v1."
+)
 
 
 def _variable(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

@@ -90,6 +90,8 @@ def _mark(function: Any, options: ToolOptions) -> Any:
 
 
 def _check(function: Any, options: ToolOptions) -> None:
+    if not callable(function) and not isinstance(function, classmethod | staticmethod):
+        raise ConfigError(f"@tool marks functions, and {function!r:.80} is not one; write @tool above a function")
     place = place_of(function)
     if isinstance(function, type):
         raise ConfigError(f"{place} is a class; mark its methods with @tool and hand FunctionSource an instance of it")
@@ -104,7 +106,11 @@ def _check(function: Any, options: ToolOptions) -> None:
             raise ConfigError(f"{place}: {name} must be a list of strings, not {words!r}")
     if options.get("read_only") and options.get("destructive"):
         raise ConfigError(f"{place}: a tool cannot be read_only and destructive; drop one of the two")
-    if options.get("timeout", 1.0) <= 0:
-        raise ConfigError(f"{place}: timeout must be more than 0 seconds, not {options['timeout']!r}")
-    if options.get("cache_ttl", 0.0) < 0:
-        raise ConfigError(f"{place}: cache_ttl must be 0 seconds or more, not {options['cache_ttl']!r}")
+    if not _is_number(timeout := options.get("timeout", 1.0)) or timeout <= 0:
+        raise ConfigError(f"{place}: timeout must be more than 0 seconds, not {timeout!r}")
+    if not _is_number(cache_ttl := options.get("cache_ttl", 0.0)) or cache_ttl < 0:
+        raise ConfigError(f"{place}: cache_ttl must be 0 seconds or more, not {cache_ttl!r}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

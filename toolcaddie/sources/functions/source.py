@@ -167,7 +167,8 @@ def _methods(target: Any) -> Iterator[Callable[..., Any]]:
         public = [method for name, method in methods if not name.startswith("_")]
         if not public:
             raise CatalogError(
-                f"{target!r:.80} is a {type(target).__name__}: neither callable nor an object with methods"
+                f"{target!r:.80} is a {type(target).__name__}: neither callable nor an object with methods; "
+                "pass a list of functions, or of objects whose methods are tools"
             )
         yield from public
 
