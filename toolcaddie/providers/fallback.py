@@ -9,7 +9,7 @@ from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.errors import ConfigError, ProviderError, RequestError
 from toolcaddie.core.message import Attempt, ModelDelta, ModelReply, ModelRequest
 from toolcaddie.core.tool import JsonObject
-from toolcaddie.guards.net import PROOFS
+from toolcaddie.guards.proofs import PROOFS
 from toolcaddie.providers.wrapping import (
     Entry,
     attempts_of_answer,
