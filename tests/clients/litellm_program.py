@@ -104,7 +104,7 @@ def left(base_url: str) -> Any:
     return {}
 
 
-def chosen(base_url: str) -> Any:
+def weather_choice(base_url: str) -> Any:
     answer = ask(
         base_url, tools=[*OFFICE, WEATHER], tool_choice={"type": "function", "function": {"name": "get_weather"}}
     )

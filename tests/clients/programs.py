@@ -25,7 +25,7 @@ class Program:
     """There once the client is installed."""
 
     def __call__(self, scenario: str, base_url: str) -> Any:
-        """What the client saw. The test is skipped where the client is not installed."""
+        """Returns the output of the client. The test is skipped if the client is not installed."""
         self.needed()
         done = subprocess.run(
             [self.runner, self.script, scenario, base_url],

@@ -1,4 +1,4 @@
-"""What a client talks to in these tests: the command `toolcaddie serve`, and behind it a provider that follows a script."""
+"""The server of these tests: the command `toolcaddie serve`, with a provider that follows a script."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Stage:
         self._first = len(self.upstream.bodies)
 
     @property
-    def asked(self) -> list[Any]:
-        """What the upstream was asked since the script began."""
+    def bodies(self) -> list[Any]:
+        """The requests to the upstream since the script began."""
         return self.upstream.bodies[self._first :]
 
     def wait_for(self, outcome: str) -> None:
@@ -53,7 +53,7 @@ class Stage:
     @property
     def offered(self) -> list[str]:
         """Names of the tools in the last request to the upstream."""
-        return names_of(self.asked[-1])
+        return names_of(self.bodies[-1])
 
 
 def names_of(body: Any) -> list[str]:
@@ -98,12 +98,12 @@ def toolcaddie_serve(folder: Path, *words: str, **environ: str) -> Iterator[str]
 
 
 def _first_json(lines: IO[str]) -> Any:
-    said = ""
+    output = ""
     for line in lines:
-        said += line
+        output += line
         if line.startswith("}"):
             break
-    return json.loads(said)
+    return json.loads(output)
 
 
 _AREAS = (

@@ -33,20 +33,20 @@ def test_parallel_calls_are_streamed_and_answered(stage: Stage) -> None:
     stage.plays(calls(("get_weather", {"city": "Oslo"}), ("get_weather", {"city": "Rome"})), say("Both."))
     seen = AI_SDK("streamed_agent", stage.base_url)
     assert seen == {"text": "Both.", "calls": [["get_weather", {"city": "Oslo"}], ["get_weather", {"city": "Rome"}]]}
-    assert [message["role"] for message in stage.asked[1]["messages"][-2:]] == ["tool", "tool"]
+    assert [message["role"] for message in stage.bodies[1]["messages"][-2:]] == ["tool", "tool"]
 
 
 def test_several_turns_keep_their_tools_in_place(stage: Stage) -> None:
     stage.plays(say("One."), say("Two."), say("Three."))
     assert AI_SDK("turns", stage.base_url) == {"messages": 6}
-    first, last = names_of(stage.asked[0]), names_of(stage.asked[2])
+    first, last = names_of(stage.bodies[0]), names_of(stage.bodies[2])
     assert last[: len(first)] == first
 
 
 def test_an_object_by_the_models_own_schema(stage: Stage) -> None:
     stage.plays(say('{"city": "Oslo", "degrees": 8}'))
     assert AI_SDK("object", stage.base_url) == {"answer": FOUND}
-    assert stage.asked[0]["response_format"]["type"] == "json_schema"
+    assert stage.bodies[0]["response_format"]["type"] == "json_schema"
 
 
 def test_an_output_behind_tool_calls(stage: Stage) -> None:

@@ -18,7 +18,7 @@ from toolcaddie.testing import call, calls, endless, refuse, say
 
 
 class Report(BaseModel):
-    """What was found out."""
+    """The answer to a question."""
 
     city: str
     degrees: int
@@ -82,13 +82,13 @@ def test_an_agent_calls_its_tool_and_answers(stage: Stage, model: ChatOpenAI, ot
     agent = create_agent(model, [*office(others), get_weather])
     result = agent.invoke({"messages": [{"role": "user", "content": ASK}]})
     assert result["messages"][-1].content == "8 degrees."
-    assert stage.asked[1]["messages"][-1]["content"] == "Oslo: 8 degrees"
+    assert stage.bodies[1]["messages"][-1]["content"] == "Oslo: 8 degrees"
 
 
 def test_structured_output_by_function_calling(stage: Stage, model: ChatOpenAI) -> None:
     stage.plays(call("Report", FOUND))
     assert model.with_structured_output(Report, method="function_calling").invoke(ASK) == Report(city="Oslo", degrees=8)
-    assert stage.asked[0]["tool_choice"] == {"type": "function", "function": {"name": "Report"}}
+    assert stage.bodies[0]["tool_choice"] == {"type": "function", "function": {"name": "Report"}}
 
 
 def test_structured_output_by_the_models_own_schema(stage: Stage, model: ChatOpenAI) -> None:
@@ -103,7 +103,7 @@ def test_an_agent_that_must_end_with_a_tool_of_its_response_format(stage: Stage,
     result = agent.invoke({"messages": [{"role": "user", "content": "archive the ticket"}]})
     assert result["structured_response"] == Report(city="Oslo", degrees=8)
     assert "Report" in stage.offered
-    assert stage.asked[0]["tool_choice"] == "required"
+    assert stage.bodies[0]["tool_choice"] == "required"
 
 
 def test_several_turns(stage: Stage, model: ChatOpenAI) -> None:

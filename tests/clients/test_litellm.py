@@ -35,7 +35,7 @@ def test_parallel_calls_are_streamed_apart(stage: Stage) -> None:
 def test_several_turns_keep_their_tools_in_place(stage: Stage) -> None:
     stage.plays(say("One."), say("Two."), say("Three."))
     assert LITELLM("turns", stage.base_url) == {"text": "Three."}
-    first, last = names_of(stage.asked[0]), names_of(stage.asked[2])
+    first, last = names_of(stage.bodies[0]), names_of(stage.bodies[2])
     assert last[: len(first)] == first
 
 

@@ -59,13 +59,13 @@ def test_a_tool_call_round_trip_with_the_clients_own_tools(stage: Stage, client:
     stage.plays(call("get_weather", {"city": "Oslo"}), say("It rains in Oslo."))
     first = client.chat.completions.create(model=MODEL, messages=ASK, tools=tools).choices[0]
     assert first.finish_reason == "tool_calls"
-    (asked,) = first.message.tool_calls or ()
-    assert asked.function.name == "get_weather"
-    assert asked.function.arguments == '{"city":"Oslo"}'
-    result = {"role": "tool", "tool_call_id": asked.id, "content": "rain, 8 degrees"}
+    (tool_call,) = first.message.tool_calls or ()
+    assert tool_call.function.name == "get_weather"
+    assert tool_call.function.arguments == '{"city":"Oslo"}'
+    result = {"role": "tool", "tool_call_id": tool_call.id, "content": "rain, 8 degrees"}
     second = client.chat.completions.create(model=MODEL, messages=[*ASK, first.message, result], tools=tools)
     assert second.choices[0].message.content == "It rains in Oslo."
-    assert stage.asked[-1]["messages"][-1] == result
+    assert stage.bodies[-1]["messages"][-1] == result
     assert "get_weather" in stage.offered
     assert len(stage.offered) <= 128
 
@@ -77,7 +77,7 @@ def test_the_streaming_helper_collects_parallel_calls(stage: Stage, client: open
     ) as stream:
         message = stream.get_final_completion().choices[0].message
     assert [each.function.arguments for each in message.tool_calls or ()] == ['{"city":"Oslo"}', '{"city":"Rome"}']
-    assert stage.asked[0]["parallel_tool_calls"] is True
+    assert stage.bodies[0]["parallel_tool_calls"] is True
 
 
 def test_several_turns_keep_their_tools_in_place(stage: Stage, client: openai.OpenAI) -> None:
@@ -89,7 +89,7 @@ def test_several_turns_keep_their_tools_in_place(stage: Stage, client: openai.Op
         messages.append({"role": "user", "content": text})
         answer = client.chat.completions.create(model=MODEL, messages=messages, tools=tools)
         messages.append(answer.choices[0].message)
-        arrays.append(names_of(stage.asked[0]))
+        arrays.append(names_of(stage.bodies[0]))
     for before, after in pairwise(arrays):
         assert after[: len(before)] == before
 
@@ -103,7 +103,7 @@ def test_the_client_tries_again_where_the_upstream_fails(
     more = {"tools": tools} if tools else {}
     answer = client.chat.completions.create(model=MODEL, messages=ASK, **more)
     assert answer.choices[0].message.content == "Rain."
-    assert len(stage.asked) == 2
+    assert len(stage.bodies) == 2
 
 
 def test_an_error_the_client_does_not_repeat_keeps_its_class_and_words(stage: Stage, client: openai.OpenAI) -> None:
@@ -123,7 +123,7 @@ def test_parse_gives_an_object_of_the_response_format(
         model=MODEL, messages=ASK, response_format=Weather, **({"tools": strict} if strict else {})
     )
     assert answer.choices[0].message.parsed == Weather(city="Oslo", degrees=8)
-    assert stage.asked[0]["response_format"]["json_schema"]["name"] == "Weather"
+    assert stage.bodies[0]["response_format"]["json_schema"]["name"] == "Weather"
 
 
 def test_parse_reads_the_arguments_of_a_pydantic_tool(stage: Stage, client: openai.OpenAI) -> None:
@@ -131,9 +131,9 @@ def test_parse_reads_the_arguments_of_a_pydantic_tool(stage: Stage, client: open
     answer = client.chat.completions.parse(
         model=MODEL, messages=ASK, tools=[openai.pydantic_function_tool(Weather)], tool_choice="required"
     )
-    (asked,) = answer.choices[0].message.tool_calls or ()
-    assert asked.function.parsed_arguments == Weather(city="Oslo", degrees=8)
-    assert stage.asked[0]["tool_choice"] == "required"
+    (tool_call,) = answer.choices[0].message.tool_calls or ()
+    assert tool_call.function.parsed_arguments == Weather(city="Oslo", degrees=8)
+    assert stage.bodies[0]["tool_choice"] == "required"
 
 
 def test_a_tool_that_must_be_called_is_sent_among_300(stage: Stage, client: openai.OpenAI) -> None:
@@ -146,7 +146,7 @@ def test_a_tool_that_must_be_called_is_sent_among_300(stage: Stage, client: open
         tool_choice=choice,
     )
     assert "get_weather" in stage.offered
-    assert stage.asked[0]["tool_choice"] == choice
+    assert stage.bodies[0]["tool_choice"] == choice
 
 
 def test_parts_of_images_reach_the_model_as_they_are(stage: Stage, client: openai.OpenAI) -> None:
@@ -156,7 +156,7 @@ def test_parts_of_images_reach_the_model_as_they_are(stage: Stage, client: opena
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
     ]
     client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": parts}], tools=many_tools(60))
-    assert stage.asked[0]["messages"][-1]["content"] == parts
+    assert stage.bodies[0]["messages"][-1]["content"] == parts
 
 
 def test_a_stream_that_is_closed_ends_the_request_to_the_upstream(stage: Stage, client: openai.OpenAI) -> None:

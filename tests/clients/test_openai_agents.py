@@ -69,7 +69,7 @@ def test_plain_chat_and_its_usage(stage: Stage, chat: OpenAIChatCompletionsModel
 def test_a_tool_is_called_and_its_result_answered(stage: Stage, chat: OpenAIChatCompletionsModel, others: int) -> None:
     stage.plays(call("get_weather", {"id": "Oslo"}), say("8 degrees."))
     assert run(agent(chat, tools=[*office(others), WEATHER]), "the weather in Oslo?").final_output == "8 degrees."
-    assert stage.asked[1]["messages"][-1]["content"] == 'done with {"id":"Oslo"}'
+    assert stage.bodies[1]["messages"][-1]["content"] == 'done with {"id":"Oslo"}'
 
 
 def test_parallel_calls_are_all_answered(stage: Stage, chat: OpenAIChatCompletionsModel) -> None:
@@ -77,7 +77,7 @@ def test_parallel_calls_are_all_answered(stage: Stage, chat: OpenAIChatCompletio
     settings = ModelSettings(parallel_tool_calls=True)
     result = run(agent(chat, tools=[*office(60), WEATHER], model_settings=settings), "the weather in Oslo and Rome?")
     assert result.final_output == "Both."
-    assert [message["role"] for message in stage.asked[1]["messages"][-2:]] == ["tool", "tool"]
+    assert [message["role"] for message in stage.bodies[1]["messages"][-2:]] == ["tool", "tool"]
 
 
 @pytest.mark.parametrize("others", [0, 60, 250])
@@ -91,7 +91,7 @@ def test_every_hand_off_is_offered_whatever_else_there_is(
     result = run(triage, "archive the ticket")
     assert result.last_agent.name == "Billing"
     assert result.final_output == "Paid."
-    offered = [tool["function"]["name"] for tool in stage.asked[0]["tools"]]
+    offered = [tool["function"]["name"] for tool in stage.bodies[0]["tools"]]
     assert {"transfer_to_billing", "transfer_to_spanish_agent"} <= set(offered)
 
 
@@ -100,7 +100,7 @@ def test_a_hand_off_with_a_name_of_its_own_is_offered(stage: Stage, chat: OpenAI
     triage = agent(chat, tools=office(250), handoffs=[handoff(billing, tool_name_override="ask_the_accountant")])
     stage.plays(call("ask_the_accountant", {}), say("Paid."))
     assert run(triage, "archive the ticket").last_agent.name == "Billing"
-    assert "ask_the_accountant" in names_of(stage.asked[0])
+    assert "ask_the_accountant" in names_of(stage.bodies[0])
 
 
 def test_output_of_a_type(stage: Stage, chat: OpenAIChatCompletionsModel) -> None:

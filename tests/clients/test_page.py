@@ -19,7 +19,7 @@ _VERSION = re.compile(r"^\| `([^`]+)` \| ([0-9.]+) \|", re.MULTILINE)
 
 
 def blocks(kind: str) -> list[str]:
-    return [code for found, code in _BLOCK.findall(PAGE) if found == kind]
+    return [code for block_kind, code in _BLOCK.findall(PAGE) if block_kind == kind]
 
 
 def run(words: list[str | Path], code: str, gym: str, folder: Path) -> str:
@@ -57,6 +57,6 @@ def test_the_page_names_the_versions_that_are_tried() -> None:
     pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
     pinned |= json.loads((AI_SDK.script.parent / "package.json").read_text())["dependencies"]
     pinned |= re.findall(r"(litellm)==([0-9.]+)", (ROOT / "Makefile").read_text())
-    named = dict(_VERSION.findall(PAGE))
-    assert len(named) == 9
-    assert named == {name: pinned[name] for name in named}
+    versions = dict(_VERSION.findall(PAGE))
+    assert len(versions) == 9
+    assert versions == {name: pinned[name] for name in versions}

@@ -17,7 +17,7 @@ from toolcaddie.testing import call, calls, endless, refuse, say
 
 
 class Report(BaseModel):
-    """What was found out."""
+    """The answer to a question."""
 
     city: str
     degrees: int
@@ -64,13 +64,13 @@ def test_a_tool_is_called_and_its_result_answered(stage: Stage, others: int) -> 
     stage.plays(call("get_weather", {"city": "Oslo"}), say("8 degrees."))
     result = agent(stage, tools=[get_weather, *office(others)]).run_sync("what is the weather in Oslo?")
     assert result.output == "8 degrees."
-    assert stage.asked[1]["messages"][-1]["content"] == "Oslo: 8 degrees"
+    assert stage.bodies[1]["messages"][-1]["content"] == "Oslo: 8 degrees"
 
 
 def test_parallel_calls_are_all_answered(stage: Stage) -> None:
     stage.plays(calls(("get_weather", {"city": "Oslo"}), ("get_weather", {"city": "Rome"})), say("Both."))
     assert agent(stage, tools=[get_weather, *office(60)]).run_sync("Oslo and Rome?").output == "Both."
-    assert [m["content"] for m in stage.asked[1]["messages"][-2:]] == ["Oslo: 8 degrees", "Rome: 8 degrees"]
+    assert [m["content"] for m in stage.bodies[1]["messages"][-2:]] == ["Oslo: 8 degrees", "Rome: 8 degrees"]
 
 
 @pytest.mark.parametrize("others", [0, 60, 250])
@@ -79,7 +79,7 @@ def test_the_output_tool_is_offered_in_every_request_whatever_else_there_is(stag
     reporter = agent(stage, tools=[get_weather, *office(others)], output_type=Report)
     result = reporter.run_sync("create the invoices, and what is the weather in Oslo?")
     assert result.output == Report(city="Oslo", degrees=8)
-    for body in stage.asked:
+    for body in stage.bodies:
         assert "final_result" in [tool["function"]["name"] for tool in body["tools"]]
         assert body["tool_choice"] == "required"
 
@@ -103,20 +103,20 @@ def test_an_answer_in_words_is_asked_for_again_as_an_output(stage: Stage) -> Non
     stage.plays(say("8 degrees."), call("final_result", FOUND))
     result = agent(stage, tools=office(250), output_type=Report).run_sync("the weather in Oslo?")
     assert result.output == Report(city="Oslo", degrees=8)
-    assert len(stage.asked) == 2
+    assert len(stage.bodies) == 2
 
 
 def test_output_by_the_models_own_schema(stage: Stage) -> None:
     stage.plays(say('{"city": "Oslo", "degrees": 8}'))
     result = agent(stage, tools=office(60), output_type=NativeOutput(Report)).run_sync("the weather in Oslo?")
     assert result.output == Report(city="Oslo", degrees=8)
-    assert stage.asked[0]["response_format"]["type"] == "json_schema"
+    assert stage.bodies[0]["response_format"]["type"] == "json_schema"
 
 
 def test_a_tool_that_the_instructions_name_is_offered(stage: Stage) -> None:
     stage.plays(say("Done."))
-    told = agent(stage, tools=[*office(250), get_weather], instructions="Before anything else call get_weather.")
-    told.run_sync("merge the suppliers")
+    instructed = agent(stage, tools=[*office(250), get_weather], instructions="Before anything else call get_weather.")
+    instructed.run_sync("merge the suppliers")
     assert "get_weather" in stage.offered
 
 

@@ -69,9 +69,9 @@ def test_every_bound_is_looked_at_somewhere() -> None:
     ],
 )
 def test_counting_sees_what_a_decoder_sees(value: Any) -> None:
-    found = counts(msgspec.json.encode(value), most=10**9, deepest=10**9)
-    assert (found.fields, found.depth) == (len(value), _depth(value))
-    assert found.values == _values(value)
+    measured = counts(msgspec.json.encode(value), most=10**9, deepest=10**9)
+    assert (measured.fields, measured.depth) == (len(value), _depth(value))
+    assert measured.values == _values(value)
 
 
 def _depth(value: Any) -> int:

@@ -1,4 +1,4 @@
-"""What is known of models, and how an operator says otherwise."""
+"""Capabilities of models, and the rows with which an operator changes them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from toolcaddie.core.errors import ConfigError
 
 
 def test_rows_that_fit_are_laid_over_each_other_the_special_above_the_general() -> None:
-    known = capabilities_of("anthropic:claude-opus-5-5")
-    assert known.required == known.named == "refused"
-    assert known.json_schema == "with_tools"
-    assert known.deferral == "additions"
-    assert known.cache == CacheRule(kind="breakpoints", minimum=512, lifetime=300, choice_breaks=True)
-    assert known.prices == Prices(input=4, cached=0.20, written=5, output=20)
+    capabilities = capabilities_of("anthropic:claude-opus-5-5")
+    assert capabilities.required == capabilities.named == "refused"
+    assert capabilities.json_schema == "with_tools"
+    assert capabilities.deferral == "additions"
+    assert capabilities.cache == CacheRule(kind="breakpoints", minimum=512, lifetime=300, choice_breaks=True)
+    assert capabilities.prices == Prices(input=4, cached=0.20, written=5, output=20)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_what_ships_is_known_by_provider_and_model(model: str, field: str, value
 
 
 def test_an_unknown_model_gets_the_careful_defaults() -> None:
-    known = capabilities_of("nobody:heard-of-it")
-    assert known == Capabilities(pattern="")
-    assert (known.tool_cap, known.prices, known.cache.kind) == (128, None, "automatic")
+    capabilities = capabilities_of("nobody:heard-of-it")
+    assert capabilities == Capabilities(pattern="")
+    assert (capabilities.tool_cap, capabilities.prices, capabilities.cache.kind) == (128, None, "automatic")
 
 
 def test_no_pattern_stands_twice() -> None:
@@ -68,20 +68,25 @@ def test_no_pattern_stands_twice() -> None:
     "model", ["openai:gpt-5", "openai-responses:gpt-6-sol", "anthropic:claude-sonnet-5", "gemini:gemini-3.8-flash"]
 )
 def test_of_the_great_vendors_prices_and_cache_are_known(model: str) -> None:
-    known = capabilities_of(model)
-    assert known.prices is not None
-    assert known.prices.cached < known.prices.input <= known.prices.written < known.prices.output
-    assert known.cache.kind != "none"
-    assert known.cache.lifetime >= 300
+    capabilities = capabilities_of(model)
+    assert capabilities.prices is not None
+    assert (
+        capabilities.prices.cached
+        < capabilities.prices.input
+        <= capabilities.prices.written
+        < capabilities.prices.output
+    )
+    assert capabilities.cache.kind != "none"
+    assert capabilities.cache.lifetime >= 300
 
 
 def test_an_operator_says_otherwise_of_single_fields() -> None:
     mine = capabilities_from({"pattern": "openai:gpt-5*", "required": "ignored", "tool_cap": "off"})
-    known = capabilities_of("openai:gpt-5-mini", [mine, *CAPABILITIES])
-    assert known.required == "ignored"
-    assert known.tool_cap is None
-    assert known.prices == capabilities_of("openai:gpt-5-mini").prices
-    assert known.pattern == "openai:gpt-5*"
+    capabilities = capabilities_of("openai:gpt-5-mini", [mine, *CAPABILITIES])
+    assert capabilities.required == "ignored"
+    assert capabilities.tool_cap is None
+    assert capabilities.prices == capabilities_of("openai:gpt-5-mini").prices
+    assert capabilities.pattern == "openai:gpt-5*"
 
 
 def test_prices_that_are_not_given_are_those_of_the_input() -> None:
@@ -102,7 +107,7 @@ def test_a_whole_row_says_everything() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("row", "message"),
     [
         ({"tool_cap": 5}, "pattern"),
         ({"pattern": "x", "tolls": "none"}, "tolls"),
@@ -114,10 +119,10 @@ def test_a_whole_row_says_everything() -> None:
         ("x", "object"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_key(given: Any, told: str) -> None:
+def test_what_is_wrong_is_said_with_its_key(row: Any, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        capabilities_from(given)
-    assert told in str(raised.value)
+        capabilities_from(row)
+    assert message in str(raised.value)
 
 
 def test_the_file_is_read_when_somebody_looks_and_not_before() -> None:
@@ -133,7 +138,7 @@ def test_what_is_known_of_a_model_can_be_a_key() -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
+    ("row", "message"),
     [
         ({"msk": ""}, "unknown field `msk`; did you mean 'mask'?"),
         ({"zzz": 1}, "unknown field `zzz`; there are pattern, wire, tools, tool_cap, "),
@@ -142,6 +147,6 @@ def test_what_is_known_of_a_model_can_be_a_key() -> None:
         ({"prices": {"inptu": 1, "output": 2}}, "did you mean 'input'?"),
     ],
 )
-def test_a_wrong_row_is_told_with_the_names_and_words_that_there_are(row: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=re.escape(said)):
+def test_a_wrong_row_is_told_with_the_names_and_words_that_there_are(row: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(message)):
         capabilities_from({"pattern": "x", **row})

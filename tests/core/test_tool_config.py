@@ -75,7 +75,7 @@ def test_a_key_is_never_shown() -> None:
 
 @pytest.mark.proves("R003-9")
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("config", "message"),
     [
         ({"maxRetries": -1}, "toolConfig: 'maxRetries' must be a whole number from 0, not -1"),
         ({"maxRetries": 1.5}, "'maxRetries' must be a whole number"),
@@ -99,10 +99,10 @@ def test_a_key_is_never_shown() -> None:
         ([], "toolConfig must be a table, not list"),
     ],
 )
-def test_what_is_wrong_is_said_by_its_key(given: Any, told: str) -> None:
+def test_what_is_wrong_is_said_by_its_key(config: Any, message: str) -> None:
     with pytest.raises(ConfigError) as raised:
-        ToolConfig.of(given)
-    assert told in str(raised.value)
+        ToolConfig.of(config)
+    assert message in str(raised.value)
 
 
 @pytest.mark.proves("R003-9")

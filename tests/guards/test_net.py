@@ -63,15 +63,15 @@ class Names(AbstractResolver):
     """A name server: a list of answers per name, the last repeats; unknown names are public ones."""
 
     def __init__(self, answers: dict[str, list[list[str]]] | None = None) -> None:
-        self._answers = {name.lower(): list(found) for name, found in (answers or {}).items()}
+        self._answers = {name.lower(): list(rounds) for name, rounds in (answers or {}).items()}
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = self._addresses(host)
-        if not found:
+        addresses = self._addresses(host)
+        if not addresses:
             raise OSError(errno.ENOENT, f"no address of {host}")
-        return [self._result(host, address, port) for address in found]
+        return [self._result(host, address, port) for address in addresses]
 
     async def close(self) -> None:
         pass
@@ -269,10 +269,10 @@ async def test_a_redirect_to_another_host_carries_no_credential_and_no_body() ->
 
 @pytest.mark.anyio
 async def test_redirects_without_end_are_left_after_the_limit() -> None:
-    asked = []
+    paths = []
 
     def onwards(request: web.Request) -> web.Response:
-        asked.append(request.path)
+        paths.append(request.path)
         return web.Response(status=302, headers={"Location": f"{request.path}x"})
 
     async with (
@@ -281,7 +281,7 @@ async def test_redirects_without_end_are_left_after_the_limit() -> None:
     ):
         with pytest.raises(OutboundError, match="more than 3 redirects"):
             await client.fetch("http://example.com/x")
-    assert asked == ["/x", "/xx", "/xxx", "/xxxx"]
+    assert paths == ["/x", "/xx", "/xxx", "/xxxx"]
 
 
 @pytest.mark.anyio

@@ -80,8 +80,8 @@ async def test_output_above_the_limit_is_let_go_by_and_said() -> None:
 async def test_the_environment_with_its_keys_is_not_handed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SOME_API_KEY", "secret")
     assert b"secret" not in (await run(["env"])).stdout
-    given = await run(["/usr/bin/env"], env={"A": "ä\udcff=1"}, cwd=tmp_path)
-    assert given.stdout == b"A=\xc3\xa4\xff=1\n"
+    result = await run(["/usr/bin/env"], env={"A": "ä\udcff=1"}, cwd=tmp_path)
+    assert result.stdout == b"A=\xc3\xa4\xff=1\n"
     assert (await run(["pwd"], cwd=tmp_path)).stdout.decode().strip() == str(tmp_path)
 
 

@@ -28,7 +28,7 @@ class CountTools:
         return Tool(name=self.name, description=f"Count the tools of {len(offer.categories)} categories.")
 
     async def answer(self, arguments: Mapping[str, Any], scene: MetaScene) -> ToolResult:
-        names = [shown.name for shown in scene.view]
+        names = [each.name for each in scene.view]
         return ToolResult(content=f"{len(names)} tools", effect=Reveal(names=(names[-1],)))
 
 
@@ -73,9 +73,9 @@ def results(provider: ScriptedProvider) -> list[str]:
 async def test_a_preset_offers_it_and_it_answers_from_what_the_caller_may_see() -> None:
     runtime, provider = house(call("count_tools"))
     result = await runtime.run("how many?")
-    assert [sent["function"]["name"] for sent in provider.requests[0].tools] == ["count_tools", "run_loudly", "respond"]
+    assert [each["function"]["name"] for each in provider.requests[0].tools] == ["count_tools", "run_loudly", "respond"]
     assert results(provider)[0].startswith("1 tools")
-    assert result.state.known == ("speak",) or "speak" in [sent.name for sent in result.state.delivered]
+    assert result.state.known == ("speak",) or "speak" in [each.name for each in result.state.delivered]
     assert result.tool_calls == ()
 
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder share: a catalog of numbered tools, a listener, and what a model was sent."""
+"""Helpers of this folder: a catalog of numbered tools, a listener, and the requests to a model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def tool_texts(request: Any) -> list[str]:
     return [message.content for message in request.messages if message.role == "tool"]
 
 
-def said(*texts: str) -> list[Message]:
+def user_messages(*texts: str) -> list[Message]:
     return [Message(role="user", content=text) for text in texts]
 
 

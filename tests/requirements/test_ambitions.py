@@ -1,4 +1,4 @@
-"""What the authors of the five sources named as next steps, and what they discarded."""
+"""The next steps that the authors of the five sources named, and those that they discarded."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from tests.requirements.scenes import (
     function,
     names,
     names_categories,
-    said,
     tool_texts,
+    user_messages,
     work,
 )
 from tests.test_tool_config_agents import DONE, FORCED, agent
@@ -50,8 +50,8 @@ def runtime(source: Any, preset: Any = "default", **options: Any) -> Runtime:
     return Runtime(provider=ScriptedProvider(lambda request: say("hi")), sources=[source], preset=preset, **options)
 
 
-def asked(*texts: str, **options: Any) -> RunRequest:
-    return RunRequest(messages=said(*texts), **options)
+def request_of(*texts: str, **options: Any) -> RunRequest:
+    return RunRequest(messages=user_messages(*texts), **options)
 
 
 # ---------------------------------------------------------------- A-2: by role
@@ -95,9 +95,9 @@ async def test_a_role_protects_listing_searching_looking_and_running_too() -> No
     made = Runtime(provider=provider, sources=[gym_desk()], preset="compact", sinks=[recorder])
     trainer = Principal(role="trainer")
     await made.run("refund", principal=trainer)
-    listed, found, *refused = tool_texts(provider.requests[1])
+    listed, results, *refused = tool_texts(provider.requests[1])
     assert [each["name"] for each in msgspec.json.decode(listed)["tools"]] == ["plan_training", "show_members"]
-    assert "refund_members" not in found
+    assert "refund_members" not in results
     assert all("no tool 'refund_members'" in text for text in refused)
     direct = await made.call("refund_members", {}, principal=trainer)
     assert (direct.success, direct.error) == (False, "unknown_tool")
@@ -126,19 +126,19 @@ def six_places(**options: Any) -> Runtime:
 
 
 def score(made: Runtime, name: str, *texts: str) -> float:
-    found: float = made.explain(name, asked(*texts)).score
-    return found
+    value: float = made.explain(name, request_of(*texts)).score
+    return value
 
 
 @pytest.mark.proves("A-3")
 def test_a_phrase_counts_more_than_a_word_and_the_best_categories_are_taken() -> None:
     """Both match; a yes or no would give each of them half of the places."""
     made = six_places()
-    found = made.select(asked("a group class please"))
-    assert found.matched == ("alpha", "beta")
+    selection = made.select(request_of("a group class please"))
+    assert selection.matched == ("alpha", "beta")
     assert score(made, "alpha_0", "a group class please") > score(made, "beta_0", "a group class please") > 0
-    assert {name.split("_")[0] for name in found.names} == {"alpha"}
-    assert found.starved == ("beta",)
+    assert {name.split("_")[0] for name in selection.names} == {"alpha"}
+    assert selection.starved == ("beta",)
 
 
 @pytest.mark.proves("A-3")
@@ -146,9 +146,9 @@ def test_what_was_said_just_now_counts_more_than_what_was_said_before() -> None:
     made = six_places()
     now, before = score(made, "gamma_0", "the pool"), score(made, "gamma_0", "the pool", "and a group class")
     assert now > before > 0
-    found = made.select(asked("a group class", "the pool"))
-    assert found.matched == ("alpha", "beta", "gamma")
-    assert {name.split("_")[0] for name in found.names} == {"gamma"}
+    selection = made.select(request_of("a group class", "the pool"))
+    assert selection.matched == ("alpha", "beta", "gamma")
+    assert {name.split("_")[0] for name in selection.names} == {"gamma"}
 
 
 @pytest.mark.proves("A-3")
@@ -161,16 +161,16 @@ async def test_what_was_called_after_requests_like_this_one_counts_too() -> None
         for verb in ("freeze", "pause", "interrupt", "stop")
         for thing in ("abo", "pass", "card", "plan", "ticket", "subscription", "season", "fees")
     )
-    assert "gamma_3" in taught.select(asked("freeze the abo of John")).names
+    assert "gamma_3" in taught.select(request_of("freeze the abo of John")).names
     assert score(taught, "gamma_3", "freeze the abo of John") > 0
     assert score(six_places(), "gamma_3", "freeze the abo of John") < score(taught, "gamma_3", "freeze the abo of John")
 
 
 @pytest.mark.proves("A-3")
 def test_every_tool_sent_says_its_score_and_why() -> None:
-    found: Selection = six_places().select(asked("a group class please"))
-    assert all(0 < chosen.score <= 1 and chosen.reasons for chosen in found.tools)
-    assert len({chosen.score for chosen in found.tools}) > 1
+    selection: Selection = six_places().select(request_of("a group class please"))
+    assert all(0 < each.score <= 1 and each.reasons for each in selection.tools)
+    assert len({each.score for each in selection.tools}) > 1
 
 
 # ---------------------------------------------------------------- A-4: by meaning
@@ -207,9 +207,9 @@ async def test_an_embedder_finds_by_meaning_and_what_it_misses_can_be_asked_for(
 def test_the_nearest_so_many_are_taken(most: int) -> None:
     base = PRESETS["default"]
     preset = replace(base, budget=replace(base.budget, max_tools=most))
-    found = runtime(office(), preset, embedder=Meanings()).select(asked(ASKED))
-    assert "stop_membership" in found.names
-    assert len(found.names) <= most
+    selection = runtime(office(), preset, embedder=Meanings()).select(request_of(ASKED))
+    assert "stop_membership" in selection.names
+    assert len(selection.names) <= most
 
 
 @pytest.mark.proves("A-4")
@@ -247,9 +247,9 @@ async def test_vectors_stand_in_a_table_and_a_tool_is_embedded_when_it_is_regist
 @pytest.mark.proves("A-4")
 def test_the_embedder_for_tests_is_local_and_always_says_the_same() -> None:
     """The table of words that every install brings: no network, no model, the same vectors each time."""
-    found = [runtime(office()).select(asked("halt my subscription")) for _ in range(2)]
-    assert [(chosen.tool.name, chosen.score) for chosen in found[0].tools] == [
-        (chosen.tool.name, chosen.score) for chosen in found[1].tools
+    selections = [runtime(office()).select(request_of("halt my subscription")) for _ in range(2)]
+    assert [(each.tool.name, each.score) for each in selections[0].tools] == [
+        (each.tool.name, each.score) for each in selections[1].tools
     ]
 
 
@@ -263,8 +263,8 @@ WHOLE = 12
 @lru_cache
 def redistributing(budget: int) -> Runtime:
     base = PRESETS["budget"]
-    chosen = replace(base, budget=replace(base.budget, max_tools=budget, redistribute=True))
-    return runtime(work(**dict.fromkeys(CATEGORIES, WHOLE)), chosen)
+    preset = replace(base, budget=replace(base.budget, max_tools=budget, redistribute=True))
+    return runtime(work(**dict.fromkeys(CATEGORIES, WHOLE)), preset)
 
 
 @pytest.mark.proves("A-5")
@@ -274,11 +274,11 @@ def redistributing(budget: int) -> Runtime:
 @settings(deadline=None)
 def test_redistribution_gives_out_the_whole_budget_or_all_there_is(sizes: list[int], budget: int) -> None:
     """The sizes come of hiding the last tools of each category from the caller."""
-    named = CATEGORIES[: len(sizes)]
-    hidden = [f"{name}_{n}" for name, size in zip(named, sizes, strict=True) for n in range(size, WHOLE)]
-    found = redistributing(budget).select(asked("go", categories=named, disabled_tools=hidden))
-    assert len(found.names) == len(set(found.names)) == min(budget, sum(sizes))
-    assert not set(found.names) & set(hidden)
+    categories = CATEGORIES[: len(sizes)]
+    hidden = [f"{name}_{n}" for name, size in zip(categories, sizes, strict=True) for n in range(size, WHOLE)]
+    selection = redistributing(budget).select(request_of("go", categories=categories, disabled_tools=hidden))
+    assert len(selection.names) == len(set(selection.names)) == min(budget, sum(sizes))
+    assert not set(selection.names) & set(hidden)
 
 
 # ---------------------------------------------------------------- A-7: the switch
@@ -291,9 +291,9 @@ async def test_the_meta_tool_is_a_setting_of_the_preset_and_everything_else_goes
     off = replace(base, meta=tuple(name for name in base.meta if name != REQUEST_MORE_TOOLS))
     script = [call("notes_0", {"text": "x"}), call(REQUEST_MORE_TOOLS, {"categories": ["web"]}), say("done")]
     on_off = {}
-    for name, chosen in (("on", base), ("off", off)):
+    for name, variant in (("on", base), ("off", off)):
         provider = ScriptedProvider(list(script))
-        made = Runtime(provider=provider, sources=[work(notes=40, web=40)], preset=chosen)
+        made = Runtime(provider=provider, sources=[work(notes=40, web=40)], preset=variant)
         result = await made.run("notes")
         assert (result.text, result.tool_calls) == ("done", ("notes_0",))
         on_off[name] = provider.requests
@@ -318,11 +318,11 @@ async def test_a_large_category_split_in_two_shows_writes_to_those_who_ask_to_wr
         Category(name="clients_write", keywords=("update client", "change client"), related=("clients_read",)),
     ]
     source = FunctionSource("clients", [*reads, *writes], categories=categories)
-    read = runtime(source, "keyword").select(asked("who is this client?"))
-    assert {chosen.tool.category for chosen in read.tools} == {"clients_read"}
-    assert all(chosen.tool.annotations.read_only for chosen in read.tools)
-    write = runtime(source, "keyword").select(asked("please update client 7"))
-    assert [chosen.tool.category for chosen in write.tools] == ["clients_read"] * 6 + ["clients_write"] * 6
+    read = runtime(source, "keyword").select(request_of("who is this client?"))
+    assert {each.tool.category for each in read.tools} == {"clients_read"}
+    assert all(each.tool.annotations.read_only for each in read.tools)
+    write = runtime(source, "keyword").select(request_of("please update client 7"))
+    assert [each.tool.category for each in write.tools] == ["clients_read"] * 6 + ["clients_write"] * 6
     more = call(REQUEST_MORE_TOOLS, {"categories": ["clients_write"]})
     provider = ScriptedProvider([more, call("update_client_0"), say("done")])
     made = Runtime(provider=provider, sources=[source], preset="budget", classifier=names_categories("clients_read"))
@@ -346,7 +346,7 @@ async def test_a_key_of_ones_own_and_each_tools_own_ttl_say_what_is_kept_and_how
 
     @tool(read_only=True, cache_ttl=0)
     def stock() -> str:
-        """How many there are now: never kept."""
+        """Counts them; the result is never cached."""
         ran.append("stock")
         return "3"
 
@@ -413,8 +413,8 @@ async def test_memory_does_not_grow_from_request_to_request(count: int) -> None:
     def script(request: Any) -> Any:
         if any(message.role == "tool" for message in request.messages):
             return call("respond", {"message": "done"})
-        wanted = (0, count // 2, count - 1)
-        return calls(*(("execute_tool", {"tool_name": f"work_{n}", "arguments": {}}) for n in wanted))
+        places = (0, count // 2, count - 1)
+        return calls(*(("execute_tool", {"tool_name": f"work_{n}", "arguments": {}}) for n in places))
 
     provider = ScriptedProvider(script)
     made = Runtime(provider=provider, sources=[work(work=count)], preset="compact")

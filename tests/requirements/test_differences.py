@@ -13,7 +13,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.doors.commandline import CommandLine
-from tests.requirements.scenes import Recorder, catalog_names, function, names, names_categories, said, tool_texts, work
+from tests.requirements.scenes import (
+    Recorder,
+    catalog_names,
+    function,
+    names,
+    names_categories,
+    tool_texts,
+    user_messages,
+    work,
+)
 from toolcaddie import PRESETS, Runtime, tool
 from toolcaddie.core.catalog import Category, View
 from toolcaddie.core.control import Principal
@@ -45,10 +54,10 @@ def gym_runtime(preset: Any, script: Any = (), **options: Any) -> Runtime:
 
 
 def selected(preset: Any, *texts: str) -> Selection:
-    return gym_runtime(preset).select(RunRequest(messages=said(*texts)))
+    return gym_runtime(preset).select(RunRequest(messages=user_messages(*texts)))
 
 
-async def sent(preset: Any, text: str, source: Any = None, **options: Any) -> list[str]:
+async def sent_names(preset: Any, text: str, source: Any = None, **options: Any) -> list[str]:
     """The tools of the first model request."""
     provider = ScriptedProvider(lambda request: say("hi"))
     await Runtime(provider=provider, sources=[source or gym.source()], preset=preset, **options).run(text)
@@ -61,57 +70,57 @@ async def sent(preset: Any, text: str, source: Any = None, **options: Any) -> li
 @pytest.mark.proves("X-1")
 @pytest.mark.parametrize(("count", "without"), [(2, 0), (4, 0), (5, 1), (8, 4), (10, 6)])
 async def test_a_least_quota_of_two_starves_late_categories_and_the_log_names_them(count: int, without: int) -> None:
-    named = [f"c{number}" for number in range(count)]
-    source = work(**dict.fromkeys(named, 10))
+    categories = [f"c{number}" for number in range(count)]
+    source = work(**dict.fromkeys(categories, 10))
     with capture_logs() as logs:
-        chosen = await sent("budget", " ".join(named), source, sinks=[StructlogSink()])
-    served = sorted({name.split("_")[0] for name in chosen if name != REQUEST_MORE_TOOLS})
-    assert served == named[: count - without]
-    assert len(chosen) == 1 + 8
+        selection = await sent_names("budget", " ".join(categories), source, sinks=[StructlogSink()])
+    served = sorted({name.split("_")[0] for name in selection if name != REQUEST_MORE_TOOLS})
+    assert served == categories[: count - without]
+    assert len(selection) == 1 + 8
     (line,) = [line for line in logs if line["event"] == "tools_selected"]
-    assert line["starved"] == named[count - without :]
+    assert line["starved"] == categories[count - without :]
 
 
 @pytest.mark.proves("X-1")
 @pytest.mark.parametrize("count", [2, 5, 8])
 async def test_policy_fair_leaves_no_category_out_while_there_are_as_many_places(count: int) -> None:
-    base, named = PRESETS["budget"], [f"c{number}" for number in range(count)]
+    base, categories = PRESETS["budget"], [f"c{number}" for number in range(count)]
     assert (base.budget.policy, PRESETS["default"].budget.policy) == ("proportional", "fair")
     fair = replace(base, budget=replace(base.budget, policy="fair"))
-    chosen = await sent(fair, " ".join(named), work(**dict.fromkeys(named, 10)))
-    assert {name.split("_")[0] for name in chosen if name != REQUEST_MORE_TOOLS} == set(named)
-    assert len(chosen) == 1 + 8
+    names_of_fair = await sent_names(fair, " ".join(categories), work(**dict.fromkeys(categories, 10)))
+    assert {name.split("_")[0] for name in names_of_fair if name != REQUEST_MORE_TOOLS} == set(categories)
+    assert len(names_of_fair) == 1 + 8
 
 
 @pytest.mark.proves("X-3")
 def test_related_categories_come_along_to_the_end_unless_one_step_is_set(
     toolcaddie: CommandLine, tmp_path: Path
 ) -> None:
-    asked = ("select", "book appointment for client", "--catalog", "gym", "--preset", "keyword")
-    assert len(toolcaddie.json(*asked)["tools"]) == 43
+    command = ("select", "book appointment for client", "--catalog", "gym", "--preset", "keyword")
+    assert len(toolcaddie.json(*command)["tools"]) == 43
     (tmp_path / "toolcaddie.toml").write_text("[selection]\nrelated_depth = 1\n")
-    assert len(toolcaddie.json(*asked)["tools"]) == 38
+    assert len(toolcaddie.json(*command)["tools"]) == 38
 
 
 @pytest.mark.proves("X-5")
 def test_the_sources_message_wants_131_and_every_first_keyword_137_and_both_are_cut_with_a_warning() -> None:
     every = ", ".join(category.keywords[0] for category in gym_runtime("keyword").source.snapshot().categories)
-    for message, wanted in ((LONG_LIST, 131), (every, 137)):
+    for message, count in ((LONG_LIST, 131), (every, 137)):
         with capture_logs() as logs:
-            found = selected("keyword", message)
-        assert len(found.names) == 128
+            selection = selected("keyword", message)
+        assert len(selection.names) == 128
         (warning,) = [line for line in logs if line["log_level"] == "warning"]
-        assert (warning["catalog"], warning["wanted"], warning["selected"], warning["cap"]) == (137, wanted, 128, 128)
+        assert (warning["catalog"], warning["wanted"], warning["selected"], warning["cap"]) == (137, count, 128, 128)
 
 
 @pytest.mark.proves("X-6")
 def test_what_is_cut_are_the_last_tools_of_the_catalog() -> None:
     """That it is so in every process is proved in test_source001.py."""
     order = [tool.name for tool in gym_runtime("keyword").source.snapshot()]
-    found = selected("keyword", LONG_LIST)
-    assert list(found.names) == sorted(found.names, key=order.index)
-    assert min(order.index(drop.name) for drop in found.dropped if drop.stage == "provider_cap") > max(
-        map(order.index, found.names)
+    selection = selected("keyword", LONG_LIST)
+    assert list(selection.names) == sorted(selection.names, key=order.index)
+    assert min(order.index(drop.name) for drop in selection.dropped if drop.stage == "provider_cap") > max(
+        map(order.index, selection.names)
     )
 
 
@@ -121,7 +130,7 @@ async def test_the_tools_of_a_category_stand_in_the_order_of_the_catalog_and_not
     for order in (made, made[::-1]):
         tools = [function(name, category="projects") for name in order]
         source = FunctionSource("work", [*tools, function("other", category="others")])
-        assert (await sent("budget", "projects", source))[1:] == order
+        assert (await sent_names("budget", "projects", source))[1:] == order
 
 
 # ---------------------------------------------------------------- limits, and their ends
@@ -207,7 +216,7 @@ async def test_three_attempts_without_a_tool_are_the_limit_of_forced_and_lead_to
 
 @pytest.mark.proves("X-18")
 @pytest.mark.parametrize(
-    ("preset", "asked", "matched"),
+    ("preset", "rounds", "matched"),
     [
         ("budget", 1, ("salary",)),
         ("keyword", 0, ("clients",)),
@@ -217,7 +226,7 @@ async def test_three_attempts_without_a_tool_are_the_limit_of_forced_and_lead_to
     ],
 )
 async def test_categories_are_picked_by_a_model_by_keywords_or_by_nobody(
-    preset: str, asked: int, matched: tuple[str, ...]
+    preset: str, rounds: int, matched: tuple[str, ...]
 ) -> None:
     times = 0
 
@@ -229,7 +238,7 @@ async def test_categories_are_picked_by_a_model_by_keywords_or_by_nobody(
     provider = ScriptedProvider(lambda request: say("hi"))
     runtime = Runtime(provider=provider, sources=[gym.source()], preset=preset, classifier=classify)
     result = await runtime.run("show me all clients")
-    assert times == asked
+    assert times == rounds
     assert result.selection is not None
     assert result.selection.matched == matched
 
@@ -245,12 +254,14 @@ async def test_in_compact_the_model_itself_searches() -> None:
 @pytest.mark.proves("X-19")
 async def test_hello_gives_no_tools_the_defaults_all_of_them_or_the_meta_tools() -> None:
     hello = "hello, how are you?"
-    assert await sent("budget", hello, classifier=names_categories()) == [], "the first stage says that none is needed"
-    assert len(await sent("keyword", hello)) == 44
+    assert await sent_names("budget", hello, classifier=names_categories()) == [], (
+        "the first stage says that none is needed"
+    )
+    assert len(await sent_names("keyword", hello)) == 44
     for preset in ("multibot", "forced"):
-        found = await sent(preset, hello, work(notes=30, web=30))
-        assert found == [f"{name}_{number}" for name in ("notes", "web") for number in range(30)]
-    assert sorted(await sent("compact", hello)) == COMPACT
+        tools = await sent_names(preset, hello, work(notes=30, web=30))
+        assert tools == [f"{name}_{number}" for name in ("notes", "web") for number in range(30)]
+    assert sorted(await sent_names("compact", hello)) == COMPACT
     forced = ScriptedProvider(lambda request: say("Hi!"))
     await Runtime(provider=forced, sources=[work(notes=3)], preset="forced").run(hello)
     assert len(forced.requests) == 3, "a greeting is forced like everything else"
@@ -260,7 +271,7 @@ async def test_hello_gives_no_tools_the_defaults_all_of_them_or_the_meta_tools()
 async def test_so_many_tools_are_shown() -> None:
     async def sizes(preset: str, source: Any = None) -> list[int]:
         rows = ("show me all clients", "what is pending salary?", "book appointment for client", "show me dashboard")
-        return [len(await sent(preset, row, source)) for row in rows]
+        return [len(await sent_names(preset, row, source)) for row in rows]
 
     assert (await sizes("budget"))[:3] == [9, 7, 9], "salary has six"
     keyword = await sizes("keyword")
@@ -275,15 +286,15 @@ async def test_so_many_tools_are_shown() -> None:
 async def test_what_is_always_there_is_one_meta_tool_eight_core_tools_or_five_meta_tools() -> None:
     core = [tool.name for tool in gym_runtime("keyword").source.snapshot() if tool.core]
     for message in ("show me all clients", "book appointment for client", LONG_LIST):
-        budget = await sent("budget", message)
+        budget = await sent_names("budget", message)
         assert budget[0] == REQUEST_MORE_TOOLS
         assert len(budget) == 1 + 8, "outside the budget"
-        keyword = await sent("keyword", message)
+        keyword = await sent_names("keyword", message)
         assert keyword[:CORE] == core
         assert len(keyword) <= 128, "inside the 128"
-        assert sorted(await sent("compact", message)) == COMPACT
+        assert sorted(await sent_names("compact", message)) == COMPACT
     for preset in ("multibot", "forced"):
-        assert await sent(preset, "hello", work(notes=3)) == ["notes_0", "notes_1", "notes_2"]
+        assert await sent_names(preset, "hello", work(notes=3)) == ["notes_0", "notes_1", "notes_2"]
 
 
 # ---------------------------------------------------------------- names and lifetimes
@@ -315,7 +326,7 @@ async def test_a_tool_stands_once_among_those_sent_however_often_it_was_found() 
     ]
     made = [function(f"{name}_{number}", category=name) for name in ("a", "b", "shared") for number in range(3)]
     source = FunctionSource("work", made, categories=related)
-    assert sorted(await sent("keyword", "a and b and a", source)) == sorted(tool.__name__ for tool in made)
+    assert sorted(await sent_names("keyword", "a and b and a", source)) == sorted(tool.__name__ for tool in made)
     again = call(REQUEST_MORE_TOOLS, {"categories": ["web", "web", "notes"]})
     provider = ScriptedProvider([again, again, say("done")])
     await Runtime(provider=provider, sources=[work(notes=9, web=2)], preset="budget").run("notes")
@@ -350,10 +361,10 @@ async def test_a_tool_that_comes_is_there_from_the_next_request_on_and_one_that_
             return say("done")
         source.add(function("newcomer", category="work"))
         source.remove("work_1")
-        wanted = [("newcomer", {}), ("work_1", {}), ("work_2", {})]
+        steps = [("newcomer", {}), ("work_1", {}), ("work_2", {})]
         if preset != "compact":
-            return calls(*wanted)
-        return calls(*(("execute_tool", {"tool_name": name, "arguments": {}}) for name, _ in wanted))
+            return calls(*steps)
+        return calls(*(("execute_tool", {"tool_name": name, "arguments": {}}) for name, _ in steps))
 
     recorder = Recorder()
     provider = ScriptedProvider(script)
@@ -365,15 +376,15 @@ async def test_a_tool_that_comes_is_there_from_the_next_request_on_and_one_that_
     assert {name: error or "ran" for name, error in outcomes.items()} == {"work_1": "revoked", "work_2": "ran"}
     assert names(provider.requests[1]) == names(provider.requests[0])
     for bot in ("one", "two"):
-        view = runtime.view(RunRequest(messages=said("work"), principal=Principal(bot=bot)))
+        view = runtime.view(RunRequest(messages=user_messages("work"), principal=Principal(bot=bot)))
         assert [tool.name for tool in view] == ["work_0", "work_2", "newcomer"]
 
 
 @pytest.mark.proves("X-24")
 async def test_an_agent_has_its_own_tools() -> None:
     first, second = work(notes=2), work(web=2)
-    assert await sent("forced", "hello", first) == ["notes_0", "notes_1"]
-    assert await sent("forced", "hello", second) == ["web_0", "web_1"]
+    assert await sent_names("forced", "hello", first) == ["notes_0", "notes_1"]
+    assert await sent_names("forced", "hello", second) == ["web_0", "web_1"]
 
 
 # ---------------------------------------------------------------- the order of execution
@@ -422,11 +433,11 @@ async def test_the_others_run_them_one_by_one_with_a_turn_for_each(preset: str) 
         running -= 1
         return str(number)
 
-    wanted = [("step", {"number": number}) for number in range(4)]
+    steps = [("step", {"number": number}) for number in range(4)]
     if preset == "compact":
-        wanted = [("execute_tool", {"tool_name": "step", "arguments": arguments}) for _, arguments in wanted]
+        steps = [("execute_tool", {"tool_name": "step", "arguments": arguments}) for _, arguments in steps]
     recorder = Recorder()
-    provider = ScriptedProvider([calls(*wanted), say("done")])
+    provider = ScriptedProvider([calls(*steps), say("done")])
     await Runtime(provider=provider, sources=[step], preset=preset, sinks=[recorder]).run("step")
     assert order == [("0", 1), ("1", 1), ("2", 1), ("3", 1)]
     assert tool_texts(provider.requests[1]) == ["0", "1", "2", "3"]

@@ -16,7 +16,7 @@ import aiohttp
 import msgspec
 import pytest
 
-from tests.requirements.scenes import Recorder, function, names, said, tool_texts, work
+from tests.requirements.scenes import Recorder, function, names, tool_texts, user_messages, work
 from tests.requirements.test_source001 import Watched
 from toolcaddie import PRESETS, Runtime, tool
 from toolcaddie.app.settings import Settings
@@ -65,24 +65,24 @@ async def first_request(preset: Any, text: str, source: Any, **options: Any) -> 
 
 def selected(preset: Any, source: Any, *texts: str, **options: Any) -> Any:
     runtime = Runtime(provider=ScriptedProvider([]), sources=[source], preset=preset)
-    return runtime.select(RunRequest(messages=said(*texts), **options))
+    return runtime.select(RunRequest(messages=user_messages(*texts), **options))
 
 
 # ---------------------------------------------------------------- how many are sent
 
 
 async def test_the_default_preset_sends_24_tools_beside_its_meta_tools() -> None:
-    sent = names(await first_request("default", "notes", work(notes=60)))
-    assert len([name for name in sent if name.startswith("notes_")]) == 24
+    tools = names(await first_request("default", "notes", work(notes=60)))
+    assert len([name for name in tools if name.startswith("notes_")]) == 24
 
 
 async def test_expansions_of_budget_stop_at_128_tools_with_the_meta_tool() -> None:
-    named = [f"c{number}" for number in range(20)]
-    loads = [call(REQUEST_MORE_TOOLS, {"categories": [name]}) for name in named]
+    categories = [f"c{number}" for number in range(20)]
+    loads = [call(REQUEST_MORE_TOOLS, {"categories": [name]}) for name in categories]
     provider = ScriptedProvider([*loads, say("done")])
     base = PRESETS["budget"]
     patient = replace(base, limits=replace(base.limits, rounds=None))
-    runtime = Runtime(provider=provider, sources=[work(**dict.fromkeys(named, 8))], preset=patient)
+    runtime = Runtime(provider=provider, sources=[work(**dict.fromkeys(categories, 8))], preset=patient)
     await runtime.run("c0")
     assert max(len(names(request)) for request in provider.requests) == 128
 
@@ -101,13 +101,13 @@ def test_a_quarter_of_the_tokens_and_16_places_are_kept_for_what_comes_later() -
     limit = everything.tokens_selected
     for meta, share in (((), 1.0), (base.meta, 0.75)):
         budget = replace(base.budget, max_tools=None, provider_cap=None, max_tokens=limit)
-        found = selected(replace(base, meta=meta, budget=budget), work(notes=80), "notes")
-        used = found.tokens_selected + (_meta_tokens(base) if meta else 0)
+        selection = selected(replace(base, meta=meta, budget=budget), work(notes=80), "notes")
+        used = selection.tokens_selected + (_meta_tokens(base) if meta else 0)
         assert limit * share - limit / 80 <= used <= limit * share
 
 
 def _meta_tokens(preset: Any) -> int:
-    """What its meta tools take of the tokens."""
+    """Returns the tokens of its meta tools."""
     return definition_tokens(offered_definitions(preset.meta, MetaOffer(categories=("notes",))).values())
 
 
@@ -134,9 +134,11 @@ def test_budget_takes_the_categories_named_and_no_related_ones() -> None:
 
 def test_a_related_category_counts_half_of_the_one_that_brought_it() -> None:
     runtime = Runtime(provider=ScriptedProvider([]), sources=[gym.source()])
-    asked = RunRequest(messages=said("freeze"))
-    found = [runtime.explain(name, asked).signals["categories"] for name in ("freeze_membership", "get_clients_list")]
-    assert found == [1.0, 0.5]
+    request = RunRequest(messages=user_messages("freeze"))
+    signals = [
+        runtime.explain(name, request).signals["categories"] for name in ("freeze_membership", "get_clients_list")
+    ]
+    assert signals == [1.0, 0.5]
 
 
 # ---------------------------------------------------------------- limits
@@ -280,10 +282,10 @@ async def test_whose_results_a_preset_keeps(preset: str, says: int, reads: int) 
         ran.append("reads")
         return "2"
 
-    wanted = [("keeps", {}), ("reads_only", {})]
+    steps = [("keeps", {}), ("reads_only", {})]
     if preset == "compact":
-        wanted = [("execute_tool", {"tool_name": name, "arguments": {}}) for name, _ in wanted]
-    provider = ScriptedProvider([calls(*wanted), calls(*wanted), say("done")])
+        steps = [("execute_tool", {"tool_name": name, "arguments": {}}) for name, _ in steps]
+    provider = ScriptedProvider([calls(*steps), calls(*steps), say("done")])
     sources = [FunctionSource("work", [keeps, reads_only, function("other", category="others")])]
     await Runtime(provider=provider, sources=sources, preset=preset).run("work")
     assert (ran.count("says"), ran.count("reads")) == (says, reads)
@@ -313,8 +315,8 @@ def test_an_agents_configuration_has_the_defaults_of_its_source() -> None:
     assert (config.force_tool_use, config.on_tool_not_called, config.max_retries) == (False, "retry", 3)
     assert (config.tool_timeout, config.validate_tool_response, config.fallback_provider) == (None, False, None)
     assert config.cache_results is not None
-    kept = config.cache_results
-    assert (kept.enabled, kept.ttl, kept.max_size) == (True, 300.0, 100)
+    cache = config.cache_results
+    assert (cache.enabled, cache.ttl, cache.max_size) == (True, 300.0, 100)
     assert ToolConfig(max_retries=10, tool_timeout=1.0).warnings == ()
     assert len(ToolConfig(max_retries=11, tool_timeout=0.999).warnings) == 2
 
@@ -375,17 +377,17 @@ async def test_forcing_takes_three_attempts_by_itself() -> None:
 
 
 async def test_a_first_stage_names_five_categories_at_most() -> None:
-    named = [f"c{number}" for number in range(7)]
-    small = ScriptedProvider([say(msgspec.json.encode({"categories": named}).decode())])
+    categories = [f"c{number}" for number in range(7)]
+    small = ScriptedProvider([say(msgspec.json.encode({"categories": categories}).decode())])
     request = await first_request(
-        "budget", "go", work(**dict.fromkeys(named, 3)), classifier=ModelClassifier(small, model="small")
+        "budget", "go", work(**dict.fromkeys(categories, 3)), classifier=ModelClassifier(small, model="small")
     )
     assert len({name.split("_")[0] for name in names(request)[1:]}) == 4, "five of two tools, cut at eight"
     assert Settings().classifier.most == 5
     everything = replace(PRESETS["budget"], budget=replace(PRESETS["budget"].budget, max_tools=None))
-    small = ScriptedProvider([say(msgspec.json.encode({"categories": named}).decode())])
+    small = ScriptedProvider([say(msgspec.json.encode({"categories": categories}).decode())])
     request = await first_request(
-        everything, "go", work(**dict.fromkeys(named, 3)), classifier=ModelClassifier(small, model="small")
+        everything, "go", work(**dict.fromkeys(categories, 3)), classifier=ModelClassifier(small, model="small")
     )
     assert len({name.split("_")[0] for name in names(request)[1:]}) == 5
 
@@ -395,9 +397,9 @@ async def test_a_first_stage_names_five_categories_at_most() -> None:
 
 def test_the_page_of_settings_shows_the_defaults_of_what_no_preset_has() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
-    shown = tomllib.loads(page.partition("```toml\n")[2].partition("\n```")[0])
+    example = tomllib.loads(page.partition("```toml\n")[2].partition("\n```")[0])
     learning = asdict(Settings().learning)
-    assert {key: learning[key] for key in shown["learning"]} == shown["learning"]
+    assert {key: learning[key] for key in example["learning"]} == example["learning"]
     classifier = Settings().classifier
-    assert (classifier.timeout, classifier.most) == (shown["classifier"]["timeout"], shown["classifier"]["most"])
-    assert Settings().embedding.patience == shown["embedding"]["patience"]
+    assert (classifier.timeout, classifier.most) == (example["classifier"]["timeout"], example["classifier"]["most"])
+    assert Settings().embedding.patience == example["embedding"]["patience"]

@@ -80,7 +80,7 @@ def test_a_tool_of_the_meta_tools_name_cannot_be_registered() -> None:
 
 @pytest.mark.proves("R000-44")
 async def test_twice_the_budget_does_not_mend_a_wrong_choice_and_one_expansion_does() -> None:
-    """Why the budget stayed at 8: with 16 the right tool is still missing, and twice as many wrong ones are read."""
+    """The budget stayed at 8, because with 16 the right tool is still missing, and twice as many wrong ones are read."""
     base, source = PRESETS["budget"], work(notes=20, github=7)
     doubled = replace(base, budget=replace(base.budget, max_tools=16))
     wide = ScriptedProvider([say("I cannot see issues.")])
@@ -172,12 +172,12 @@ async def test_a_message_comes_in_by_http_and_the_reply_goes_back_to_the_user(tm
             classifier=names_categories("notes"),
         ) as door,
     ):
-        asked = {"model": "gpt-test", "messages": [{"role": "user", "content": PROMPT}]}
+        body = {"model": "gpt-test", "messages": [{"role": "user", "content": PROMPT}]}
         if stream:
-            chunks = [chunk async for chunk in await door.client.chat.completions.create(**asked, stream=True)]
+            chunks = [chunk async for chunk in await door.client.chat.completions.create(**body, stream=True)]
             text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
         else:
-            answer = await door.client.chat.completions.create(**asked)
+            answer = await door.client.chat.completions.create(**body)
             text = answer.choices[0].message.content or ""
             assert answer.choices[0].message.tool_calls is None
     assert text == "The issue is closed."

@@ -42,16 +42,16 @@ LONG_LIST = (
 @pytest.mark.proves("R001-5")
 async def test_finding_tools_by_keyword_asks_no_model_and_costs_nothing() -> None:
     """The one model call is the answer's own, although a first stage stands ready."""
-    asked: list[str] = []
+    questions: list[str] = []
 
     async def classify(messages: Sequence[Message], view: Any) -> Sequence[str]:
-        asked.append(messages[-1].text)
+        questions.append(messages[-1].text)
         return ["salary"]
 
     provider = ScriptedProvider([say("hi")])
     runtime = Runtime(provider=provider, sources=[gym.source()], preset="keyword", classifier=classify)
     result = await runtime.run("show me all clients")
-    assert asked == []
+    assert questions == []
     assert len(provider.requests) == 1
     assert (result.usage.input_tokens, result.usage.output_tokens) == (100, 10)
     assert result.selection is not None
@@ -95,11 +95,11 @@ def test_the_same_tools_are_cut_in_every_process_and_in_catalog_order() -> None:
     with ThreadPoolExecutor(2) as pool:
         outputs = set(pool.map(printed, (0, 1, 4_242)))
     assert len(outputs) == 1
-    chosen, _, dropped = (part.split(",") for part in outputs.pop().decode().split())
+    selected, _, dropped = (part.split(",") for part in outputs.pop().decode().split())
     order = [tool.name for tool in GYM]
-    assert len(chosen) == 128
-    assert chosen == sorted(chosen, key=order.index)
-    assert min(map(order.index, dropped)) > max(map(order.index, chosen))
+    assert len(selected) == 128
+    assert selected == sorted(selected, key=order.index)
+    assert min(map(order.index, dropped)) > max(map(order.index, selected))
 
 
 # ---------------------------------------------------------------- the history window

@@ -61,9 +61,9 @@ async def test_an_answer_that_fails_validation_is_asked_of_the_tool_again_where_
     both = call("search_books", {}), call("order", {})
     async with agent([*both, DONE], config, sources=sources) as mine:
         await mine.chat()
-    found, ordered = results_of(mine.upstream.bodies[2])
+    read_result, ordered = results_of(mine.upstream.bodies[2])
     assert (len(reads.runs), len(writes.runs)) == (2, 1)
-    assert found == '{"books":[{"year":1901}]}'
+    assert read_result == '{"books":[{"year":1901}]}'
     assert "It did run" in ordered
 
 
@@ -85,7 +85,7 @@ def test_validation_is_on_or_off_and_nothing_else(value: Any) -> None:
 # ---------------------------------------------------------------- the log
 
 
-def said(logs: list[Any], event: str) -> list[dict[str, Any]]:
+def lines_of(logs: list[Any], event: str) -> list[dict[str, Any]]:
     return [dict(line) for line in logs if line["event"] == event]
 
 
@@ -114,9 +114,9 @@ async def test_the_log_says_in_order_what_was_tried_missed_used_up_and_done() ->
         ("tool_called", "info", "search_books"),
         ("run_finished", "info", None),
     ]
-    (exhausted,) = said(logs, "attempts_exhausted")
+    (exhausted,) = lines_of(logs, "attempts_exhausted")
     assert (exhausted["attempts"], exhausted["then"]) == (2, "fallback")
-    success = said(logs, "tool_called")
+    success = lines_of(logs, "tool_called")
     assert success[0]["tools"] == ["search_books"]
     assert success[1]["outcome"] == "ok"
 
@@ -127,8 +127,8 @@ async def test_a_provider_that_broke_off_has_not_used_its_attempts_up() -> None:
     async with agent([refuse(401, "no such key")], FORCED, fallback=[FOUND, DONE]) as mine:
         with capture_logs() as logs:
             await mine.chat()
-    assert said(logs, "attempts_exhausted") == []
-    assert [line["log_level"] for line in said(logs, "forced_provider_failed")] == ["warning"]
+    assert lines_of(logs, "attempts_exhausted") == []
+    assert [line["log_level"] for line in lines_of(logs, "forced_provider_failed")] == ["warning"]
 
 
 @pytest.mark.proves("R003-28")
@@ -147,11 +147,11 @@ async def test_the_log_has_the_milliseconds_of_a_call_and_the_key_of_what_is_kep
         with capture_logs() as logs:
             for _ in range(3):
                 await mine.chat()
-    ran = [line for line in said(logs, "tool_called") if "outcome" in line]
+    ran = [line for line in lines_of(logs, "tool_called") if "outcome" in line]
     assert [line["ms"] >= 30 for line in ran] == [True, False, True]
     assert [line.get("cached", False) for line in ran] == [False, True, False]
-    first, other = said(logs, "cache_miss")
-    (hit,) = said(logs, "cache_hit")
+    first, other = lines_of(logs, "cache_miss")
+    (hit,) = lines_of(logs, "cache_hit")
     assert first["key"] == hit["key"] != other["key"]
     assert {line["log_level"] for line in (first, other, hit)} == {"debug"}
 
@@ -195,14 +195,16 @@ async def test_retries_fallback_cache_log_and_metrics_work_together_in_one_agent
     assert (first.provider, second.provider) == ("openai", "openai")
     assert [text == ASKED for text in mine.heard] == [True, False, True, False]
     assert len(library.runs) == 1
-    assert said(logs, "attempts_exhausted")
-    assert said(logs, "cache_hit")
+    assert lines_of(logs, "attempts_exhausted")
+    assert lines_of(logs, "cache_hit")
     counted = generate_latest(registry).decode()
 
     def count(name: str, **labels: str) -> float:
-        wanted = re.compile(rf"^{name}\{{(.*)\}} (.+)$", re.MULTILINE)
-        rows = [(row[1], float(row[2])) for row in wanted.finditer(counted)]
-        return sum(value for text, value in rows if all(f'{key}="{said}"' in text for key, said in labels.items()))
+        pattern = re.compile(rf"^{name}\{{(.*)\}} (.+)$", re.MULTILINE)
+        rows = [(row[1], float(row[2])) for row in pattern.finditer(counted)]
+        return sum(
+            value for text, value in rows if all(f'{key}="{expected}"' in text for key, expected in labels.items())
+        )
 
     assert count("toolcaddie_model_attempts_total", provider="ollama", outcome="not_called") == 4
     assert count("toolcaddie_model_attempts_total", provider="openai", outcome="answered") == 2

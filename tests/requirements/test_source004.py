@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.requirements.scenes import Recorder, function, said, tool_texts, work
+from tests.requirements.scenes import Recorder, function, tool_texts, user_messages, work
 from toolcaddie import PRESETS, Runtime, tool
 from toolcaddie.core.catalog import View
 from toolcaddie.core.control import Principal
@@ -82,8 +82,8 @@ KINDS = (RunContext, RunState, View)
 
 def living() -> dict[str, int]:
     gc.collect()
-    found = [type(value) for value in gc.get_objects() if isinstance(value, KINDS)]
-    return {kind.__name__: found.count(kind) for kind in KINDS}
+    types = [type(value) for value in gc.get_objects() if isinstance(value, KINDS)]
+    return {kind.__name__: types.count(kind) for kind in KINDS}
 
 
 def fail_at_the_limit(request: Any) -> Any:
@@ -108,14 +108,14 @@ def answer(request: Any) -> Any:
 async def test_at_its_end_nothing_of_a_request_is_left_also_when_it_failed(
     script: Callable[[Any], Any], error: type[Exception] | None
 ) -> None:
-    kept: list[weakref.ref[Held]] = []
+    references: list[weakref.ref[Held]] = []
 
     @tool
     def keep(context: RunContext) -> str:
         """Keep something until the end of the request."""
         thing = Held()
         context.variables["thing"] = thing
-        kept.append(weakref.ref(thing))
+        references.append(weakref.ref(thing))
         return "kept"
 
     provider = ScriptedProvider(script)
@@ -124,8 +124,8 @@ async def test_at_its_end_nothing_of_a_request_is_left_also_when_it_failed(
     before = living()
     for _ in range(5):
         await _ended(runtime, provider, error)
-    assert len(kept) == 6
-    assert [reference() for reference in kept] == [None] * 6
+    assert len(references) == 6
+    assert [reference() for reference in references] == [None] * 6
     assert living() == before
 
 
@@ -137,13 +137,13 @@ async def _ended(runtime: Runtime, provider: ScriptedProvider, error: type[Excep
 
 @pytest.mark.proves("R004-7")
 async def test_a_request_that_is_cancelled_leaves_nothing_behind_either() -> None:
-    started, kept = asyncio.Event(), list[weakref.ref[Held]]()
+    started, references = asyncio.Event(), list[weakref.ref[Held]]()
 
     @tool
     async def hang(context: RunContext) -> str:
         """Never ends."""
         thing = context.variables["thing"] = Held()
-        kept.append(weakref.ref(thing))
+        references.append(weakref.ref(thing))
         del thing
         started.set()
         await asyncio.Event().wait()
@@ -161,7 +161,7 @@ async def test_a_request_that_is_cancelled_leaves_nothing_behind_either() -> Non
     del task
     provider.requests.clear()
     after = living()
-    assert kept[0]() is None
+    assert references[0]() is None
     assert (after["RunContext"], after["RunState"]) == (before["RunContext"], before["RunState"])
 
 
@@ -208,11 +208,11 @@ async def test_turns_of_one_conversation_share_no_tools_counters_or_variables() 
     source, recorder = work(work=3), Recorder()
     provider = ScriptedProvider(script)
     runtime = Runtime(provider=provider, sources=[remember, source], preset="compact", sinks=[recorder])
-    asked = RunRequest(messages=tuple(said("go")), conversation="one and the same")
-    first = await runtime.run(asked)
+    request = RunRequest(messages=tuple(user_messages("go")), conversation="one and the same")
+    first = await runtime.run(request)
     source.remove("work_0")
     source.add(function("newcomer"))
-    second = await runtime.run(asked)
+    second = await runtime.run(request)
     gone, came, listed = tool_texts(provider.requests[-1])[-3:]
     assert "no tool 'work_0'" in gone
     assert came.startswith("newcomer ran")
