@@ -341,7 +341,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         text="keep_days: Seconds | None = 90.0\n",
         other="keep_days: Seconds | None = 30.0\n",
         tests=NUMBERS,
-        chosen="page_of_settings",
+        keyword="page_of_settings",
     ),
     _settings("from_trail: Count = 5_000\n", "from_trail: Count = 500\n"),
 )
