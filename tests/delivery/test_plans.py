@@ -225,3 +225,77 @@ def test_a_prefix_of_the_minimum_is_read_from_the_cache_and_a_shorter_one_is_not
     bill = planner.plan_first(plan(4, sent=[4, 5], capabilities=replace(CACHED, cache=rule))).bill
     assert bill is not None
     assert (bill.read, bill.written) == ((prefix, 50) if is_read else (0, prefix + 50))
+
+
+EXECUTE = Tool(name="execute_tool", description="Calls a tool by its name.")
+READ_ON = Tool(name="read_result", description="Reads more of a result.")
+
+
+@pytest.mark.parametrize(("lasting", "meta"), [(False, (*META, EXECUTE)), (True, META)])
+def test_a_conversation_begins_with_a_few_tools_only_if_more_can_join_behind_it_later(
+    lasting: bool, meta: Sequence[Tool]
+) -> None:
+    few = plan(*range(20), cap=25, meta=(*META, EXECUTE))
+    delivery = DeliveryPlanner(mode="auto").plan_first(few)
+    assert [option.name for option in delivery.options] == ["the best of the selection", "the selection"]
+    assert len(delivery.tools) == 12
+    delivery = DeliveryPlanner(mode="auto").plan_first(replace(few, lasting=lasting, meta=meta))
+    assert [option.name for option in delivery.options] == ["the selection"]
+
+
+def test_all_tools_are_an_option_only_if_reading_on_would_fit_too() -> None:
+    def names_of_options(cap: int) -> set[str]:
+        return {each.name for each in DeliveryPlanner(mode="auto").plan_first(plan(1, 2, cap=cap)).options}
+
+    assert names_of_options(31) == {"all tools", "the selection"}
+    assert names_of_options(30) == {"the selection"}
+
+
+def test_all_tools_without_a_mask_are_sent_with_no_meta_tool_but_reading_on() -> None:
+    view = Catalog.of(TOOLS[:3])
+    selection = plan(0, 1, view=view, meta=(*META, READ_ON), sent=[0, 1, 2], idle=400.0)
+    delivery = DeliveryPlanner(mode="auto").plan_first(selection)
+    assert (array(delivery), delivery.meta) == (names(0, 1, 2), ("read_result",))
+    assert delivery.note == "all 3 tools: choosing would cost more than keeping them in the cache"
+    assert delivery.allowed is None
+
+
+def test_a_long_conversation_is_shown_more_tools_as_text_and_the_note_says_so() -> None:
+    request = plan(1, sent=[4, 5], meta=(*META, EXECUTE), history=50_000)
+    delivery = DeliveryPlanner(mode="auto").plan_first(request)
+    assert (array(delivery), delivery.added, delivery.added_by) == (names(4, 5), ("tool_01",), "text")
+    assert delivery.note == "the array as it was; 1 more tools shown as text"
+    assert delivery.later_by == "text"
+    unchanged = DeliveryPlanner(mode="auto").plan_first(plan(4, sent=[4, 5], meta=(*META, EXECUTE), history=50_000))
+    assert unchanged.note == "the array as it was"
+
+
+def test_a_provider_with_means_of_its_own_announces_more_tools_by_them_in_mode_native() -> None:
+    request = plan(1, sent=[4, 5], meta=(*META, EXECUTE), capabilities=replace(CACHED, deferral="additions"))
+    delivery = DeliveryPlanner(mode="native").plan_first(request)
+    assert (delivery.strategy, delivery.added_by, delivery.later_by) == ("native", "reference", "reference")
+    assert delivery.note == "the array as it was; 1 more tools made known by the provider's own means"
+    assert delivery.deferred == {"tool_01"}
+    assert [option.name for option in delivery.options] == ["added by reference"]
+
+
+def test_a_remembered_conversation_expects_as_many_calls_as_it_had_and_a_lone_request_three() -> None:
+    def cost(**changes: Any) -> float:
+        return DeliveryPlanner(mode="auto").plan_first(plan(*range(30), **changes)).options[0].expected
+
+    def expected(rounds: int) -> float:
+        tokens = DeliveryPlanner(mode="auto").plan_first(plan(*range(30))).tokens
+        return tokens * (1.25 + 0.1 * (rounds - 1))
+
+    assert cost(lasting=False, rounds=40) == pytest.approx(expected(3), abs=0.1)
+    assert cost(lasting=True, rounds=2) == pytest.approx(expected(12), abs=0.1)
+    assert cost(lasting=True, rounds=40) == pytest.approx(expected(40), abs=0.1)
+
+
+def test_compact_sends_the_meta_tools_and_pins_in_every_round() -> None:
+    planner = DeliveryPlanner("compact")
+    first = planner.plan_first(plan(1, 2, pinned=names(7, 7)))
+    assert (first.strategy, array(first), first.meta) == ("compact", names(7), ("request_more_tools",))
+    assert first.note == "1 meta tools stand for 30 tools"
+    later = planner.plan_next(plan(1, 2, sent=[7]), None)
+    assert (later.strategy, later.definitions) == ("compact", first.definitions)
