@@ -18,7 +18,7 @@ NO_MATCHES = CategoryMatches()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Evidence:
-    """All that is known of a query before it is weighed."""
+    """The words, matches and signals of a query, before they are weighed."""
 
     words: QueryWords
     matches: CategoryMatches

@@ -1,4 +1,4 @@
-"""One score a tool, from what the rankers say.
+"""One score a tool, from the scores of the rankers.
 
 Most rankers count by a fixed weight: their weighted mean is the score by words. A ranker with a `weight` of its own (meaning,
 experience) counts beside that mean by the weight it has in this request; both sides are stretched first, so that neither is
@@ -29,11 +29,11 @@ WEIGHTS: Mapping[str, float] = tomllib.loads(WEIGHTS_FILE.read_text(encoding="ut
 """Weight of a ranker, relative to a ranker of weight 1; for a ranker that weighs itself, a factor on that."""
 
 FLOOR = 0.05
-"""A tool that scores less than this part of the best one is left out: it shares a common word with the request, no more."""
+"""A tool with less than this part of the best score is omitted: it has a frequent word in common with the request, no more."""
 
 NEAR = 1 / 3
-"""A tool that shares no word with the request is left out if a ranker of its own weight gives it less than this part of
-its best score: half of any catalog is nearer than the median."""
+"""A tool without a word of the request is omitted if a ranker of its own weight gives it less than this part of the best score:
+half of any catalog is nearer than the median."""
 
 NOTHING_FITS = 0.03
 """Least score by words of the best tool, unless a keyword hit. Below it the request shares hardly a word with any tool."""

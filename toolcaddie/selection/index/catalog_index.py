@@ -69,7 +69,7 @@ class CatalogIndex:
         core: bool,
         carried: Carried | None = None,
     ) -> None:
-        """`carried`: what is known already, from an index of nearly the same tools."""
+        """`carried`: values taken over from an index of nearly the same tools."""
         carried = carried or Carried.nothing(len(catalog))
         self.catalog = catalog
         self.size = len(catalog)
@@ -85,7 +85,7 @@ class CatalogIndex:
         self.whole_selections: dict[Hashable, Selection] = {}
         """Selections of the whole catalog, which do not depend on the messages, by their cache key."""
         self.used = False
-        """A selection was made by it: what is worked out when first asked for is there."""
+        """True after a selection: what is computed at first use is computed."""
         self._slim = carried.slim
         self._core_flags = core
         self._factories = factories
