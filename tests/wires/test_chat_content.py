@@ -39,7 +39,7 @@ PARTS: list[tuple[dict[str, Any], Block]] = [
 
 
 @pytest.mark.parametrize(("part", "block"), PARTS)
-def test_a_part_becomes_a_block_and_the_same_part_again(part: dict[str, Any], block: Block) -> None:
+def test_a_part_becomes_a_block_and_then_the_same_part_again(part: dict[str, Any], block: Block) -> None:
     assert read_content([part]) == (block,)
     assert write_content((block,)) == [part]
 
@@ -59,12 +59,12 @@ KINDS = ["text", "refusal", "image_url", "video_url", "input_audio", "file", "sm
         {}, optional={"type": st.sampled_from(KINDS) | JSON, **dict.fromkeys(KINDS, INSIDE | JSON), "mark": JSON}
     )
 )
-def test_whatever_part_comes_in_goes_out_as_it_was(part: dict[str, Any]) -> None:
+def test_any_part_goes_out_unchanged(part: dict[str, Any]) -> None:
     assert write_content(read_content([part])) == [part]
     assert write_content(read_content([part]), role="tool") == [part]
 
 
-def test_a_picture_of_a_tool_is_named_in_its_result_and_a_callers_own_goes_out_as_it_came() -> None:
+def test_a_picture_in_a_result_becomes_a_line_of_text_and_a_callers_own_part_goes_out_unchanged() -> None:
     made = (Text(text="a chart"), Image.from_bytes(b"x" * 3_000, "image/png"))
     assert write_content(made, role="tool") == "a chart\n[image/png, 3 kB]"
     part = {"type": "image_url", "image_url": {"url": PNG}}
@@ -85,13 +85,13 @@ def test_a_picture_of_a_tool_is_named_in_its_result_and_a_callers_own_goes_out_a
         ),
     ],
 )
-def test_blocks_of_other_origins_get_parts_of_their_own(block: Block, part: dict[str, Any]) -> None:
+def test_blocks_of_other_wires_become_parts_of_this_one(block: Block, part: dict[str, Any]) -> None:
     assert write_content((block,)) == [part]
 
 
 @pytest.mark.parametrize(
     "block", [Image(file_id="f1"), Audio(url="https://x/a"), Other(wire="messages", part={"type": "document"})]
 )
-def test_what_this_wire_has_no_part_for_is_refused_by_name(block: Block) -> None:
+def test_a_block_without_a_part_on_this_wire_is_refused_by_its_type(block: Block) -> None:
     with pytest.raises(RequestError, match="has no place in chat completions"):
         write_content((block,))

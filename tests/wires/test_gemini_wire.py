@@ -1,4 +1,4 @@
-"""Gemini's answers and errors, both ways: what a server writes a provider reads, and nothing that the words can hold is lost."""
+"""Gemini's answers and errors, both ways: what a server writes a provider reads, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_reply_is_read_as_it_was_written(
     assert reread(replace(again, model="m")) == again
 
 
-def test_parts_of_the_authors_own_go_out_with_their_signatures_and_another_apis_do_not() -> None:
+def test_native_parts_go_out_with_their_signatures_and_those_of_another_api_do_not() -> None:
     native = ({"text": "hm", "thought": True}, {"functionCall": {"name": "a", "args": {}}, "thoughtSignature": "s"})
     message = Message(role="assistant", tool_calls=(ToolCall(id="c1", name="a"),), native=native)
     assert _parts(message) == list(native)
@@ -72,13 +72,13 @@ def _parts(message: Message) -> Any:
     ("status", "code", "kind"),
     [(400, "API_KEY_INVALID", ProviderAuthError), (429, None, ProviderRateLimitError)],
 )
-def test_an_error_is_read_as_what_it_says(status: int, code: str | None, kind: type[Exception]) -> None:
+def test_an_error_is_read_by_its_status_and_reason(status: int, code: str | None, kind: type[Exception]) -> None:
     body = refusal(status, "no", code=code)
     report = WIRE.read_error(status, msgspec.json.encode(body))
     assert (report.kind, report.message) == (kind, "no")
 
 
-def test_the_address_names_the_model_and_how_it_answers() -> None:
+def test_the_path_names_the_model_and_the_kind_of_answer() -> None:
     request = ModelRequest(model="m", messages=(Message(role="user", content="hi"),))
     paths = [
         WIRE.write_request(request, model=model, author="gemini:m", stream=stream).path

@@ -69,7 +69,7 @@ def data_of(stream: bytes) -> list[bytes]:
 @clients
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("call_id", ["call_1", "\ud800" * 70], ids=["plain id", "broken id"])
-def test_a_request_with_half_a_character_is_written(name: str, stream: bool, call_id: str) -> None:
+def test_a_request_with_half_a_surrogate_pair_is_written(name: str, stream: bool, call_id: str) -> None:
     call = ToolCall(id=call_id, name="freeze", arguments=HALF)
     request = ModelRequest(
         model="m",
@@ -85,20 +85,20 @@ def test_a_request_with_half_a_character_is_written(name: str, stream: bool, cal
 
 
 @doors
-def test_a_whole_answer_with_half_a_character_is_written(wire: Wire) -> None:
+def test_a_whole_answer_with_half_a_surrogate_pair_is_written(wire: Wire) -> None:
     reply = read_whole(wire.name, wire.write_reply(REPLY, HEAD))
     assert reply.message.text == MENDED
     assert MENDED in reply.message.tool_calls[0].arguments
 
 
-def test_a_whole_answer_of_gemini_with_half_a_character_is_written() -> None:
+def test_a_whole_answer_of_gemini_with_half_a_surrogate_pair_is_written() -> None:
     reply = read_whole("gemini", write_gemini_reply(REPLY, HEAD))
     assert reply.message.text == MENDED
     assert MENDED in reply.message.tool_calls[0].arguments
 
 
 @doors
-def test_a_streamed_answer_with_half_a_character_is_written(wire: Wire) -> None:
+def test_a_streamed_answer_with_half_a_surrogate_pair_is_written(wire: Wire) -> None:
     writer = wire.write_stream(DoorRequest(model="m", messages=(), stream=True), HEAD)
     out = writer.begin() + writer.add(ModelDelta(text=HALF))
     out += writer.add(ModelDelta(calls=(CallDelta(index=0, id="call_1", name="freeze"),)))
@@ -109,14 +109,14 @@ def test_a_streamed_answer_with_half_a_character_is_written(wire: Wire) -> None:
 
 
 @doors
-def test_an_error_with_half_a_character_is_written(wire: Wire) -> None:
+def test_an_error_with_half_a_surrogate_pair_is_written(wire: Wire) -> None:
     problem = Problem(status=422, message=HALF, kind="invalid_request_error", headers={"x-should-retry": "false"})
     assert MENDED in texts(msgspec.json.decode(wire.write_error(problem)))
     assert MENDED in wire.write_error_event(problem).decode()
 
 
 @clients
-def test_a_scripted_server_writes_half_a_character_whole_and_streamed(name: str) -> None:
+def test_a_scripted_server_writes_half_a_surrogate_pair_whole_and_streamed(name: str) -> None:
     server, script = SERVERS[name], Reply(text=HALF)
     whole = ENCODER.encode(server.whole(script, answer_id="1", model="m"))
     assert read_whole(name, whole).message.text == MENDED

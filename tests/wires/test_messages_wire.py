@@ -1,4 +1,4 @@
-"""Anthropic's Messages, both ways: what one side writes the other reads, and nothing that the words can hold is lost."""
+"""Anthropic's Messages, both ways: what one side writes the other reads, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -111,11 +111,11 @@ CLIENTS = asked(
 )
 
 
-def test_a_clients_request_goes_on_to_the_same_api_as_it_came() -> None:
+def test_a_clients_request_reaches_a_provider_of_the_same_api_unchanged() -> None:
     assert written(read(CLIENTS)) == {**CLIENTS, "metadata": {"user_id": "u1"}}
 
 
-def test_a_clients_request_is_read_in_words_that_every_provider_knows() -> None:
+def test_a_clients_request_is_read_into_terms_that_every_provider_knows() -> None:
     request = read(CLIENTS)
     roles = [message.role for message in request.messages]
     assert roles == ["system", "user", "assistant", "tool", "tool", "user"]
@@ -143,7 +143,7 @@ def test_a_clients_request_is_read_in_words_that_every_provider_knows() -> None:
     }
 
 
-def test_thoughts_without_a_signature_are_left_out() -> None:
+def test_thinking_without_a_signature_is_omitted() -> None:
     blocks = [{"type": "thinking", "thinking": "hm", "signature": ""}, {"type": "text", "text": "Yes."}]
     request = read(asked({"role": "user", "content": "hi"}, {"role": "assistant", "content": blocks}))
     assert written(request)["messages"][1]["content"] == blocks[1:]
@@ -159,7 +159,7 @@ def test_thoughts_without_a_signature_are_left_out() -> None:
         ({"type": "any", "disable_parallel_tool_use": True}, "required", False),
     ],
 )
-def test_a_choice_is_read_and_written_again(choice: dict[str, Any], words: Any, parallel: bool | None) -> None:
+def test_a_tool_choice_is_read_and_written_again(choice: dict[str, Any], words: Any, parallel: bool | None) -> None:
     request = read(asked({"role": "user", "content": "hi"}, tool_choice=choice))
     assert (request.tool_choice, request.params.get("parallel_tool_calls")) == (words, parallel)
     assert written(request, [FREEZE])["tool_choice"] == choice
@@ -167,14 +167,14 @@ def test_a_choice_is_read_and_written_again(choice: dict[str, Any], words: Any, 
     assert WIRE.declines_tools(envelope) is (words == "none")
 
 
-def test_a_schema_for_the_answer_has_a_name_that_others_know() -> None:
+def test_a_schema_for_the_answer_becomes_the_parameter_that_other_wires_know() -> None:
     form = {"type": "json_schema", "schema": {"type": "object", "properties": {}, "additionalProperties": False}}
     request = read(asked({"role": "user", "content": "hi"}, output_config={"format": form, "task_budget": {"x": 1}}))
     assert request.params["response_format"]["json_schema"]["schema"] == form["schema"]
     assert written(request)["output_config"] == {"format": form, "task_budget": {"x": 1}}
 
 
-def test_tools_are_read_as_functions_and_those_the_provider_runs_as_they_are() -> None:
+def test_tools_are_read_as_functions_and_those_that_the_provider_runs_stay_unchanged() -> None:
     own = {"name": "freeze", "description": "Freeze it.", "input_schema": SCHEMA, "cache_control": MARK}
     search = {"type": "web_search_20260209", "name": "web_search", "max_uses": 2}
     freeze, web = WIRE.read_tools(msgspec.json.encode([own, search]), DEFAULT)
@@ -195,7 +195,7 @@ def test_tools_are_read_as_functions_and_those_the_provider_runs_as_they_are() -
         ([{"name": "a" * 3_000, "input_schema": SCHEMA}], "name has 3,000 characters"),
     ],
 )
-def test_tools_that_are_none_are_refused_by_name(tools: Any, words: str) -> None:
+def test_a_faulty_tool_is_refused_by_its_field(tools: Any, words: str) -> None:
     with pytest.raises(RequestError, match=words):
         WIRE.read_tools(msgspec.json.encode(tools), Bounds(name=1_000))
 
@@ -217,7 +217,7 @@ def test_tools_that_are_none_are_refused_by_name(tools: Any, words: str) -> None
         (asked({"role": "user", "content": "x"}, output_config=7), "output_config"),
     ],
 )
-def test_what_is_no_request_is_refused_by_name(body: Any, words: str) -> None:
+def test_a_faulty_request_is_refused_by_its_field(body: Any, words: str) -> None:
     with pytest.raises(RequestError, match=words):
         read(body)
 
@@ -279,7 +279,7 @@ def test_a_conversation_is_read_as_it_was_written(messages: list[Message]) -> No
     assert written(read(body), [FREEZE]) == body
 
 
-def test_tools_that_join_later_are_read_with_the_message_that_brings_them() -> None:
+def test_tools_added_later_are_read_with_the_message_that_reveals_them() -> None:
     messages = (
         Message(role="user", content="hi"),
         Message(role="assistant", tool_calls=(ToolCall(id="t1", name="freeze"),)),
@@ -350,7 +350,7 @@ def _deltas(reader: Any, data: bytes) -> Iterator[ModelDelta]:
             yield delta
 
 
-def test_an_answers_own_blocks_go_out_with_their_signatures_under_the_calls_new_ids() -> None:
+def test_native_blocks_go_out_with_their_signatures_and_the_new_ids_of_the_calls() -> None:
     calls = (ToolCall(id="call_9", name="freeze", arguments='{"id":7}'),)
     message = Message(role="assistant", content="I will.", tool_calls=calls, native=NATIVE, author="anthropic:m")
     body = json.loads(WIRE.write_reply(ModelReply(message=message, finish_reason="tool_calls"), HEAD))
@@ -384,7 +384,7 @@ def test_a_stream_is_written_as_it_was_read() -> None:
     assert "".join(piece.arguments for delta in seen for piece in delta.calls) == '{"id":7}'
 
 
-def test_pieces_of_several_calls_may_come_in_turn() -> None:
+def test_pieces_of_several_calls_may_alternate() -> None:
     from_chat = [
         b'{"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"x","arguments":""}}]}}]}',
         b'{"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"y","arguments":"{}"}}]}}]}',
@@ -409,12 +409,12 @@ def test_pieces_of_several_calls_may_come_in_turn() -> None:
     [(400, "invalid_request_error"), (401, "authentication_error"), (429, "rate_limit_error"), (500, "api_error"),
      (502, "api_error"), (529, "overloaded_error"), (422, "invalid_request_error")],
 )  # fmt: skip
-def test_an_error_has_the_apis_shape_and_its_word_for_the_status(status: int, kind: str) -> None:
+def test_an_error_has_the_format_of_the_api_and_its_type_for_the_status(status: int, kind: str) -> None:
     problem = Problem(status=status, message="no", kind="server_error")
     assert json.loads(WIRE.write_error(problem)) == {"type": "error", "error": {"type": kind, "message": "no"}}
 
 
-def test_an_upstreams_own_error_goes_through_and_another_apis_is_completed() -> None:
+def test_an_upstreams_error_of_this_api_passes_unchanged_and_one_of_another_api_is_completed() -> None:
     own = b'{"type":"error","error":{"type":"rate_limit_error","message":"slow"},"request_id":"r"}'
     assert WIRE.write_error(Problem(status=429, message="x", kind="y", upstream=own)) == own
     other = b'{"error":{"message":"slow","code":"rate"}}'
@@ -422,7 +422,7 @@ def test_an_upstreams_own_error_goes_through_and_another_apis_is_completed() -> 
     assert error == {"type": "error", "error": {"type": "rate_limit_error", "message": "openai: slow", "code": "rate"}}
 
 
-def test_an_error_within_a_stream_is_read_as_what_it_is() -> None:
+def test_an_error_within_a_stream_is_raised_by_its_type() -> None:
     event = WIRE.write_error_event(
         Problem(status=429, message="slow down", kind="y", headers={"x-should-retry": "false"})
     )
@@ -433,7 +433,7 @@ def test_an_error_within_a_stream_is_read_as_what_it_is() -> None:
         reader.add(data[6:])
 
 
-def test_strictness_complains_in_the_apis_words_and_knows_no_signatures_by_itself() -> None:
+def test_a_complaint_has_the_format_of_the_api_and_signatures_are_checked_only_if_known() -> None:
     assert WIRE.complaint("/v1/messages", CLIENTS) is None
     refused = WIRE.complaint("/v1/messages", {**CLIENTS, "max_tokens": 0})
     assert refused is not None

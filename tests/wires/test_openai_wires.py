@@ -1,4 +1,4 @@
-"""OpenAI's two wires, both ways: what one side writes the other reads, and nothing that the words can hold is lost."""
+"""OpenAI's two wires, both ways: what one side writes the other reads, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def essence(reply: ModelReply) -> tuple[Any, ...]:
 
 @both
 @given(texts, texts, calls, st.booleans())
-def test_a_written_request_is_read_as_it_was_meant(
+def test_a_written_request_is_read_back_the_same(
     wire: Wire, asked: str, result: str, made: tuple[ToolCall, ...], stream: bool
 ) -> None:
     messages = (
@@ -81,14 +81,14 @@ def test_a_written_request_is_read_as_it_was_meant(
 
 @both
 @given(replies)
-def test_a_written_reply_is_read_as_it_was_meant(wire: Wire, reply: ModelReply) -> None:
+def test_a_written_reply_is_read_back_the_same(wire: Wire, reply: ModelReply) -> None:
     read_back = wire.read_reply(wire.write_reply(reply, HEAD), who="server", author="server:m")
     assert essence(read_back) == essence(reply)
 
 
 @both
 @given(replies, st.integers(1, 4))
-def test_a_streamed_reply_is_read_piece_by_piece_as_it_was_meant(wire: Wire, reply: ModelReply, size: int) -> None:
+def test_a_streamed_reply_is_read_back_piece_by_piece(wire: Wire, reply: ModelReply, size: int) -> None:
     asked = DoorRequest(model="m", messages=(), stream=True, params={"stream_options": {"include_usage": True}})
     writer = wire.write_stream(asked, HEAD)
     reader = wire.read_stream(ModelRequest(model="m", messages=()), who="server", author="server:m")
@@ -105,7 +105,7 @@ def test_a_streamed_reply_is_read_piece_by_piece_as_it_was_meant(wire: Wire, rep
 
 
 @both
-def test_an_error_has_openais_shape_and_says_in_a_stream_whether_to_send_again(wire: Wire) -> None:
+def test_an_error_has_openais_format_and_tells_in_a_stream_if_a_retry_may_help(wire: Wire) -> None:
     problem = Problem(status=422, message="no", kind="run_failed", code="odd", headers={"x-should-retry": "false"})
     error = msgspec.json.decode(wire.write_error(problem))["error"]
     assert error == {"message": "no", "type": "run_failed", "param": None, "code": "odd"}
@@ -142,7 +142,7 @@ def test_a_faulty_request_of_the_responses_api_is_refused_by_its_field(
     assert caught.value.param == param
 
 
-def test_reasoning_that_a_client_sends_back_goes_on_with_its_calls() -> None:
+def test_reasoning_that_a_client_sends_back_goes_out_before_its_calls() -> None:
     thought = {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}
     made = {"type": "function_call", "call_id": "c1", "name": "freeze", "arguments": "{}"}
     items = [

@@ -1,7 +1,7 @@
 """Sockets around wires: the format of one API, read and written in one place. All of it is pure: bytes and values, no I/O.
 
-A provider asks a model server through a `ClientWire`; a door answers clients through a `DoorWire`. What both share (messages,
-calls, tools, usage) stands once, below `toolcaddie/wires/NAME/`.
+A provider asks a model server through a `ClientWire`; a door answers clients through a `DoorWire`. Both directions of a wire are
+in one folder, `toolcaddie/wires/NAME/`, and share the code for messages, calls, tools and usage.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from toolcaddie.core.wire import (
 
 
 class StreamReader(Protocol):
-    """A provider's streamed answer while it comes in."""
+    """Reads a provider's streamed answer."""
 
     @property
     def done(self) -> bool:
@@ -46,7 +46,7 @@ class StreamReader(Protocol):
 
 
 class StreamWriter(Protocol):
-    """A door's streamed answer while it goes out: each method returns the bytes to send, often none."""
+    """Writes a door's streamed answer: each method returns the bytes to send, often none."""
 
     def begin(self) -> bytes:
         """Writes the opening unless it was written; otherwise the first piece includes it."""
@@ -57,7 +57,8 @@ class StreamWriter(Protocol):
         ...
 
     def end(self, reply: ModelReply) -> bytes:
-        """Writes the rest of the answer that was not streamed yet, its finish reason, its usage, and the end."""
+        """Writes the rest of the answer, its finish reason and its usage, the fields of `reply.raw` that only this wire knows, and
+        the end."""
         ...
 
 
@@ -123,7 +124,7 @@ class DoorWire(Protocol):
         ...
 
     def write_reply(self, reply: ModelReply, head: AnswerHead) -> bytes:
-        """Writes a whole answer. Fields of `reply.raw` that we do not know go out with it."""
+        """Writes a whole answer, with the fields of `reply.raw` that only this wire knows, if they came on it."""
         ...
 
     def write_stream(self, request: DoorRequest, head: AnswerHead) -> StreamWriter:
