@@ -57,8 +57,8 @@ class StreamWriter(Protocol):
         ...
 
     def end(self, reply: ModelReply) -> bytes:
-        """Writes the rest of the answer, its finish reason and its usage, the fields of `reply.raw` that only this wire knows, and
-        the end."""
+        """Writes the rest of the answer, its finish reason, its usage, the fields of `reply.raw` as in `write_reply`, and the
+        end."""
         ...
 
 
