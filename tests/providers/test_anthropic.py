@@ -1297,7 +1297,7 @@ async def test_an_error_in_place_of_an_answer_or_within_one_is_raised_as_its_kin
             first = await anext(stream_of)
             assert isinstance(first, ModelDelta)
             assert first.text == "he"
-        with pytest.raises(kind, match="broke off with an error: too much") as raised:
+        with pytest.raises(kind, match="stopped with an error: too much") as raised:
             await (anext(stream_of) if stream else provider.complete(HELLO))
     assert raised.value.status == status
 
@@ -1333,8 +1333,8 @@ MALFORMED = [
     (b"\xff\xfe", "not JSON"),
     (b'{"type":"content_block_start","index":0,"content_block":{"a":"\xff"},"content":[{"a":"\xff"}]}', "not JSON"),
     (b'{"a":' * 5000 + b"1" + b"}" * 5000, "not JSON|no|content"),
-    (b'{"error":{"message":"overloaded"}}', "broke off with an error: overloaded"),
-    (b'{"error":"text"}', "broke off with an error: text"),
+    (b'{"error":{"message":"overloaded"}}', "stopped with an error: overloaded"),
+    (b'{"error":"text"}', "stopped with an error: text"),
 ]
 
 
@@ -1345,11 +1345,11 @@ MALFORMED = [
         (b"{}", "without content"),
         (b'{"content":{}}', "unknown shape"),
         (b'{"content":[7]}', "unknown shape"),
-        (b'{"content":[{}]}', "block of no type"),
+        (b'{"content":[{}]}', "block without a type"),
         (b'{"content":[{"type":"text"}]}', "text block without text"),
         (b'{"content":[{"type":"tool_use","id":"t"}]}', "tool_use without the name"),
         (b'{"content":[{"type":"tool_use","id":7,"name":"a"}]}', "tool_use without the name"),
-        (b'{"content":[{"type":"tool_use","id":"t","name":"a","input":[1]}]}', "input of a tool_use is no object"),
+        (b'{"content":[{"type":"tool_use","id":"t","name":"a","input":[1]}]}', "input of a tool_use is not an object"),
         (b'{"content":[],"stop_reason":"end_turn","usage":{"input_tokens":"many"}}', "unknown shape.*input_tokens"),
     ],
 )
@@ -1368,7 +1368,7 @@ CALL_0 = start(0, {"type": "tool_use", "id": "t", "name": "a", "input": {}})
         *(([body], words) for body, words in MALFORMED),
         ([b"{}"], "unknown shape|no content"),
         ([{"type": 7}], "unknown shape"),
-        ([start(0, {"text": "x"})], "block of no type"),
+        ([start(0, {"text": "x"})], "block without a type"),
         ([{"type": "content_block_start", "index": 0}], "began a block without saying which"),
         ([{"type": "content_block_start", "content_block": WORDS}], "began a block without saying which"),
         ([CALL_0, CALL_0], "began a block without saying which"),

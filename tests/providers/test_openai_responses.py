@@ -563,9 +563,7 @@ async def test_images_files_and_texts_go_out_in_this_apis_parts() -> None:
 async def test_a_part_that_cannot_be_told_is_refused_by_name(message: Message) -> None:
     assert isinstance(message.content, tuple)
     async with wired([]) as (provider, upstream):
-        with pytest.raises(
-            RequestError, match=f"'{block_kind(message.content[0])}' in a message of the role"
-        ) as refused:
+        with pytest.raises(RequestError, match=f"'{block_kind(message.content[0])}' in a message with role") as refused:
             await provider.complete(replace(HELLO, messages=(message,)))
         assert (upstream.requests, refused.value.param) == ([], "messages")
 
@@ -960,8 +958,8 @@ GARBAGE = [
     (b"[1]", "not a JSON object"),
     (b"\xff\xfe", "not JSON"),
     (b'{"a":"\xff"}', "not JSON|no output|without a type"),
-    (b'{"error":{"message":"overloaded"}}', "broke off with an error: overloaded"),
-    (b'{"error":"overloaded"}', "broke off with an error: overloaded"),
+    (b'{"error":{"message":"overloaded"}}', "stopped with an error: overloaded"),
+    (b'{"error":"overloaded"}', "stopped with an error: overloaded"),
 ]
 
 
@@ -974,7 +972,7 @@ GARBAGE = [
         (b'{"output":[7]}', "unknown shape"),
         (b'{"output":[{}]}', "unknown shape.*type"),
         (b'{"output":[{"type":"message","content":7}]}', "unknown shape.*content"),
-        (b'{"output":[{"type":"function_call","call_id":"c"}]}', "does not say which tool"),
+        (b'{"output":[{"type":"function_call","call_id":"c"}]}', "a tool call without a name"),
         (b'{"output":[{"type":"function_call","name":"a","arguments":{}}]}', "unknown shape.*arguments"),
         (b'{"output":[],"usage":{"input_tokens":"many"}}', "input_tokens"),
         (b'{"output":[],"status":"queued"}', "'queued'"),
@@ -1002,7 +1000,7 @@ END = {"type": "response.completed", "response": answer()}
         ([{"type": "response.output_text.delta", "delta": 7}], "unknown shape.*delta"),
         ([{**ADDED, "item": 7}], "unknown shape.*item"),
         ([{**ADDED, "item": {}}], "unknown shape.*type"),
-        ([{**ADDED, "item": {"type": "function_call", "call_id": "c"}}], "does not say which tool"),
+        ([{**ADDED, "item": {"type": "function_call", "call_id": "c"}}], "a tool call without a name"),
         ([{**ARGUMENTS, "delta": "{"}], "a call it never began"),
         ([{**ADDED, "item": words("")}, {**ARGUMENTS, "delta": "{"}], "a call it never began"),
         (
@@ -1020,7 +1018,7 @@ END = {"type": "response.completed", "response": answer()}
         ),
         (
             [{**ADDED, "item": a_call("c", arguments="{")}, {**DONE, "item": a_call("c", arguments="[]")}],
-            "other pieces than its function_call",
+            "pieces that do not match its whole function_call",
         ),
         ([{**ADDED, "item": a_call("c")}, END], "unfinished function_call"),
         ([{"type": "response.completed", "response": 7}], "unknown shape.*response"),

@@ -77,7 +77,7 @@ def test_an_error_of_the_responses_api_within_an_answer_is_raised_by_its_code(
     code: str | None, kind: type[ProviderError]
 ) -> None:
     body = {"object": "response", "status": "failed", "error": {"code": code, "message": "no luck"}}
-    with pytest.raises(kind, match=r"^upstream broke off with an error: no luck") as raised:
+    with pytest.raises(kind, match=r"^upstream stopped with an error: no luck") as raised:
         read("responses", body)
     assert type(raised.value) is kind
     assert (f"({code})" in str(raised.value)) is (code is not None)
@@ -105,7 +105,7 @@ def test_an_error_of_the_responses_api_within_an_answer_is_raised_by_its_code(
 def test_an_error_of_gemini_within_an_answer_is_raised_by_its_status(
     word: str, status: int | None, kind: type[ProviderError]
 ) -> None:
-    with pytest.raises(kind, match=r"^upstream broke off with an error: no luck$") as raised:
+    with pytest.raises(kind, match=r"^upstream stopped with an error: no luck$") as raised:
         read("gemini", {"error": {"status": word, "message": "no luck"}})
     assert (type(raised.value), raised.value.status) == (kind, status)
 
@@ -138,7 +138,7 @@ def test_an_error_of_anthropic_within_an_answer_is_raised_by_its_type(
     kind: str, status: int | None, error: type[ProviderError]
 ) -> None:
     body = {"type": "error", "error": {"type": kind, "message": "no luck"}}
-    with pytest.raises(error, match=r"^upstream broke off with an error: no luck") as raised:
+    with pytest.raises(error, match=r"^upstream stopped with an error: no luck") as raised:
         read("messages", body)
     assert (type(raised.value), raised.value.status) == (error, status)
     with pytest.raises(error, match="no luck"):

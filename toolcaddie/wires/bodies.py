@@ -38,7 +38,7 @@ def _plain(value: Any) -> Any:
     """Converts mappings that are not dicts, which the encoder does not know."""
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"a request cannot hold {type(value).__name__}, only what JSON knows")
+    raise TypeError(f"a request cannot hold {type(value).__name__}, only JSON values")
 
 
 class _BodyEncoder:
@@ -86,7 +86,7 @@ def decoded(data: bytes, *, who: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ProviderProtocolError(f"{who} answered with {type(value).__name__}, not a JSON object: {_quoted(data)}")
     if value.get("error"):
-        raise ProviderProtocolError(f"{who} broke off with an error: {error_message(data)}", body=data)
+        raise ProviderProtocolError(f"{who} stopped with an error: {error_message(data)}", body=data)
     return value
 
 

@@ -161,7 +161,7 @@ def _message_part(block: Block, role: str) -> JsonObject:
     part = write_part(block) if role != "tool" or block.wire == CHAT else {"type": "text", "text": placeholder(block)}
     if part is None:
         raise RequestError(
-            f"content of type {block_kind(block)!r} in a message of the role {role!r} has no place in chat completions",
+            f"chat completions do not accept content of type {block_kind(block)!r} in a message with role {role!r}",
             param="messages",
         )
     return part

@@ -211,7 +211,7 @@ class ChatReader:
 
     def _new_call(self, piece: _CallPiece, kind: str, name: str | None) -> _OpenCall:
         if not name and kind == FUNCTION:
-            raise ProviderProtocolError(f"{self._who} began a tool call without saying which tool")
+            raise ProviderProtocolError(f"{self._who} began a tool call without a name")
         return _OpenCall(id=piece.id or new_call_id(), name=name or kind, kind=kind)
 
     def _index_of(self, piece: _CallPiece, name: str | None) -> int:

@@ -43,7 +43,7 @@ def failure(error: Any, data: bytes, who: str) -> ProviderError:
         name = error.get("status") if isinstance(error, dict) else None
         status = STATUS_OF.get(name) if isinstance(name, str) else None
     kind = kind_of(status) if status else ProviderProtocolError
-    message = f"{who} broke off with an error: {error_message(data)}"
+    message = f"{who} stopped with an error: {error_message(data)}"
     return kind(message, status=status, retry_after=retry_delay(data), body=data)
 
 

@@ -229,7 +229,7 @@ def _user_parts(message: Message) -> list[Part]:
     if message.role in _SYSTEM:
         return [{"text": f"{_NOTE}\n{part['text']}"} for part in _words(message)]
     if message.role != "user":
-        raise RequestError(f"Gemini knows no messages of role {message.role!r}", param="messages")
+        raise RequestError(f"Gemini does not accept messages with role {message.role!r}", param="messages")
     return write_parts(message) or [{"text": _NO_TEXT}]
 
 
@@ -237,5 +237,5 @@ def _words(message: Message) -> list[Part]:
     """Returns the parts of a system message, which can only be text."""
     parts = write_parts(message)
     if any("text" not in part for part in parts):
-        raise RequestError(f"Gemini takes only text in a {message.role} message", param="messages")
+        raise RequestError(f"Gemini accepts only text in a {message.role} message", param="messages")
     return parts

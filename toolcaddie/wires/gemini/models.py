@@ -32,7 +32,7 @@ def read_models(body: bytes, *, who: str) -> ModelPage:
     if not isinstance(listed, list) or not all(isinstance(model, dict) for model in listed):
         raise ProviderProtocolError(f"{who} answered without a list of models")
     if not isinstance(following, str):
-        raise ProviderProtocolError(f"{who} answered with a nextPageToken that is no text")
+        raise ProviderProtocolError(f"{who} answered with a nextPageToken that is not a string")
     models = [_listing(model) for model in listed if _answers(model)]
     return ModelPage(models=models, next_path=f"{MODELS}&pageToken={quote(following, safe='')}" if following else "")
 

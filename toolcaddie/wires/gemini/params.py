@@ -104,7 +104,7 @@ def _format(value: Any, _: str) -> JsonObject:
         return {"responseMimeType": "application/json"}
     inside = value.get("json_schema") if kind == "json_schema" else None
     if not isinstance(inside, Mapping) or not isinstance(inside.get("schema"), Mapping):
-        raise RequestError(f"response_format {kind!r} says nothing that Gemini knows", param="response_format")
+        raise RequestError(f"response_format {kind!r} is not supported by Gemini", param="response_format")
     return json_output(inside["schema"])
 
 

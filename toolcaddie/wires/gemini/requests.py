@@ -25,7 +25,7 @@ def write_request(request: ModelRequest, *, model: str, author: str) -> bytes:
     Raises `RequestError` for a request that this API cannot express.
     """
     if request.deferred:
-        raise RequestError("Gemini cannot hold definitions back until they are revealed", param="tools")
+        raise RequestError("Gemini does not support deferred definitions", param="tools")
     system, contents = conversation(request.messages, model=model, author=author)
     body: dict[str, Any] = {"contents": contents}
     if system:
@@ -124,7 +124,7 @@ def _calling(request: ModelRequest) -> dict[str, Any] | None:
         return {"mode": mode} if mode else None
     if not names:  # an empty list would mean all
         if mode == "ANY":
-            raise RequestError("tool_choice wants a call, and no tool may be called", param="tool_choice")
+            raise RequestError("tool_choice requires a call, but no tool may be called", param="tool_choice")
         return {"mode": "NONE"}
     return {"mode": "ANY" if mode == "ANY" else "VALIDATED", "allowedFunctionNames": list(names)}
 
@@ -149,7 +149,7 @@ def _choice(choice: Any) -> tuple[str | None, Sequence[str] | None]:
                 names = [_name_of(tool) if isinstance(tool, Mapping) else "" for tool in tools]
                 if all(names):
                     return _MODES[mode], names
-    raise RequestError(f"tool_choice {choice!r} says nothing that Gemini knows", param="tool_choice")
+    raise RequestError(f"tool_choice {choice!r} is not supported by Gemini", param="tool_choice")
 
 
 def _name_of(tool: JsonObject) -> str:

@@ -112,7 +112,7 @@ class GeminiReader:
     def _words(self, part: dict[str, Any]) -> str:
         words = part["text"]
         if not isinstance(words, str):
-            raise self._unknown_shape("a text that is none", part)
+            raise self._unknown_shape("a text that is not a string", part)
         thinks = bool(part.get("thought"))
         if part.keys() not in _PLAIN_TEXT:
             self._keep(part)
@@ -136,14 +136,14 @@ class GeminiReader:
     def _call(self, part: dict[str, Any]) -> CallDelta:
         wire = part["functionCall"]
         if not isinstance(wire, dict):
-            raise self._unknown_shape("a tool call that is no object", part)
+            raise self._unknown_shape("a tool call that is not an object", part)
         name, arguments, call_id = wire.get("name"), wire.get("args"), wire.get("id")
         if not isinstance(name, str) or not name:
-            raise self._unknown_shape("a tool call without saying which tool", part)
+            raise self._unknown_shape("a tool call without a name", part)
         if not isinstance(arguments, dict | None) or not isinstance(call_id, str | None):
             raise self._unknown_shape("a tool call whose id or arguments are of the wrong type", part)
         if wire.get("partialArgs") or wire.get("willContinue"):
-            raise self._unknown_shape("a tool call in pieces, which nobody asked for", part)
+            raise self._unknown_shape("a tool call in pieces, which was not requested", part)
         call = ToolCall(id=call_id or new_call_id(), name=name, arguments=ENCODER.encode(arguments or {}).decode())
         self._keep(part)
         self._calls.append(call)
@@ -161,7 +161,7 @@ class GeminiReader:
             raise ProviderProtocolError(f"{self._who} answered without a candidate")
         failed = _FAILED.get(self._finish or "")
         if failed is not None:
-            raise failed(f"{self._who} gave up its answer: {self._finish} {self._finish_message}".rstrip())
+            raise failed(f"{self._who} stopped without an answer: {self._finish} {self._finish_message}".rstrip())
         if not self._has_parts and not self._blocked and self._finish in (None, "STOP"):
             raise ProviderProtocolError(f"{self._who} answered without any content")
         self._end_run()

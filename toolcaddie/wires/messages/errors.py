@@ -31,7 +31,7 @@ def failure(error: Any, body: bytes, who: str) -> ProviderError:
     """Returns the exception for an error object in place of an answer."""
     kind = error.get("type") if isinstance(error, dict) else None
     status = STATUS_OF.get(kind) if isinstance(kind, str) else None
-    message = f"{who} broke off with an error: {error_message(body)}"
+    message = f"{who} stopped with an error: {error_message(body)}"
     if status is None:
         return ProviderProtocolError(message, body=body)
     return kind_of(status)(f"{message} ({kind})", status=status, body=body)

@@ -122,7 +122,7 @@ def call_input(block: dict[str, Any], who: str) -> dict[str, Any]:
         return {}
     if not isinstance(arguments, dict):
         raise ProviderProtocolError(
-            f"{who} answered in an unknown shape: the input of a tool_use is no object", body=ENCODER.encode(block)
+            f"{who} answered in an unknown shape: the input of a tool_use is not an object", body=ENCODER.encode(block)
         )
     return arguments
 
@@ -130,7 +130,7 @@ def call_input(block: dict[str, Any], who: str) -> dict[str, Any]:
 def block_kind(block: dict[str, Any], who: str) -> str:
     kind = block.get("type")
     if not isinstance(kind, str):
-        raise ProviderProtocolError(f"{who} answered with a block of no type", body=ENCODER.encode(block))
+        raise ProviderProtocolError(f"{who} answered with a block without a type", body=ENCODER.encode(block))
     return kind
 
 

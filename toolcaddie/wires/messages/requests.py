@@ -68,7 +68,9 @@ def write_request(
     marks = request.cache and not _is_marked(body, sent_tools)
     if sent_tools:
         if len(deferred) == len(sent_tools):
-            raise RequestError("every tool is deferred; this provider wants at least one that is not", param="deferred")
+            raise RequestError(
+                "every tool is deferred; this provider requires at least one that is not", param="deferred"
+            )
         body["tools"] = write_array(sent_tools, deferred, marks=marks)
         if choice.wire is not None:
             body["tool_choice"] = choice.wire
@@ -132,7 +134,7 @@ def _take_format(body: Block, value: Any) -> None:
     schema = inside.get("schema") if isinstance(inside, Mapping) else None
     if not isinstance(schema, Mapping):
         raise RequestError(
-            f"response_format: this provider writes text, or JSON of a schema that is given, not {quoted(value)}",
+            f"response_format: this provider supports text, and JSON with a schema, not {quoted(value)}",
             param="response_format",
         )
     _output(body, format=_format(schema))

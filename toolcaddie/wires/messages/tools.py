@@ -131,7 +131,9 @@ class Choice:
             allowed = choice.get("allowed_tools")
             if choice.get("type") == "allowed_tools" and isinstance(allowed, Mapping):
                 return cls._of_some(allowed)
-        raise RequestError(f"tool_choice: this provider has no choice {quoted(choice)}", param="tool_choice")
+        raise RequestError(
+            f"tool_choice: this provider does not support the choice {quoted(choice)}", param="tool_choice"
+        )
 
     @classmethod
     def _of_some(cls, allowed: Mapping[str, Any]) -> Choice:
@@ -217,5 +219,5 @@ def read_choice(choice: Any) -> Any:
     if kind == "tool" and isinstance(name := choice.get("name"), str):
         return {"type": "function", "function": {"name": name}}
     if kind not in _READ_MODES:
-        raise RequestError(f"tool_choice: there is no choice {quoted(choice)}", param="tool_choice")
+        raise RequestError(f"tool_choice: unknown choice {quoted(choice)}", param="tool_choice")
     return _READ_MODES[kind]

@@ -172,6 +172,6 @@ def _extra_fields(block: Block) -> JsonObject:
 
 def _no_part(block: Block, message: Message) -> RequestError:
     return RequestError(
-        f"content of type {block_kind(block)!r} in a message of the role {message.role!r} has no place in the Responses API",
+        f"the Responses API does not accept content of type {block_kind(block)!r} in a message with role {message.role!r}",
         param="messages",
     )

@@ -44,7 +44,7 @@ class ErrorInside(msgspec.Struct):
 def failure(error: ErrorInside, who: str, body: bytes, *, status: int | None = None) -> ProviderError:
     """Returns the exception for an error inside an answer. An error without a name is not blamed on the request."""
     names = [str(name) for name in (error.code, error.type) if name]
-    message = f"{who} broke off with an error: {error.message or 'it does not say which'}"
+    message = f"{who} stopped with an error: {error.message or 'no message'}"
     message += f" ({', '.join(names)})" if names else ""
     if status is None and not names:
         return ProviderUnavailableError(message, body=body)

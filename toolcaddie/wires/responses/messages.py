@@ -140,7 +140,7 @@ class Conversation:
             self._add_message(message)
         else:
             raise RequestError(
-                f"messages of the role {message.role!r} have no place in the Responses API", param="messages"
+                f"the Responses API does not accept messages with role {message.role!r}", param="messages"
             )
 
     def close_turn(self) -> None:

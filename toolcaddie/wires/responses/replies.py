@@ -128,7 +128,9 @@ def reply_from(
     if answer.status == "failed" or (answer.error is not None and answer.status is None):
         raise failure(answer.error or ErrorInside(), who, body)
     if answer.status not in (None, "completed", "incomplete"):
-        raise ProviderProtocolError(f"{who} answered before it was done: its status is {answer.status!r}", body=body)
+        raise ProviderProtocolError(
+            f"{who} answered with an unfinished response: its status is {answer.status!r}", body=body
+        )
     items = [read_item(raw, who) for raw in output]
     if answer.status != "incomplete" and not any(item.type != REASONING for item in items):
         raise ProviderProtocolError(f"{who} answered without a message or a call", body=body)
@@ -151,7 +153,7 @@ def reply_from(
 
 def read_call(item: WireItem, who: str) -> ToolCall:
     if not item.name:
-        raise ProviderProtocolError(f"{who} answered with a tool call that does not say which tool")
+        raise ProviderProtocolError(f"{who} answered with a tool call without a name")
     return ToolCall(id=item.call_id or new_call_id(), name=item.name, arguments=item.arguments or "{}")
 
 

@@ -178,7 +178,8 @@ def read_request(envelope: Envelope, bounds: Bounds) -> DoorRequest:
     for name in _STORED:
         if fields.get(name) is not None:
             raise RequestError(
-                f"'{name}' names something stored, and nothing is stored here; send all of 'input'", param=name
+                f"'{name}' refers to something stored on the server, and nothing is stored here; send all of 'input'",
+                param=name,
             )
     if not isinstance(fields.get("stream"), bool | None):
         raise RequestError("'stream' must be true or false", param="stream")

@@ -238,7 +238,9 @@ class ResponsesReader:
         already."""
         streamed = "".join(item.pieces)
         if not whole.startswith(streamed):
-            raise ProviderProtocolError(f"{self._who} streamed other pieces than its {item.type} is made of", body=data)
+            raise ProviderProtocolError(
+                f"{self._who} streamed pieces that do not match its whole {item.type}", body=data
+            )
         return whole[len(streamed) :]
 
     def _rest(self, call: _Open, arguments: str, data: bytes) -> ModelDelta | None:
