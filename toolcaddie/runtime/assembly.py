@@ -162,21 +162,21 @@ def assembled(
     source = combined(sources_from(sources, known_dependencies.types), replace_reserved=replace_reserved)
     entry = entry_from(provider)
     config = _config(tool_config)
-    chosen = preset_from(preset)
+    default_preset = preset_from(preset)
     models = _models(entry, fallbacks, attempts, config, capabilities)
     known_bots = Bots(
         bots,
         roles,
         default=default_bot,
         categories=categories,
-        expandable=chosen.selection.expandable_categories,
+        expandable=default_preset.selection.expandable_categories,
     )
     if source.is_open:  # names of tools that are not connected yet cannot be judged
         known_bots.check(source.snapshot())
     policy = policy or AllowAll()
     views = Views(source, policy, known_bots)
     held = HeldResults(MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held"))
-    all_meta_tools = _meta_tools(chosen, meta_tools)
+    all_meta_tools = _meta_tools(default_preset, meta_tools)
     executors = Executors(
         source=source,
         middleware=middleware,
@@ -198,7 +198,7 @@ def assembled(
     )
     vectors = None if embedder is None else Vectors(embedder, documents, patience=patience)
     setups = Setups(
-        default=chosen,
+        default=default_preset,
         model=model or entry.model,
         models=models,
         executors=executors,
@@ -214,7 +214,7 @@ def assembled(
     )
     learning = None
     if experience is not None:
-        learning = Learning(experience, source, setups.default.selector, chosen.selection)
+        learning = Learning(experience, source, setups.default.selector, default_preset.selection)
         bus.add_sink(learning.sink)
     background, shutdown = Background(), threading.Event()
     conversations = Conversations(stored, background, clock=clock)
@@ -226,7 +226,7 @@ def assembled(
         source=source,
         model=model or entry.model,
         tool_config=config,
-        preset=chosen,
+        preset=default_preset,
         bots=known_bots,
         models=models,
         views=views,

@@ -131,8 +131,8 @@ def _selection(search: Search, view: View, setup: Setup) -> Selection:
 
 def _leaves_categories(request: RunRequest, view: View, preset: Preset) -> bool:
     """Says if there are categories to choose that the caller has not chosen already."""
-    chosen = sends_everything(preset, view) or preset.exposure != "selected" or request.categories is not None
-    return not chosen and bool(view.category_names())
+    is_settled = sends_everything(preset, view) or preset.exposure != "selected" or request.categories is not None
+    return not is_settled and bool(view.category_names())
 
 
 async def _classification(

@@ -65,5 +65,5 @@ def _type(value: Any) -> type:
 
 def _untaken(value: Any, types: Sequence[type]) -> str:
     name = type(value).__name__
-    known = f"there are {', '.join(kind.__name__ for kind in types)}" if types else "there are none"
-    return f"dependencies: no tool takes {name} ({known}); declare it, Runtime(dependencies=[{name}])"
+    choices = f"there are {', '.join(kind.__name__ for kind in types)}" if types else "there are none"
+    return f"dependencies: no tool takes {name} ({choices}); declare it, Runtime(dependencies=[{name}])"

@@ -14,10 +14,12 @@ Instructions = str | Callable[[RunContext], str | Awaitable[str]]
 """A text, or a function of the run. What changes from run to run makes the provider's prompt cache cold behind it."""
 
 
-def check_instructions(given: object) -> None:
+def check_instructions(instructions: object) -> None:
     """Raises `ConfigError` for what is neither a text nor a function."""
-    if given is not None and not isinstance(given, str) and not callable(given):
-        raise ConfigError(f"instructions must be a text or a function of RunContext, not a {type(given).__name__}")
+    if instructions is not None and not isinstance(instructions, str) and not callable(instructions):
+        raise ConfigError(
+            f"instructions must be a text or a function of RunContext, not a {type(instructions).__name__}"
+        )
 
 
 async def with_instructions(

@@ -89,32 +89,32 @@ class Output:
         return _validated(self.adapter, answer)
 
 
-def output_of(given: Any) -> Output | None:
+def output_of(kind: Any) -> Output | None:
     """Returns the output type that a pydantic model, dataclass, TypedDict or other type is, or a JSON schema.
 
     Raises `RequestError` for what is neither.
     """
-    if given is None:
+    if kind is None:
         return None
-    if isinstance(given, Mapping):
-        output = Output(schema=dict(given), adapter=None)
+    if isinstance(kind, Mapping):
+        output = Output(schema=dict(kind), adapter=None)
         try:
             check_schema(output.answer_schema, what="output")
         except CatalogError as error:
             raise RequestError(str(error), param="output") from error
         return output
-    if not isinstance(given, Hashable) or isinstance(given, str | int | float):
+    if not isinstance(kind, Hashable) or isinstance(kind, str | int | float):
         raise RequestError(
-            f"output must be a type (a pydantic model, a dataclass, a TypedDict) or a JSON schema, not {given!r:.80}",
+            f"output must be a type (a pydantic model, a dataclass, a TypedDict) or a JSON schema, not {kind!r:.80}",
             param="output",
         )
-    return _of_type(given)
+    return _of_type(kind)
 
 
-def default_output(given: Any) -> Output | None:
+def default_output(kind: Any) -> Output | None:
     """Returns the output type of a runtime. Raises `ConfigError`."""
     try:
-        return output_of(given)
+        return output_of(kind)
     except RequestError as error:
         raise ConfigError(str(error)) from error
 

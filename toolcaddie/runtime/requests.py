@@ -17,13 +17,15 @@ from toolcaddie.sources.combined import CombinedSource
 from toolcaddie.util.replacing import replace
 
 
-def read_request(asked: RequestInput, options: Mapping[str, Any], *, bots: Bots, source: CombinedSource) -> RunRequest:
+def read_request(
+    argument: RequestInput, options: Mapping[str, Any], *, bots: Bots, source: CombinedSource
+) -> RunRequest:
     """Returns the request, made by one of the bots if there are any. `source`: whose tools may be
     disabled.
 
     Raises `RequestError` for names that nothing has.
     """
-    request = request_from(asked, options)
+    request = request_from(argument, options)
     principal = bots.identified(request.principal)
     if principal is not request.principal:
         request = replace(request, principal=principal)

@@ -87,26 +87,28 @@ class Setups:
         key = (request.preset, capabilities)
         if key not in self._made:
             self._made[key] = self._setup(request.preset, capabilities)
-        found = self._made[key]
-        return found if request.max_tools is None else self._limited(found, request.max_tools)
+        setup = self._made[key]
+        return setup if request.max_tools is None else self._limited(setup, request.max_tools)
 
     def model_of(self, request: RunRequest) -> str:
         """Returns the model that is asked, by the provider's own name of it: a request may say `provider:model` as well."""
         return (request.model or self._model).removeprefix(f"{self._models.provider.name}:")
 
     def _setup(self, name: str | None, capabilities: Capabilities) -> Setup:
-        chosen = self._default_preset if name is None else preset(name)
-        chosen = configured(capped(chosen, capabilities), self._config)
-        chosen = with_signals(chosen, has_embedder=self._vectors is not None, learns=learning.NAME in self._rankers)
-        selector = Selector(chosen.selection, self._rankers, core=chosen.core_first, co_used=self._co_used)
-        vectors = PresetVectors(self._vectors, chosen)
+        effective = self._default_preset if name is None else preset(name)
+        effective = configured(capped(effective, capabilities), self._config)
+        effective = with_signals(
+            effective, has_embedder=self._vectors is not None, learns=learning.NAME in self._rankers
+        )
+        selector = Selector(effective.selection, self._rankers, core=effective.core_first, co_used=self._co_used)
+        vectors = PresetVectors(self._vectors, effective)
         engine = Engine(
-            provider=self._models.forcing(chosen) if chosen.force else self._models.plain(),
+            provider=self._models.forcing(effective) if effective.force else self._models.plain(),
             selector=selector,
-            planner=DeliveryPlanner(chosen.exposure, mode=chosen.delivery),
+            planner=DeliveryPlanner(effective.exposure, mode=effective.delivery),
             gates=self._gates,
-            executor=self._executors.of(chosen),
-            preset=chosen,
+            executor=self._executors.of(effective),
+            preset=effective,
             capabilities=capabilities,
             prepare=vectors.prepare,
             held=self._held,
@@ -114,7 +116,7 @@ class Setups:
             bounds=self._bounds,
         )
         return Setup(
-            preset=chosen,
+            preset=effective,
             selector=selector,
             engine=engine,
             offerings=Offerings(engine, self._bots),
@@ -124,7 +126,7 @@ class Setups:
     def _limited(self, setup: Setup, max_tools: int) -> Setup:
         """Returns the setup for a request that says how many tools it may carry. It shares the index and is not kept: callers
         may say any number."""
-        chosen = limited(setup.preset, max_tools)
-        vectors = PresetVectors(self._vectors, chosen)
-        engine = replace(setup.engine, preset=chosen, prepare=vectors.prepare)
-        return replace(setup, preset=chosen, engine=engine, offerings=Offerings(engine, self._bots), vectors=vectors)
+        effective = limited(setup.preset, max_tools)
+        vectors = PresetVectors(self._vectors, effective)
+        engine = replace(setup.engine, preset=effective, prepare=vectors.prepare)
+        return replace(setup, preset=effective, engine=engine, offerings=Offerings(engine, self._bots), vectors=vectors)
