@@ -23,8 +23,15 @@ FREEZE = "freeze John's membership"
 KEY = "MY_TEST_KEY"
 
 _PATIENCE = 30
-_LEADER = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from toolcaddie.doors.cli import main; main()"
-"""Takes the terminal as its own, so that Ctrl-C typed there is a signal, then is the command line."""
+_LEADER = """
+import fcntl, signal, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from toolcaddie.doors.cli import main
+main()
+"""
+"""Takes the terminal as its own, so that Ctrl-C typed there is a signal, then is the command line. Tests that run in the
+background ignore that signal, and their processes would too."""
 
 
 @pytest.fixture

@@ -369,10 +369,10 @@ async def test_a_key_of_ones_own_and_each_tools_own_ttl_say_what_is_kept_and_how
 
 DECISIONS = (
     "A budget of 16",
-    "No minimum of two",
-    "The meta tool in the registry",
-    "Policy and audit for the meta tool",
-    "Categories in a prompt of their own",
+    "Proportional shares without the minimum of two tools a category.",
+    "The meta tool as a tool of a source.",
+    "Policy and audit for the meta tool.",
+    "A separate prompt with the categories.",
 )
 
 
