@@ -75,9 +75,10 @@ async def _run_admitted(
     """Returns the outcomes with those of the admitted calls. No call that has run may run again after a failure."""
     if not admitted:
         return outcomes
+    together = _together(run, admitted)
     batch = Batch(run, state, admitted=admitted, outcomes=outcomes)
     try:
-        await batch.run(together=_together(run, admitted))
+        await batch.run(together=together)
     except BaseException:
         await _break_off(run, state, batch)
         raise

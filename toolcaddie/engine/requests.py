@@ -25,19 +25,12 @@ _LIKELIEST = 8
 """Number of tools that a search puts first if one must be called."""
 
 
-def force_for(run: Run, state: RunState, delivery: Delivery) -> Force | None:
-    """Returns the force for a round, until a tool was called. A search for tools does not count as a call; a wrapper does."""
-    if not run.preset.force or state.called or not delivery.tools:
-        return None
-    tools = run.engine.meta_tools
-    ignored = frozenset(name for name in delivery.meta if not isinstance(tools[name], CallWrapper))
-    return Force(candidates=_likeliest(run, state, delivery), ignored=ignored)
-
-
-def model_request(run: Run, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelRequest:
-    """Returns the request of a round. The caller's choice of tools holds until the first call."""
+def model_request(
+    run: Run, state: RunState, delivery: Delivery, *, offer: bool, last: Sequence[str] = ()
+) -> ModelRequest:
+    """Returns the request of a round. The caller's choice of tools holds until the first call. `last`: the tools that a round
+    without tools may still call."""
     context, had_tools = run.context, bool(delivery.definitions)
-    last = () if offer else last_tools(run, delivery)
     if last:
         return _last_request(run, state, last)
     send_tools = offer or (had_tools and _keeps_array(run))
@@ -55,8 +48,17 @@ def model_request(run: Run, state: RunState, delivery: Delivery, *, offer: bool,
         allowed=delivery.allowed if offer else None,
         cache=had_tools,
         cache_key=_cache_key(run),
-        force=force,
+        force=_force(run, state, delivery) if offer else None,
     )
+
+
+def _force(run: Run, state: RunState, delivery: Delivery) -> Force | None:
+    """Returns the force of a round, until a tool was called. A search for tools does not count as a call; a wrapper does."""
+    if not run.preset.force or state.called or not delivery.tools:
+        return None
+    tools = run.engine.meta_tools
+    ignored = frozenset(name for name in delivery.meta if not isinstance(tools[name], CallWrapper))
+    return Force(candidates=_likeliest(run, state, delivery), ignored=ignored)
 
 
 def _likeliest(run: Run, state: RunState, delivery: Delivery) -> tuple[str, ...]:
@@ -73,13 +75,6 @@ def _likeliest(run: Run, state: RunState, delivery: Delivery) -> tuple[str, ...]
     if state.revealed and not revealed and EXECUTE_TOOL in delivery.meta:
         revealed = [EXECUTE_TOOL]  # the revealed tools are shown as text
     return tuple(dict.fromkeys((*revealed, *sorted(names, key=lambda name: -scores.get(name, 0.0)), *referenced)))
-
-
-def last_tools(run: Run, delivery: Delivery) -> tuple[str, ...]:
-    """Returns the tools that a round without tools may still call: the caller's own essential ones, such as an output tool
-    whose call is the answer. Such a call ends the run, so it is no further step."""
-    delivered_names = {tool.name for tool in delivery.tools}
-    return tuple(name for name in run.context.essential if name in delivered_names and run.belongs_to_caller(name))
 
 
 def _last_request(run: Run, state: RunState, names: Sequence[str]) -> ModelRequest:

@@ -19,7 +19,7 @@ from toolcaddie.engine.callids import StreamedCalls, with_unique_ids
 from toolcaddie.engine.engine import Run, Step, planned_for
 from toolcaddie.engine.limits import check_idle, check_tokens
 from toolcaddie.engine.outsized import check_deltas, check_reply
-from toolcaddie.engine.requests import force_for, last_tools, model_request
+from toolcaddie.engine.requests import model_request
 
 FALLBACK_TEXT = "I could not finish this within the allowed number of steps."
 
@@ -38,17 +38,25 @@ async def ask_round(run: Run, step: Step) -> Step:
         await run.emit(ToolsDelivered(run_id=state.run_id, round=state.rounds + 1, delivery=delivery))
     elif delivery.definitions and over:
         await run.emit(LimitReached(run_id=state.run_id, limit="rounds", detail=f"{state.rounds} rounds"))
-    force = force_for(run, state, delivery) if offer else None
-    reply = await _reply(run, state, delivery, offer=offer, force=force)
-    state = await _after(run, state, delivery, reply, offer=offer, force=force)
+    last = () if offer else _last_tools(run, delivery)
+    request = model_request(run, state, delivery, offer=offer, last=last)
+    reply = await _reply(run, state, request, offer=offer)
+    if offer:
+        state = await _after(run, state, delivery, reply, request.force)
+    else:
+        state = await _last_answer(run, _with_usage(state, reply), reply, delivery, last)
     return Step(state=state, planned=planned, raw=reply.raw)
 
 
-async def _after(
-    run: Run, state: RunState, delivery: Delivery, reply: ModelReply, *, offer: bool, force: Force | None
-) -> RunState:
-    """Returns the state after an answer."""
-    state = replace(
+def _last_tools(run: Run, delivery: Delivery) -> tuple[str, ...]:
+    """Returns the tools that a round without tools may still call: the caller's own essential ones, such as an output tool
+    whose call is the answer. Such a call ends the run, so it is no further step."""
+    delivered_names = {tool.name for tool in delivery.tools}
+    return tuple(name for name in run.context.essential if name in delivered_names and run.belongs_to_caller(name))
+
+
+def _with_usage(state: RunState, reply: ModelReply) -> RunState:
+    return replace(
         state,
         usage=state.usage + reply.usage,
         last_usage=reply.usage,
@@ -56,8 +64,11 @@ async def _after(
         provider=reply.provider,
         finish_reason=reply.finish_reason,
     )
-    if not offer:
-        return await _last_answer(run, state, reply, delivery)
+
+
+async def _after(run: Run, state: RunState, delivery: Delivery, reply: ModelReply, force: Force | None) -> RunState:
+    """Returns the state after an answer."""
+    state = _with_usage(state, reply)
     if force is not None:
         state = await _with_attempts(run, state, reply, force)
     state = replace(state, rounds=state.rounds + 1)
@@ -80,8 +91,7 @@ def _pending_calls(run: Run, message: Message) -> Iterator[PendingCall]:
         yield PendingCall(call=call, result=failed(refusal, "limit") if over else None)
 
 
-async def _reply(run: Run, state: RunState, delivery: Delivery, *, offer: bool, force: Force | None) -> ModelReply:
-    request = model_request(run, state, delivery, offer=offer, force=force)
+async def _reply(run: Run, state: RunState, request: ModelRequest, *, offer: bool) -> ModelReply:
     provider = run.engine.provider
     await run.emit(
         ModelAsked(
@@ -146,9 +156,10 @@ async def _with_attempts(run: Run, state: RunState, reply: ModelReply, force: Fo
     return replace(state, forced=forced)
 
 
-async def _last_answer(run: Run, state: RunState, reply: ModelReply, delivery: Delivery) -> RunState:
+async def _last_answer(
+    run: Run, state: RunState, reply: ModelReply, delivery: Delivery, last: tuple[str, ...]
+) -> RunState:
     """Returns the state after the last round: an answer in words, or calls that the caller is waiting for."""
-    last = last_tools(run, delivery)
     calls = tuple(call for call in reply.message.tool_calls if call.name in last)
     if not calls:
         return await _completed_run(run, state, reply, had_tools=bool(delivery.definitions))

@@ -15,15 +15,16 @@ from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Classifier, Store
 from toolcaddie.runtime.bus import EventBus, Listener
 from toolcaddie.runtime.choosing import Choice, choose
+from toolcaddie.runtime.contexts import context_of
 from toolcaddie.runtime.conversations import Conversations
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.instructions import Instructions, with_instructions
 from toolcaddie.runtime.output import Output, output_of, with_output, with_value
 from toolcaddie.runtime.planning import first_state, plan
-from toolcaddie.runtime.requests import context_of
+from toolcaddie.runtime.searching import search_for
 from toolcaddie.runtime.setups import Setups
-from toolcaddie.runtime.views import Views, call_for
+from toolcaddie.runtime.views import Views
 from toolcaddie.storage.runs import StoredRuns
 
 
@@ -51,17 +52,18 @@ class Answering:
         """Answers one request. `live` is passed the events of its run."""
         await self._check(request)
         output = self.output if request.output is None else output_of(request.output)
-        setup = self.setups.of(request)
-        call = call_for(request, setup, self.views)
-        view = await call(self.views.of, request)
-        context = context_of(request, view, self.setups.model_of(request), self.dependencies)
+        model, setup = self.setups.model_of(request), self.setups.of(request)
+        sight = await self.views.see(request, setup)
+        view, offload = sight.view, sight.offload
+        context = context_of(request, view, model, self.dependencies)
         owner = await self.documents.lease()
         if request.lease not in (None, owner):
             raise StorageError("this process lost its lease before the run began; send the request again")
         async with end_recorded(context.run_id, self.bus.emitter(live), stopping=self.stopping) as emit:
             await emit(started(request, context, setup.preset))
             before = await self.conversations.before(request)
-            choice = await choose(request, view, setup, before, self.classifier, call)
+            search = await search_for(request, view, setup, offload)
+            choice = await choose(search, view, setup, before, self.classifier, offload)
             await _tell_choice(choice, context, emit)
             note = "" if output is None else output.note
             prompted = await with_instructions(request, self.instructions, context, note)

@@ -46,6 +46,7 @@ from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.executors import Executors
 from toolcaddie.runtime.instructions import Instructions, check_instructions
 from toolcaddie.runtime.learning import Learning
+from toolcaddie.runtime.looking import Looking
 from toolcaddie.runtime.models import ModelSide, entry_from, entry_of
 from toolcaddie.runtime.output import default_output
 from toolcaddie.runtime.resuming import Resuming
@@ -83,6 +84,7 @@ class Assembly:
     background: Background
     gates: Gates
     classifier: Classifier | None
+    looking: Looking
     answering: Answering
     resuming: Resuming
     calling: Calling
@@ -238,6 +240,7 @@ def assembled(
         background=background,
         gates=gates,
         classifier=classifier,
+        looking=Looking(setups=setups, views=views, clock=clock),
         answering=Answering(
             setups=setups,
             views=views,

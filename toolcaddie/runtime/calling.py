@@ -20,9 +20,9 @@ from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Store
 from toolcaddie.runtime.answering import started
 from toolcaddie.runtime.bus import EventBus
+from toolcaddie.runtime.contexts import context_of
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
-from toolcaddie.runtime.requests import context_of
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.replacing import replace

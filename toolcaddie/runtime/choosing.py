@@ -1,4 +1,4 @@
-"""From a request and its view to the tools that are chosen, and the engine whose meta tools fit them."""
+"""From a query and its view to the tools that are chosen, and the engine whose meta tools fit them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,18 @@ from dataclasses import dataclass
 
 from toolcaddie.core.catalog import View
 from toolcaddie.core.message import Message
-from toolcaddie.core.meta_names import REQUEST_MORE_TOOLS
 from toolcaddie.core.presets import Preset
-from toolcaddie.core.run import RunRequest
 from toolcaddie.core.schema import definition_tokens
-from toolcaddie.core.selection import Classification, DroppedTool, Selection, SelectionQuery
-from toolcaddie.engine.choice import forced_names
+from toolcaddie.core.selection import Classification, Selection, SelectionQuery
 from toolcaddie.engine.engine import Engine
 from toolcaddie.engine.first_stage import classified
 from toolcaddie.ports import Classifier
 from toolcaddie.runtime.conversations import Conversation
-from toolcaddie.runtime.coverage import classification_decides, has_room_for_meta, sends_everything
-from toolcaddie.runtime.offering import Offering
+from toolcaddie.runtime.coverage import classification_decides, sends_everything
+from toolcaddie.runtime.searching import Search
 from toolcaddie.runtime.setups import Setup
-from toolcaddie.runtime.views import Call
+from toolcaddie.runtime.views import Offload
 from toolcaddie.selection.classifier import keeps
-from toolcaddie.selection.explain import Explanation
 from toolcaddie.selection.whole import everything
 from toolcaddie.util.replacing import replace
 
@@ -34,87 +30,55 @@ class Choice:
     engine: Engine
     """Carries the request on; its meta tools are those that fit the selection."""
     selection: Selection
+    pinned: tuple[str, ...] = ()
+    """The tools that must stand in the array: those of the caller's choice, and those it cannot do without."""
     classification: Classification | None = None
     """The answer of a first stage; None: none was asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """The query of a request, and the meta tools that its caller could be offered."""
-
-    query: SelectionQuery
-    offering: Offering
-
-
 async def choose(
-    request: RunRequest,
+    search: Search,
     view: View,
     setup: Setup,
     before: Conversation | None,
     classifier: Classifier | None,
-    call: Call,
+    offload: Offload | None,
 ) -> Choice:
-    """Chooses the tools of a request. `before`: what its conversation was sent; `call`: how heavy work is done."""
-    search: Search = await call(search_for, request, view, setup)
+    """Chooses the tools of a request. `before`: what its conversation was sent; `offload`: does heavy work."""
     await setup.vectors.prepare(view, search.query)
     when = setup.preset.selection.classify
-    if classifier is None or when == "never" or not _leaves_categories(request, view, setup.preset):
-        return _choice(await call(_selection, search, view, setup), search, view, setup, before)
+    if classifier is None or when == "never" or not _leaves_categories(search.query, view, setup.preset):
+        return _choice(await _select(search, view, setup, offload), search, view, setup, before)
     unclassified = None
     if when == "needed":
-        unclassified = await call(_selection, search, view, setup)
+        unclassified = await _select(search, view, setup, offload)
         if not unclassified.no_match:
             return _choice(unclassified, search, view, setup, before)
-    classification = await _classification(classifier, request.messages, view, setup, before)
+    classification = await _classification(classifier, search.query.messages, view, setup, before)
     decides = classification_decides(setup.preset)
     useful = classification.how != "failed" and bool(classification.categories or unclassified is None or decides)
     if unclassified is not None and not useful:
         return replace(_choice(unclassified, search, view, setup, before), classification=classification)
     if useful:
         search = replace(search, query=_classified_query(search.query, classification, decides=decides))
-    selection = await call(_selection, search, view, setup)
+    selection = await _select(search, view, setup, offload)
     choice = _choice(
         selection, search, view, setup, before, none_needed=useful and decides and not classification.categories
     )
     return replace(choice, classification=classification)
 
 
-def choose_now(request: RunRequest, view: View, setup: Setup) -> Choice:
+def choose_now(search: Search, view: View, setup: Setup) -> Choice:
     """Chooses the tools of a new conversation's first request, without asking anyone else, in an event loop or not."""
-    search = search_for(request, view, setup)
     setup.vectors.prepare_now(view, search.query)
     return _choice(_selection(search, view, setup), search, view, setup, None)
 
 
-def all_dropped(request: RunRequest, view: View, setup: Setup) -> tuple[DroppedTool, ...]:
-    """Returns every tool that `choose_now` leaves out."""
-    return setup.selector.dropped(view, search_for(request, view, setup).query, setup.preset.budget)
-
-
-def explain(name: str, request: RunRequest, view: View, setup: Setup) -> Explanation:
-    """Returns why a tool is in or out for a request."""
-    query = search_for(request, view, setup).query
-    setup.vectors.prepare_now(view, query)
-    return setup.selector.explain(view, query, setup.preset.budget, name)
-
-
-def search_for(request: RunRequest, view: View, setup: Setup) -> Search:
-    """Returns the query of a request, with a place for the meta tools unless the caller's choice alone fills the array."""
-    offering = setup.offerings.of(view, request.principal)
-    pinned = forced_names(request.tool_choice)
-    has_room = has_room_for_meta(setup.preset, view, (*pinned, *request.essential))
-    offered = offering.engine.meta if has_room else {}
-    query = SelectionQuery(
-        messages=request.messages,
-        categories=request.categories,
-        pinned=pinned,
-        essential=request.essential,
-        fixed_count=len(offered),
-        fixed_tokens=offering.tokens if offered else 0,
-        expandable=REQUEST_MORE_TOOLS in offered,
-        principal=request.principal,
-    )
-    return Search(query=query, offering=offering)
+async def _select(search: Search, view: View, setup: Setup, offload: Offload | None) -> Selection:
+    if offload is None:
+        return _selection(search, view, setup)
+    selection: Selection = await offload(_selection, search, view, setup)
+    return selection
 
 
 def _selection(search: Search, view: View, setup: Setup) -> Selection:
@@ -129,9 +93,9 @@ def _selection(search: Search, view: View, setup: Setup) -> Selection:
 # --- the first stage ----------------------------------------------------------------------------------------------------
 
 
-def _leaves_categories(request: RunRequest, view: View, preset: Preset) -> bool:
+def _leaves_categories(query: SelectionQuery, view: View, preset: Preset) -> bool:
     """Says if there are categories to choose that the caller has not chosen already."""
-    is_settled = sends_everything(preset, view) or preset.exposure != "selected" or request.categories is not None
+    is_settled = sends_everything(preset, view) or preset.exposure != "selected" or query.categories is not None
     return not is_settled and bool(view.category_names())
 
 
@@ -174,7 +138,9 @@ def _choice(
     elif preset.exposure != "compact" and any(view.get(name) is not None for name in engine.meta):
         # The caller's own tool has the name; where only meta tools are sent there is nothing to mix up.
         engine = replace(engine, meta={name: tool for name, tool in engine.meta.items() if view.get(name) is None})
-    return Choice(engine=engine, selection=selection)
+    query = search.query
+    pinned = (*query.pinned, *(name for name in query.essential if view.get(name) is not None))
+    return Choice(engine=engine, selection=selection, pinned=pinned)
 
 
 def _offers_meta(

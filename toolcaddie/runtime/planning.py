@@ -12,7 +12,6 @@ from toolcaddie.core.meta_names import EXECUTE_TOOL, READ_RESULT
 from toolcaddie.core.run import RunContext, RunRequest, RunState
 from toolcaddie.core.selection import Classification
 from toolcaddie.core.tool import Tool
-from toolcaddie.engine.choice import forced_names
 from toolcaddie.engine.engine import READER, Engine
 from toolcaddie.engine.reveal import referenced_names, reveal_message, revealed_names
 from toolcaddie.runtime.choosing import Choice
@@ -37,7 +36,7 @@ def plan(choice: Choice, request: RunRequest, view: View, before: Conversation |
             capabilities=engine.capabilities,
             known=revealed_names(messages),
             referenced=referenced_names(messages),
-            pinned=_pinned(request, view),
+            pinned=choice.pinned,
             allowed=before.allowed if before else None,
             called=_recently_called(messages),
             history=message_tokens(messages[:cached]),
@@ -82,11 +81,6 @@ def _meta_tools(engine: Engine, view: View, before: Conversation | None) -> tupl
     if before is not None and before.reads and view.get(READ_RESULT) is None:
         return (*engine.meta.values(), READER)
     return tuple(engine.meta.values())
-
-
-def _pinned(request: RunRequest, view: View) -> tuple[str, ...]:
-    """Returns what must stand in the array: the tools of the caller's choice, and those it cannot do without."""
-    return (*forced_names(request.tool_choice), *(name for name in request.essential if view.get(name) is not None))
 
 
 def _recently_called(messages: Sequence[Message]) -> tuple[str, ...]:

@@ -18,10 +18,10 @@ from toolcaddie.core.tool import ToolResult
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.runtime.bus import EventBus, Listener
+from toolcaddie.runtime.contexts import context_of
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.output import Output, stored_output, with_output, with_value
-from toolcaddie.runtime.requests import context_of
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.views import Views
 from toolcaddie.storage.runs import StoredRuns

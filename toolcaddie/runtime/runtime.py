@@ -27,7 +27,7 @@ from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.events import RunEvent
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunRequest, RunResult
-from toolcaddie.core.selection import Selection, SelectionQuery
+from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
 from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.desk import ToolDesk
@@ -53,12 +53,10 @@ from toolcaddie.ports import (
 from toolcaddie.providers.wrapping import Entry
 from toolcaddie.runtime.assembly import assembled
 from toolcaddie.runtime.bus import Listener
-from toolcaddie.runtime.choosing import all_dropped, choose_now, explain, search_for
 from toolcaddie.runtime.instructions import Instructions
-from toolcaddie.runtime.planning import plan
+from toolcaddie.runtime.looking import Finder
 from toolcaddie.runtime.requests import read_request
 from toolcaddie.runtime.resuming import Answers
-from toolcaddie.selection.selector import Selector
 from toolcaddie.util.replacing import replace
 
 T = TypeVar("T")
@@ -172,7 +170,6 @@ class Runtime:
             bounds=bounds,
             clock=clock,
         )
-        self._clock = clock
         self.source = self._parts.source
         self.provider = self._parts.models.provider
         self.model = self._parts.model
@@ -294,34 +291,25 @@ class Runtime:
 
     def select(self, request: RequestInput = None, **options: Any) -> Selection:
         """Returns the tools that a request would be given, without asking a model."""
-        read = self._read(request, options)
-        return choose_now(read, self._parts.views.of(read), self._parts.setups.of(read)).selection
+        return self._parts.looking.select(self._read(request, options))
 
     def preview(self, request: RequestInput = None, **options: Any) -> tuple[Selection, Delivery]:
         """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
-        read = self._read(request, options)
-        view, setup = self._parts.views.of(read), self._parts.setups.of(read)
-        choice = choose_now(read, view, setup)
-        delivery = plan(choice, read, view, None, now=self._clock())
-        if setup.preset.exposure != "selected":
-            return choice.selection, delivery
-        return replace(choice.selection, dropped=all_dropped(read, view, setup)), delivery
+        return self._parts.looking.preview(self._read(request, options))
 
     def explain(self, name: str, request: RequestInput = None, **options: Any) -> Any:
         """Returns why a tool is in or out for a request."""
-        read = self._read(request, options)
-        return explain(name, read, self._parts.views.of(read), self._parts.setups.of(read))
+        return self._parts.looking.explain(name, self._read(request, options))
 
     def identified(self, principal: Principal) -> Principal:
         """The principal as requests of it are answered: as the default bot, if it names none. Raises `RequestError` for an
         unknown bot, and for none where there are bots and no default."""
         return self._parts.bots.identified(principal)
 
-    def finds_by(self, view: View) -> tuple[Selector, Preset, Callable[[RunRequest], SelectionQuery]]:
+    def finds_by(self, view: View) -> Finder:
         """Returns selector, preset, and the function from a request to its query, for requests that name no preset: for those who
         measure what is found."""
-        setup = self._parts.setups.default
-        return setup.selector, setup.preset, lambda request: search_for(request, view, setup).query
+        return self._parts.looking.finder(view)
 
     def subscribe(self, listener: Listener) -> AbstractContextManager[None]:
         """Pass the events of all runs to a function for as long as the `with` block lasts."""

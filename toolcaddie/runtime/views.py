@@ -1,10 +1,10 @@
-"""The tools that a request's principal may see: the current snapshot under the masks of visibility, policy and request. A view
-or selection that takes long is made beside the event loop, so that no other request waits for it."""
+"""The tools that a request's principal may see: the current snapshot under the masks of visibility, policy and request."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any
 
 from toolcaddie.control.bots import Bots
@@ -19,8 +19,8 @@ from toolcaddie.sources.merged import MergedCatalogs
 
 _EMPTY = Catalog.of(())
 
-Call = Callable[..., Awaitable[Any]]
-"""Calls a function with its arguments: on the spot, in a thread, or beside the loop and after others."""
+Offload = Callable[..., Awaitable[Any]]
+"""Calls a function with its arguments in a thread, or beside the event loop and after other jobs."""
 
 _FEW = 100
 """Tools up to which a new catalog is worked out on the spot. More take so long that every other request would notice, so
@@ -29,6 +29,15 @@ _LARGE = 2_000
 """Tools from which also a selection from a known catalog is made in a thread."""
 _LONG = 500
 """Messages from which a conversation is looked through in a thread."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """The view of a request, and where work on so many tools and messages is done."""
+
+    view: View
+    offload: Offload | None
+    """Does heavy work, so that no other request waits for it; None: there is little, and it is done on the spot."""
 
 
 class Views:
@@ -41,9 +50,21 @@ class Views:
         self._visibility = Visibility(bots)
         self._merged = MergedCatalogs()
 
+    async def see(self, request: RunRequest, setup: Setup) -> Sight:
+        """Returns the view of a request without keeping other requests waiting."""
+        snapshot = self._source.snapshot()
+        offload = self._offload(request, setup, snapshot)
+        if offload is None:
+            return Sight(view=self._view(request, snapshot), offload=None)
+        return Sight(view=await offload(self._view, request, snapshot), offload=offload)
+
     def of(self, request: RunRequest) -> View:
-        """Returns the view of a request. What tools and bots restrict holds beside whatever the policy shows."""
-        catalog, principal = self._catalog(request), request.principal
+        """Returns the view of a request at once."""
+        return self._view(request, self._source.snapshot())
+
+    def _view(self, request: RunRequest, snapshot: Catalog) -> View:
+        """Returns the snapshot under its masks. What tools and bots restrict holds beside whatever the policy shows."""
+        catalog, principal = self._catalog(request, snapshot), request.principal
         view = View(catalog=catalog)
         for mask in (self._visibility.mask(catalog, principal), self._policy.visible(catalog, principal)):
             if mask is not None:
@@ -56,41 +77,23 @@ class Views:
             view = view.narrowed(not tags.isdisjoint(tool.tags) for tool in catalog.tools)
         return view
 
-    def catalog_if_ready(self, request: RunRequest) -> Catalog | None:
-        """The request's catalog where nothing has to be worked out for it; None: it has to be joined first."""
-        ours = self._source.snapshot() if request.use_catalog else _EMPTY
-        return self._merged.cached(request.client_tools, ours) if request.client_tools else ours
-
-    def size(self, request: RunRequest) -> int:
-        """Tools that have to be looked through for the request, at most."""
-        return len(self._source.snapshot()) + len(request.client_tools)
-
-    def _catalog(self, request: RunRequest) -> Catalog:
-        """The current snapshot, joined with the caller's own tools, which win over ours of the same name."""
-        ours = self._source.snapshot()
-        self._bots.notice(ours)
-        if not request.use_catalog:
-            ours = _EMPTY
+    def _catalog(self, request: RunRequest, snapshot: Catalog) -> Catalog:
+        """Returns the snapshot joined with the caller's own tools, which win over ours of the same name."""
+        self._bots.notice(snapshot)
+        ours = snapshot if request.use_catalog else _EMPTY
         return self._merged.of(request.client_tools, ours) if request.client_tools else ours
 
+    def _offload(self, request: RunRequest, setup: Setup, snapshot: Catalog) -> Offload | None:
+        """Returns how the view and the selection of this request are made; None: on the spot."""
+        tools, messages = len(snapshot) + len(request.client_tools), len(request.messages)
+        if tools > _FEW and not self._is_ready(request, setup, snapshot):
+            return aside
+        return asyncio.to_thread if tools > _LARGE or messages > _LONG else None
 
-def call_for(request: RunRequest, setup: Setup, views: Views) -> Call:
-    """Returns the way in which view and selection of this request are made."""
-    tools, messages = views.size(request), len(request.messages)
-    if tools <= _FEW and messages <= _LONG:
-        return _on_the_spot
-    if tools > _FEW and not _is_ready(request, setup, views):
-        return aside
-    return asyncio.to_thread if tools > _LARGE or messages > _LONG else _on_the_spot
-
-
-def _is_ready(request: RunRequest, setup: Setup, views: Views) -> bool:
-    """Says if all that is worked out of a catalog is there: the catalog itself, and the index that it is searched by."""
-    catalog = views.catalog_if_ready(request)
-    if catalog is None:
-        return False
-    return setup.preset.exposure != "selected" or setup.selector.is_ready(catalog)
-
-
-async def _on_the_spot(job: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return job(*args, **kwargs)
+    def _is_ready(self, request: RunRequest, setup: Setup, snapshot: Catalog) -> bool:
+        """Says if all that is worked out of a catalog is there: the catalog itself, and the index that it is searched by."""
+        ours = snapshot if request.use_catalog else _EMPTY
+        catalog = self._merged.cached(request.client_tools, ours) if request.client_tools else ours
+        if catalog is None:
+            return False
+        return setup.preset.exposure != "selected" or setup.selector.is_ready(catalog)

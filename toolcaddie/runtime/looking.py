@@ -1,0 +1,60 @@
+"""The tools that a request would be given, and the reasons, without asking a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from toolcaddie.core.catalog import View
+from toolcaddie.core.delivery import Delivery
+from toolcaddie.core.presets import Preset
+from toolcaddie.core.run import RunRequest
+from toolcaddie.core.selection import Selection, SelectionQuery
+from toolcaddie.runtime.choosing import choose_now
+from toolcaddie.runtime.planning import plan
+from toolcaddie.runtime.searching import search_now
+from toolcaddie.runtime.setups import Setups
+from toolcaddie.runtime.views import Views
+from toolcaddie.selection.explain import Explanation
+from toolcaddie.selection.selector import Selector
+from toolcaddie.util.replacing import replace
+
+Finder = tuple[Selector, Preset, Callable[[RunRequest], SelectionQuery]]
+"""A selector, its preset, and the function from a request to its query."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looking:
+    """Says what requests would be given."""
+
+    setups: Setups
+    views: Views
+    clock: Callable[[], float]
+
+    def select(self, request: RunRequest) -> Selection:
+        """Returns the tools that a request would be given."""
+        view, setup = self.views.of(request), self.setups.of(request)
+        return choose_now(search_now(request, view, setup), view, setup).selection
+
+    def preview(self, request: RunRequest) -> tuple[Selection, Delivery]:
+        """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
+        view, setup = self.views.of(request), self.setups.of(request)
+        search = search_now(request, view, setup)
+        choice = choose_now(search, view, setup)
+        delivery = plan(choice, request, view, None, now=self.clock())
+        if setup.preset.exposure != "selected":
+            return choice.selection, delivery
+        dropped = setup.selector.dropped(view, search.query, setup.preset.budget)
+        return replace(choice.selection, dropped=dropped), delivery
+
+    def explain(self, name: str, request: RunRequest) -> Explanation:
+        """Returns why a tool is in or out for a request."""
+        view, setup = self.views.of(request), self.setups.of(request)
+        query = search_now(request, view, setup).query
+        setup.vectors.prepare_now(view, query)
+        return setup.selector.explain(view, query, setup.preset.budget, name)
+
+    def finder(self, view: View) -> Finder:
+        """Returns the parts that find tools for requests that name no preset."""
+        setup = self.setups.default
+        return setup.selector, setup.preset, lambda request: search_now(request, view, setup).query
