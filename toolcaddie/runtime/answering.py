@@ -1,4 +1,4 @@
-"""The walk of a request: setup, view, context, search, choice, instructions, plan, loop, end. Each stage takes values and returns the next one."""
+"""The walk of a request, from its setup to its end. Each stage takes values and returns the next one."""
 
 from __future__ import annotations
 
