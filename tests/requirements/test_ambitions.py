@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 import tracemalloc
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +29,7 @@ from tests.requirements.scenes import (
     user_messages,
     work,
 )
-from tests.test_tool_config_agents import DONE, FORCED, agent
+from tests.test_tool_config_agents import DONE, FORCED, FOUND, agent
 from toolcaddie import PRESETS, Runtime, tool
 from toolcaddie.core.catalog import Category
 from toolcaddie.core.control import Principal
@@ -400,6 +401,46 @@ def test_the_figures_still_say_what_was_decided() -> None:
         (4, 8),
     ]
     assert listed.in_schema <= listed.in_prompt
+
+
+# ---------------------------------------------------------------- the guides
+
+
+def _section(page: str, title: str) -> str:
+    text = (ROOT / "docs" / page).read_text()
+    assert f"\n## {title}\n" in text
+    return text.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.proves("A-10")
+def test_the_guide_from_a_static_list_ends_with_a_selection_of_the_same_definitions() -> None:
+    section = _section("moving-over.md", "From a static list to a selection")
+    before, after = re.findall(r"```(?:text|python)\n(.*?)```", section, re.DOTALL)[:2]
+    assert "tools=ALL_TOOLS" in before
+    made: dict[str, Any] = {}
+    exec(compile(after, "moving-over.md", "exec"), made)
+    listed = {tool["function"]["name"]: tool["function"]["description"] for tool in made["ALL_TOOLS"]}
+    picked = {tool["function"]["name"]: tool["function"]["description"] for tool in made["tools"]}
+    assert "send_invoice" in picked
+    assert picked.items() < listed.items()
+
+
+@pytest.mark.proves("A-10")
+async def test_the_guide_from_a_plain_agent_begins_with_one_setting_that_changes_no_request() -> None:
+    section = _section("forcing.md", "From a plain agent")
+    assert '`tool_config={"forceToolUse": True}` and change nothing else' in section
+    assert "(forcing.md#from-a-plain-agent)" in (ROOT / "docs" / "moving-over.md").read_text()
+    async with agent([FOUND, DONE]) as plain, agent([FOUND, DONE], {"forceToolUse": True}) as configured:
+        assert (await plain.chat()).text == (await configured.chat()).text
+    assert len(plain.upstream.bodies) == 2
+    assert plain.upstream.bodies == configured.upstream.bodies
+
+
+@pytest.mark.proves("A-10")
+def test_a_guide_for_every_way_of_moving_over_is_linked_from_the_first_page() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert "(docs/moving-over.md)" in readme
+    assert "(docs/forcing.md)" in readme
 
 
 # ---------------------------------------------------------------- hundreds of tools
