@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, Never
 
 from toolcaddie import learning
 from toolcaddie.control.admission import Gates, wrappers_of
@@ -13,14 +14,17 @@ from toolcaddie.control.approvals import StoredApprovals
 from toolcaddie.control.bots import Bot, Bots, Role
 from toolcaddie.control.policy.allow import AllowAll
 from toolcaddie.control.results.held import HeldResults
-from toolcaddie.core.bounds import Bounds
-from toolcaddie.core.capabilities import Capabilities
+from toolcaddie.core.approval import EXPIRY_SECONDS
+from toolcaddie.core.bounds import DEFAULT, Bounds
+from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.presets import Preset
 from toolcaddie.core.tool_config import ToolConfig
-from toolcaddie.inputs.parts import Sources, check_parts, embedder_from, preset_from, sources_from
+from toolcaddie.embedders.prepared import PATIENCE
+from toolcaddie.inputs.parts import Sources, check_parts, embedder_from, preset_from, refuse_unknown, sources_from
 from toolcaddie.learning.co_use import CoUse
 from toolcaddie.meta.registry import AnyMetaTool, MetaTools, joined_meta_tools
 from toolcaddie.ports import (
+    ApprovalStore,
     Approver,
     CacheStore,
     Classifier,
@@ -49,12 +53,13 @@ from toolcaddie.runtime.learning import Learning
 from toolcaddie.runtime.looking import Looking
 from toolcaddie.runtime.models import ModelSide, entry_from, entry_of
 from toolcaddie.runtime.output import default_output
+from toolcaddie.runtime.requests import read_request
 from toolcaddie.runtime.resuming import Resuming
 from toolcaddie.runtime.setups import Setups
 from toolcaddie.runtime.tool_warnings import warn_of_tools
 from toolcaddie.runtime.vectors import EMBEDDING, Vectors
 from toolcaddie.runtime.views import Views
-from toolcaddie.sources.combined import CombinedSource, combined
+from toolcaddie.sources.combined import combined
 from toolcaddie.storage.cache import MemoryCache, StoreCache
 from toolcaddie.storage.memory import MemoryStore
 from toolcaddie.storage.runs import StoredRuns
@@ -65,183 +70,156 @@ log = Logger(__name__)
 _HELD_BYTES = 128 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The stages of a runtime, and what it closes."""
+    """The stages of a runtime, made of its arguments. `Runtime` is the face over them."""
 
-    source: CombinedSource
-    model: str
-    tool_config: ToolConfig | None
-    preset: Preset
-    bots: Bots
-    models: ModelSide
-    views: Views
-    setups: Setups
-    executors: Executors
-    vectors: Vectors | None
-    learning: Learning | None
-    bus: EventBus
-    background: Background
-    gates: Gates
-    classifier: Classifier | None
-    looking: Looking
-    answering: Answering
-    resuming: Resuming
-    calling: Calling
-    shutdown: threading.Event
-    """Set when the server is being shut down."""
-
-    async def close(self) -> None:
-        """Finishes what is being written and closes what has connections."""
-        if self.learning is not None:
-            await self.learning.settled()
-        if self.vectors is not None:
-            await self.vectors.close()
-        await self.background.finished()
-        await self.models.close()
-        await self.source.close()
-        if (close := getattr(self.classifier, "close", None)) is not None:
-            await close()
-
-
-def assembled(
-    *,
-    provider: Provider | str | Entry,
-    sources: Sources,
-    preset: str | Preset,
-    model: str,
-    policy: Policy | None,
-    approver: Approver | None,
-    approval_expiry: float,
-    middleware: Sequence[Middleware],
-    trail: EventSink | None,
-    sinks: Sequence[EventSink],
-    documents: Store | None,
-    classifier: Classifier | None,
-    embedder: Embedder | RemoteEmbedder | str | None,
-    patience: float,
-    rankers: Mapping[str, RankerFactory] | None,
-    experience: learning.Experience | None,
-    capabilities: Sequence[Capabilities],
-    bots: Mapping[str, Bot] | None,
-    roles: Mapping[str, Role] | None,
-    default_bot: str | None,
-    categories: Sequence[str] | None,
-    replace_reserved: Iterable[str],
-    fallbacks: Sequence[Provider | str | Entry],
-    attempts: int,
-    tool_config: ToolConfig | Mapping[str, Any] | None,
-    cache: CacheStore | None,
-    meta_tools: Sequence[AnyMetaTool],
-    instructions: Instructions | None,
-    output: Any,
-    dependencies: Sequence[Any],
-    bounds: Bounds,
-    clock: Callable[[], float],
-) -> Assembly:
-    """Makes the stages. Raises `ConfigError` for whatever cannot work, so that no request finds it first."""
-    check_parts(
-        model=model,
-        policy=policy,
-        approver=approver,
-        approval_expiry=approval_expiry,
-        middleware=middleware,
-        trail=trail,
-        sinks=sinks,
-        documents=documents,
-        classifier=classifier,
-        patience=patience,
-        rankers=rankers,
-        experience=experience,
-        bots=bots,
-        fallbacks=fallbacks,
-        cache=cache,
-        clock=clock,
-    )
-    embedder = embedder_from(embedder)
-    known_dependencies, output_type = Dependencies(dependencies), default_output(output)
-    check_instructions(instructions)
-    source = combined(sources_from(sources, known_dependencies.types), replace_reserved=replace_reserved)
-    entry = entry_from(provider)
-    config = _config(tool_config)
-    default_preset = preset_from(preset)
-    models = _models(entry, fallbacks, attempts, config, capabilities)
-    known_bots = Bots(
-        bots,
-        roles,
-        default=default_bot,
-        categories=categories,
-        expandable=default_preset.selection.expandable_categories,
-    )
-    if source.is_open:  # names of tools that are not connected yet cannot be judged
-        known_bots.check(source.snapshot())
-    policy = policy or AllowAll()
-    views = Views(source, policy, known_bots)
-    held = HeldResults(MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held"))
-    all_meta_tools = _meta_tools(default_preset, meta_tools)
-    executors = Executors(
-        source=source,
-        middleware=middleware,
-        config=config,
-        cache_store=cache or _memory(config),
-        held=held,
-        bounds=bounds,
-    )
-    stored = documents or MemoryStore()
-    bus = EventBus(trail, sinks)
-    gates = Gates(
-        policy=policy,
-        approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter()),
-        approver=approver,
-        wrappers=wrappers_of(all_meta_tools),
-        bounds=bounds,
-        clock=clock,
-        approval_expiry=approval_expiry,
-    )
-    vectors = None if embedder is None else Vectors(embedder, documents, patience=patience)
-    setups = Setups(
-        default=default_preset,
-        model=model or entry.model,
-        models=models,
-        executors=executors,
-        bots=known_bots,
-        rankers=_rankers(rankers, vectors, experience),
-        co_used=None if experience is None else CoUse(experience),
-        vectors=vectors,
-        config=config,
-        held=held,
-        gates=gates,
-        meta_tools=all_meta_tools,
-        bounds=bounds,
-    )
-    learning = None
-    if experience is not None:
-        learning = Learning(experience, source, setups.default.selector, default_preset.selection)
-        bus.add_sink(learning.sink)
-    background, shutdown = Background(), threading.Event()
-    conversations = Conversations(stored, background, clock=clock)
-    ending = Ending(conversations=conversations, background=background)
-    runs = StoredRuns(stored, ttl=approval_expiry)
-    if config is not None:
-        warn_of_tools(config, source.snapshot())
-    return Assembly(
-        source=source,
-        model=model or entry.model,
-        tool_config=config,
-        preset=default_preset,
-        bots=known_bots,
-        models=models,
-        views=views,
-        setups=setups,
-        executors=executors,
-        vectors=vectors,
-        learning=learning,
-        bus=bus,
-        background=background,
-        gates=gates,
-        classifier=classifier,
-        looking=Looking(setups=setups, views=views, clock=clock),
-        answering=Answering(
+    def __init__(
+        self,
+        *,
+        provider: Provider | str | Entry,
+        sources: Sources = (),
+        preset: str | Preset = "default",
+        model: str = "",
+        policy: Policy | None = None,
+        approver: Approver | None = None,
+        approval_expiry: float = EXPIRY_SECONDS,
+        middleware: Sequence[Middleware] = (),
+        trail: EventSink | None = None,
+        sinks: Sequence[EventSink] = (),
+        documents: Store | None = None,
+        classifier: Classifier | None = None,
+        embedder: Embedder | RemoteEmbedder | str | None = None,
+        patience: float = PATIENCE,
+        rankers: Mapping[str, RankerFactory] | None = None,
+        experience: learning.Experience | None = None,
+        capabilities: Sequence[Capabilities] = CAPABILITIES,
+        bots: Mapping[str, Bot] | None = None,
+        roles: Mapping[str, Role] | None = None,
+        default_bot: str | None = None,
+        categories: Sequence[str] | None = None,
+        replace_reserved: Iterable[str] = (),
+        fallbacks: Sequence[Provider | str | Entry] = (),
+        attempts: int = 1,
+        tool_config: ToolConfig | Mapping[str, Any] | None = None,
+        cache: CacheStore | None = None,
+        meta_tools: Sequence[AnyMetaTool] = (),
+        instructions: Instructions | None = None,
+        output: Any = None,
+        dependencies: Sequence[Any] = (),
+        bounds: Bounds = DEFAULT,
+        clock: Callable[[], float] = time.time,
+        **unknown: Never,
+    ) -> None:
+        """Makes the stages. Raises `ConfigError` for whatever cannot work, so that no request finds it first."""
+        refuse_unknown(unknown)
+        check_parts(
+            model=model,
+            policy=policy,
+            approver=approver,
+            approval_expiry=approval_expiry,
+            middleware=middleware,
+            trail=trail,
+            sinks=sinks,
+            documents=documents,
+            classifier=classifier,
+            patience=patience,
+            rankers=rankers,
+            experience=experience,
+            bots=bots,
+            fallbacks=fallbacks,
+            cache=cache,
+            clock=clock,
+        )
+        embedder = embedder_from(embedder)
+        known_dependencies, output_type = Dependencies(dependencies), default_output(output)
+        check_instructions(instructions)
+        source = combined(sources_from(sources, known_dependencies.types), replace_reserved=replace_reserved)
+        entry = entry_from(provider)
+        config = _config(tool_config)
+        default_preset = preset_from(preset)
+        models = _models(entry, fallbacks, attempts, config, capabilities)
+        known_bots = Bots(
+            bots,
+            roles,
+            default=default_bot,
+            categories=categories,
+            expandable=default_preset.selection.expandable_categories,
+        )
+        if source.is_open:  # names of tools that are not connected yet cannot be judged
+            known_bots.check(source.snapshot())
+        policy = policy or AllowAll()
+        views = Views(source, policy, known_bots)
+        held = HeldResults(
+            MemoryCache(max_bytes=_HELD_BYTES) if documents is None else StoreCache(documents, kind="held")
+        )
+        all_meta_tools = _meta_tools(default_preset, meta_tools)
+        executors = Executors(
+            source=source,
+            middleware=middleware,
+            config=config,
+            cache_store=cache or _memory(config),
+            held=held,
+            bounds=bounds,
+        )
+        stored = documents or MemoryStore()
+        bus = EventBus(trail, sinks)
+        gates = Gates(
+            policy=policy,
+            approvals=StoredApprovals(stored, clock=clock, emit=bus.emitter()),
+            approver=approver,
+            wrappers=wrappers_of(all_meta_tools),
+            bounds=bounds,
+            clock=clock,
+            approval_expiry=approval_expiry,
+        )
+        vectors = None if embedder is None else Vectors(embedder, documents, patience=patience)
+        setups = Setups(
+            default=default_preset,
+            model=model or entry.model,
+            models=models,
+            executors=executors,
+            bots=known_bots,
+            rankers=_rankers(rankers, vectors, experience),
+            co_used=None if experience is None else CoUse(experience),
+            vectors=vectors,
+            config=config,
+            held=held,
+            gates=gates,
+            meta_tools=all_meta_tools,
+            bounds=bounds,
+        )
+        learning = None
+        if experience is not None:
+            learning = Learning(experience, source, setups.default.selector, default_preset.selection)
+            bus.add_sink(learning.sink)
+        background, shutdown = Background(), threading.Event()
+        conversations = Conversations(stored, background, clock=clock)
+        ending = Ending(conversations=conversations, background=background)
+        runs = StoredRuns(stored, ttl=approval_expiry)
+        if config is not None:
+            warn_of_tools(config, source.snapshot())
+        self.source = source
+        self.provider = entry.provider
+        self.model = model or entry.model
+        self.tool_config = config
+        self.preset = default_preset
+        self.approvals: ApprovalStore = gates.approvals
+        """The questions that policies ask, and their answers."""
+        self._bots = known_bots
+        self._models = models
+        self._views = views
+        self._setups = setups
+        self._executors = executors
+        self._vectors = vectors
+        self._learning = learning
+        self._bus = bus
+        self._background = background
+        self._classifier = classifier
+        self._shutdown = shutdown
+        """Set when the server is being shut down."""
+        self._read = partial(read_request, bots=known_bots, source=source)
+        self._looking = Looking(setups=setups, views=views, clock=clock)
+        self._answering = Answering(
             setups=setups,
             views=views,
             classifier=classifier,
@@ -255,8 +233,8 @@ def assembled(
             output=output_type,
             clock=clock,
             stopping=shutdown.is_set,
-        ),
-        resuming=Resuming(
+        )
+        self._resuming = Resuming(
             setups=setups,
             views=views,
             bots=known_bots,
@@ -267,18 +245,29 @@ def assembled(
             dependencies=known_dependencies,
             output=output_type,
             stopping=shutdown.is_set,
-        ),
-        calling=Calling(
+        )
+        self._calling = Calling(
             setups=setups,
+            views=views,
             bus=bus,
             dependencies=known_dependencies,
             runs=runs,
             documents=stored,
             ending=ending,
             stopping=shutdown.is_set,
-        ),
-        shutdown=shutdown,
-    )
+        )
+
+    async def close(self) -> None:
+        """Finish what is being written and close the provider. A runtime that is asked again opens again."""
+        if self._learning is not None:
+            await self._learning.settled()
+        if self._vectors is not None:
+            await self._vectors.close()
+        await self._background.finished()
+        await self._models.close()
+        await self.source.close()
+        if (close := getattr(self._classifier, "close", None)) is not None:
+            await close()
 
 
 def _models(

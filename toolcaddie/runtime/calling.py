@@ -15,6 +15,7 @@ from toolcaddie.core.errors import RequestError
 from toolcaddie.core.run import PendingCall, RunRequest, RunResult, RunState
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolCall, ToolResult, failed
+from toolcaddie.desk import ToolDesk
 from toolcaddie.engine.failures import end_recorded
 from toolcaddie.engine.loop import drive
 from toolcaddie.ports import Store
@@ -24,6 +25,7 @@ from toolcaddie.runtime.contexts import context_of
 from toolcaddie.runtime.dependencies import Dependencies
 from toolcaddie.runtime.ending import Ending
 from toolcaddie.runtime.setups import Setups
+from toolcaddie.runtime.views import Views
 from toolcaddie.storage.runs import StoredRuns
 from toolcaddie.util.replacing import replace
 
@@ -33,12 +35,25 @@ class Calling:
     """Calls tools directly."""
 
     setups: Setups
+    views: Views
     bus: EventBus
     dependencies: Dependencies
     runs: StoredRuns
     documents: Store
     ending: Ending
     stopping: Callable[[], bool]
+
+    def desk(self, request: RunRequest) -> ToolDesk:
+        """Returns the tools of the request's principal as they are now."""
+        setup = self.setups.of(request)
+        return ToolDesk(
+            request=request,
+            view=self.views.of(request),
+            selector=setup.selector,
+            prepare=setup.engine.prepare,
+            caller=self,
+            page_size=setup.preset.page_size,
+        )
 
     async def call(self, name: str, arguments: Mapping[str, Any], request: RunRequest, view: View) -> ToolResult:
         """Calls a tool of the view for the principal of `request`. A call that a person must approve waits as a run does, and

@@ -19,6 +19,8 @@ from toolcaddie.selection.explain import Explanation
 from toolcaddie.selection.selector import Selector
 from toolcaddie.util.replacing import replace
 
+Preview = tuple[Selection, Delivery]
+"""A selection, and the tool array that follows from it."""
 Finder = tuple[Selector, Preset, Callable[[RunRequest], SelectionQuery]]
 """A selector, its preset, and the function from a request to its query."""
 
@@ -36,7 +38,7 @@ class Looking:
         view, setup = self.views.of(request), self.setups.of(request)
         return choose_now(search_now(request, view, setup), view, setup).selection
 
-    def preview(self, request: RunRequest) -> tuple[Selection, Delivery]:
+    def preview(self, request: RunRequest) -> Preview:
         """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
         view, setup = self.views.of(request), self.setups.of(request)
         search = search_now(request, view, setup)

@@ -29,18 +29,6 @@ from toolcaddie.util.replacing import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answers:
-    """The answers a run waited for: decisions and results, by call id."""
-
-    approvals: Mapping[str, bool]
-    results: Mapping[str, str]
-    reason: str = ""
-    """The reason for the decisions, for the record."""
-    dependencies: Sequence[Any] = ()
-    """Those of the request, which were not stored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resuming:
     """Carries runs on."""
 
@@ -56,12 +44,24 @@ class Resuming:
     stopping: Callable[[], bool]
 
     async def resume(
-        self, run_id: str, answers: Answers, *, principal: Principal | None, live: Listener | None = None
+        self,
+        run_id: str,
+        *,
+        approvals: Mapping[str, bool],
+        results: Mapping[str, str],
+        principal: Principal | None,
+        reason: str,
+        dependencies: Sequence[Any],
+        live: Listener | None = None,
     ) -> RunResult:
-        """Carries a run on. `principal`: only if the run is theirs; `live` is passed the events from here on."""
+        """Carries a run on. `live` is passed the events from here on.
+
+        `approvals` and `results` are the answers it waited for, by call id, and `reason` is that of the decisions.
+        `principal`: only if the run is theirs. `dependencies`: those of the request, which were not stored.
+        """
         stored = await self.runs.find(run_id, principal)
         identified = self.bots.identified(stored.request.principal if principal is None else principal)
-        request = replace(stored.request, principal=identified, dependencies=answers.dependencies)
+        request = replace(stored.request, principal=identified, dependencies=dependencies)
         output = stored_output(request.output, self.output)
         setup = self.setups.of(request)
         view = self.views.of(request)
@@ -71,13 +71,13 @@ class Resuming:
             engine = with_output(engine, output)
         # Answered last: an answer is used once, so nothing that is refused may use it up.
         decided = await answered_calls(
-            tuple(_handed_in(item, answers.results) for item in stored.state.pending),
-            answers.approvals,
+            tuple(_handed_in(item, results) for item in stored.state.pending),
+            approvals,
             self.gates.approvals,
             tenant=stored.request.principal.tenant,
             policy_version=self.gates.policy.version,
             by=principal,
-            reason=answers.reason,
+            reason=reason,
         )
         _check_complete(run_id, decided.calls)
         state = _state(stored.state, decided.calls, context)

@@ -3,66 +3,39 @@
     runtime = Runtime(provider=OpenAIChat(...), sources=[my_function, gym.source()])
     result = await runtime.run("freeze John's membership")
 
-The walk of a request is in `answering.py`. No stage knows the runtime, so none comes back to it.
+The walk of a request is in `answering.py`, and `assembly.py` makes the stages of the arguments of a runtime. No stage knows the
+runtime, so none comes back to it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Never, TypeVar
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
 
-from toolcaddie import learning
-from toolcaddie.control.bots import Bot, Role
 from toolcaddie.control.results.cache import CacheStatistics
-from toolcaddie.core.approval import EXPIRY_SECONDS
-from toolcaddie.core.bounds import DEFAULT, Bounds
-from toolcaddie.core.capabilities import CAPABILITIES, Capabilities
 from toolcaddie.core.catalog import Catalog, View
 from toolcaddie.core.control import Principal
-from toolcaddie.core.delivery import Delivery
 from toolcaddie.core.errors import ConfigError, RequestError
 from toolcaddie.core.events import RunEvent
-from toolcaddie.core.presets import Preset
 from toolcaddie.core.run import RunRequest, RunResult
 from toolcaddie.core.selection import Selection
 from toolcaddie.core.tool import ToolResult
-from toolcaddie.core.tool_config import ToolConfig
 from toolcaddie.desk import ToolDesk
-from toolcaddie.embedders.prepared import PATIENCE
 from toolcaddie.engine.live import streamed
-from toolcaddie.inputs.parts import Sources, refuse_unknown
 from toolcaddie.inputs.requests import RequestInput
-from toolcaddie.meta.registry import AnyMetaTool
-from toolcaddie.ports import (
-    ApprovalStore,
-    Approver,
-    CacheStore,
-    Classifier,
-    Embedder,
-    EventSink,
-    Middleware,
-    Policy,
-    Provider,
-    RankerFactory,
-    RemoteEmbedder,
-    Store,
-)
-from toolcaddie.providers.wrapping import Entry
-from toolcaddie.runtime.assembly import assembled
+from toolcaddie.learning import LogEntry
+from toolcaddie.runtime.assembly import Assembly
 from toolcaddie.runtime.bus import Listener
-from toolcaddie.runtime.instructions import Instructions
-from toolcaddie.runtime.looking import Finder
-from toolcaddie.runtime.requests import read_request
-from toolcaddie.runtime.resuming import Answers
-from toolcaddie.util.replacing import replace
+from toolcaddie.runtime.looking import Finder, Preview
 
 T = TypeVar("T")
 
 
-class Runtime:
+class Runtime(Assembly):
     """Answers requests. Safe for many at once; make one and keep it.
 
     `sources` are `ToolSource`s, plain functions, or catalogs by name ("gym"), one or a list. `trail` is the audit sink: when it
@@ -98,86 +71,6 @@ class Runtime:
     `bounds` says how much of a model's answers and calls is accepted.
     """
 
-    def __init__(
-        self,
-        *,
-        provider: Provider | str | Entry,
-        sources: Sources = (),
-        preset: str | Preset = "default",
-        model: str = "",
-        policy: Policy | None = None,
-        approver: Approver | None = None,
-        approval_expiry: float = EXPIRY_SECONDS,
-        middleware: Sequence[Middleware] = (),
-        trail: EventSink | None = None,
-        sinks: Sequence[EventSink] = (),
-        documents: Store | None = None,
-        classifier: Classifier | None = None,
-        embedder: Embedder | RemoteEmbedder | str | None = None,
-        patience: float = PATIENCE,
-        rankers: Mapping[str, RankerFactory] | None = None,
-        experience: learning.Experience | None = None,
-        capabilities: Sequence[Capabilities] = CAPABILITIES,
-        bots: Mapping[str, Bot] | None = None,
-        roles: Mapping[str, Role] | None = None,
-        default_bot: str | None = None,
-        categories: Sequence[str] | None = None,
-        replace_reserved: Iterable[str] = (),
-        fallbacks: Sequence[Provider | str | Entry] = (),
-        attempts: int = 1,
-        tool_config: ToolConfig | Mapping[str, Any] | None = None,
-        cache: CacheStore | None = None,
-        meta_tools: Sequence[AnyMetaTool] = (),
-        instructions: Instructions | None = None,
-        output: Any = None,
-        dependencies: Sequence[Any] = (),
-        bounds: Bounds = DEFAULT,
-        clock: Callable[[], float] = time.time,
-        **unknown: Never,
-    ) -> None:
-        refuse_unknown(unknown)
-        self._parts = assembled(
-            provider=provider,
-            sources=sources,
-            preset=preset,
-            model=model,
-            policy=policy,
-            approver=approver,
-            approval_expiry=approval_expiry,
-            middleware=middleware,
-            trail=trail,
-            sinks=sinks,
-            documents=documents,
-            classifier=classifier,
-            embedder=embedder,
-            patience=patience,
-            rankers=rankers,
-            experience=experience,
-            capabilities=capabilities,
-            bots=bots,
-            roles=roles,
-            default_bot=default_bot,
-            categories=categories,
-            replace_reserved=replace_reserved,
-            fallbacks=fallbacks,
-            attempts=attempts,
-            tool_config=tool_config,
-            cache=cache,
-            meta_tools=meta_tools,
-            instructions=instructions,
-            output=output,
-            dependencies=dependencies,
-            bounds=bounds,
-            clock=clock,
-        )
-        self.source = self._parts.source
-        self.provider = self._parts.models.provider
-        self.model = self._parts.model
-        self.tool_config = self._parts.tool_config
-        self.preset = self._parts.preset
-        self.approvals: ApprovalStore = self._parts.gates.approvals
-        """The questions that policies ask, and their answers."""
-
     # --- asking ------------------------------------------------------------------------------------------------------
 
     async def run(self, request: RequestInput = None, **options: Any) -> RunResult:
@@ -210,7 +103,7 @@ class Runtime:
         self, request: RequestInput, options: Mapping[str, Any], live: Listener | None = None
     ) -> RunResult:
         await self.open()
-        return await self._parts.answering.answer(self._read(request, options), live)
+        return await self._answering.answer(self._read(request, options), live)
 
     async def resume(
         self,
@@ -231,8 +124,14 @@ class Runtime:
         that the request gave; they are not stored.
         """
         await self.open()
-        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason, dependencies=dependencies)
-        return await self._parts.resuming.resume(run_id, answers, principal=principal)
+        return await self._resuming.resume(
+            run_id,
+            approvals=approvals or {},
+            results=results or {},
+            principal=principal,
+            reason=reason,
+            dependencies=dependencies,
+        )
 
     def resume_stream(
         self,
@@ -245,8 +144,16 @@ class Runtime:
         dependencies: Sequence[Any] = (),
     ) -> AsyncIterator[RunEvent]:
         """`resume`, yielding every event from there on as `stream` does."""
-        answers = Answers(approvals=approvals or {}, results=results or {}, reason=reason, dependencies=dependencies)
-        return streamed(lambda live: self._parts.resuming.resume(run_id, answers, principal=principal, live=live))
+        resume = partial(
+            self._resuming.resume,
+            run_id,
+            approvals=approvals or {},
+            results=results or {},
+            principal=principal,
+            reason=reason,
+            dependencies=dependencies,
+        )
+        return streamed(lambda live: resume(live=live))
 
     async def call(self, name: str, arguments: Mapping[str, Any], **options: Any) -> ToolResult:
         """Run one tool through every gate, without a model."""
@@ -256,16 +163,7 @@ class Runtime:
     def desk(self, **options: Any) -> ToolDesk:
         """The tools of one caller: list, search, schema, call. `options` are fields of `RunRequest` (`principal=...`). Its tools
         are those of now: sources that must be opened (`open`, or `async with`) come before it."""
-        request = self._read(RunRequest(messages=()), options)
-        setup = self._parts.setups.of(request)
-        return ToolDesk(
-            request=request,
-            view=self._parts.views.of(request),
-            selector=setup.selector,
-            prepare=setup.engine.prepare,
-            caller=self._parts.calling,
-            page_size=setup.preset.page_size,
-        )
+        return self._calling.desk(self._read(RunRequest(messages=()), options))
 
     def executor(
         self, *, chat_id: str, bot_id: str, **options: Any
@@ -287,49 +185,49 @@ class Runtime:
     def view(self, request: RequestInput) -> View:
         """Returns the tools that a request's principal may see: one mask over the current snapshot. Raises `RequestError` for an
         unknown bot."""
-        return self._parts.views.of(self._read(request, {}))
+        return self._views.of(self._read(request, {}))
 
     def select(self, request: RequestInput = None, **options: Any) -> Selection:
         """Returns the tools that a request would be given, without asking a model."""
-        return self._parts.looking.select(self._read(request, options))
+        return self._looking.select(self._read(request, options))
 
-    def preview(self, request: RequestInput = None, **options: Any) -> tuple[Selection, Delivery]:
+    def preview(self, request: RequestInput = None, **options: Any) -> Preview:
         """Returns `select`, naming every tool left out, and the tool array the model of a new conversation would be sent."""
-        return self._parts.looking.preview(self._read(request, options))
+        return self._looking.preview(self._read(request, options))
 
     def explain(self, name: str, request: RequestInput = None, **options: Any) -> Any:
         """Returns why a tool is in or out for a request."""
-        return self._parts.looking.explain(name, self._read(request, options))
+        return self._looking.explain(name, self._read(request, options))
 
     def identified(self, principal: Principal) -> Principal:
         """The principal as requests of it are answered: as the default bot, if it names none. Raises `RequestError` for an
         unknown bot, and for none where there are bots and no default."""
-        return self._parts.bots.identified(principal)
+        return self._bots.identified(principal)
 
     def finds_by(self, view: View) -> Finder:
         """Returns selector, preset, and the function from a request to its query, for requests that name no preset: for those who
         measure what is found."""
-        return self._parts.looking.finder(view)
+        return self._looking.finder(view)
 
     def subscribe(self, listener: Listener) -> AbstractContextManager[None]:
         """Pass the events of all runs to a function for as long as the `with` block lasts."""
-        return self._parts.bus.subscribe(listener)
+        return self._bus.subscribe(listener)
 
     @property
     def cache_statistics(self) -> Sequence[CacheStatistics]:
         """Counts of what the caches of results did since the runtime was made."""
-        return self._parts.executors.cache_statistics
+        return self._executors.cache_statistics
 
     @property
     def degraded(self) -> tuple[str, ...]:
         """A sentence for each part that does not work now, and what stands in for it."""
-        vectors = self._parts.vectors
+        vectors = self._vectors
         return (vectors.problem,) if vectors is not None and vectors.problem else ()
 
     @property
     def stopping(self) -> bool:
         """The server is being shut down, so a cancellation comes from it."""
-        return self._parts.shutdown.is_set()
+        return self._shutdown.is_set()
 
     # --- life --------------------------------------------------------------------------------------------------------
 
@@ -337,25 +235,25 @@ class Runtime:
         """Get the vectors of the whole catalog, however long it takes: some 20 ms a tool by a local model, once, where
         `documents` keep them. None: the catalog of now. `requests` whose vectors are made too, if a server has to be asked for
         them. Without an embedder there is nothing to do. Raises `ProviderError` where it fails."""
-        if self._parts.vectors is not None:
+        if self._vectors is not None:
             tools = self.source.snapshot() if catalog is None else catalog
-            await self._parts.vectors.make_all(tools, self._parts.setups.default.preset.selection, requests)
+            await self._vectors.make_all(tools, self._setups.default.preset.selection, requests)
 
     async def warm(self) -> None:
         """Begin with the vectors of the catalog, if the preset looks at any, so that the first request finds them or more of
         them; returns when they are there, and after `patience` seconds at most."""
-        await self._parts.setups.default.vectors.begin(self.source.snapshot())
+        await self._setups.default.vectors.begin(self.source.snapshot())
 
-    async def learn(self, entries: Iterable[learning.LogEntry], catalog: Catalog | None = None) -> None:
+    async def learn(self, entries: Iterable[LogEntry], catalog: Catalog | None = None) -> None:
         """Remember these requests and choose again how far the memory is believed, in the catalog of now if none is given.
         Raises `ConfigError` where there is no memory."""
-        if self._parts.learning is None:
+        if self._learning is None:
             raise ConfigError("there is nothing to learn into; give the runtime an experience")
-        await self._parts.learning.learn(entries, catalog)
+        await self._learning.learn(entries, catalog)
 
     def begin_shutdown(self) -> None:
         """From now on a run that is cancelled is recorded as cut by a shutdown, not as left by its caller."""
-        self._parts.shutdown.set()
+        self._shutdown.set()
 
     async def open(self) -> None:
         """Open the sources that connect to something; a run does so too. Raises `ConfigError` where one cannot be opened."""
@@ -368,13 +266,6 @@ class Runtime:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-    async def close(self) -> None:
-        """Finish what is being written and close the provider. A runtime that is asked again opens again."""
-        await self._parts.close()
-
-    def _read(self, request: RequestInput, options: Mapping[str, Any]) -> RunRequest:
-        return read_request(request, options, bots=self._parts.bots, source=self.source)
 
 
 def _sync(job: Coroutine[Any, Any, T]) -> T:
