@@ -29,6 +29,9 @@ STAGES = [
     "runtime/ending.py",
 ]
 
+NESTED = {"runtime/choosing.py"}
+"""Stages that call the one behind them in the list and go on when it has returned."""
+
 
 @pytest.fixture(scope="module")
 def walk() -> list[str]:
@@ -46,6 +49,18 @@ def test_a_run_passes_the_stages_in_their_order(walk: list[str]) -> None:
 
 def test_no_stage_comes_back_to_the_runtime(walk: list[str]) -> None:
     assert walk.count("runtime/runtime.py") == 1
+
+
+def test_a_stage_that_was_left_for_the_next_one_is_not_entered_again(walk: list[str]) -> None:
+    """`answering.py` calls the stages, and a conversation is read at the beginning and written at the end."""
+    at_both_ends = {"runtime/answering.py", "runtime/conversations.py"}
+    stages = [stage for stage in STAGES if stage.startswith("runtime/") and stage not in at_both_ends]
+    begins = {stage: walk.index(stage) for stage in stages}
+    later = zip(stages, [*stages[1:], None], strict=True)
+    returned = [
+        stage for stage, after in later if after is not None and stage in walk[begins[after] :] and stage not in NESTED
+    ]
+    assert returned == []
 
 
 def test_the_page_of_the_architecture_names_every_stage_of_the_runtime() -> None:
