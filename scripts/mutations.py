@@ -62,10 +62,10 @@ def _settings(text: str, other: str) -> Mutation:
     return Mutation(file="toolcaddie/app/settings/model.py", text=text, other=other, tests=NUMBERS, keyword=page)
 
 
-def _timeout(file: str, wire: str) -> Mutation:
+def _timeout(wire: str) -> Mutation:
     text, other = "timeout: float = 600.0", "timeout: float = 60.0"
     return Mutation(
-        file=f"toolcaddie/providers/{file}", text=text, other=other, tests=NUMBERS, keyword=f"ten and {wire}"
+        file="toolcaddie/providers/client.py", text=text, other=other, tests=NUMBERS, keyword=f"ten and {wire}"
     )
 
 
@@ -81,7 +81,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         tests=DIFFERENCES,
         keyword="last_round_is_told",
     ),
-    _timeout("openai_chat.py", "chat"),
+    _timeout("chat"),
     # Windows and limits the other way, and by one.
     _presets("window: Positive = 8\n", "window: Positive = 9\n", WINDOW, "eighth_message"),
     _presets("window_user: Positive = 4\n", "window_user: Positive = 5\n", WINDOW, "fourth_message"),
@@ -224,8 +224,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         file="toolcaddie/meta/request_more_tools.py",
-        text='f"Available categories: {listed}."',
-        other='f"Categories: {listed}."',
+        text='f"Available categories: {listing}."',
+        other='f"Categories: {listing}."',
         tests=BOUGHT,
         keyword="lists_every_category",
     ),
@@ -244,9 +244,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         keyword="forced_attempt_says",
     ),
     # Asking a model.
-    _timeout("anthropic.py", "messages"),
-    _timeout("gemini.py", "gemini"),
-    _timeout("openai_responses.py", "responses"),
+    _timeout("messages"),
+    _timeout("gemini"),
+    _timeout("responses"),
     Mutation(
         file="toolcaddie/providers/retry.py",
         text="attempts: int = 3,",
