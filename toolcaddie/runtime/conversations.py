@@ -32,8 +32,8 @@ class Conversation:
     reads: bool = False
     """A result was cut, so that `read_result` joined the array."""
     at: float | None = None
-    """When the provider was last sent it, in seconds since the epoch; None: the caller keeps the conversation. It is stored and
-    read by other processes, so a wall clock it must be; where that is put back, a cold prompt cache counts as a warm one."""
+    """The time at which the provider was last sent it, in seconds since the epoch; None: the caller keeps the conversation. Other
+    processes read it, so it is taken from a wall clock; if that is set back, a cold prompt cache counts as a warm one."""
 
 
 class Conversations:
