@@ -94,7 +94,7 @@ async def test_a_step_may_be_an_async_function_of_the_request() -> None:
 
 
 async def test_a_used_up_script_says_how_many_answers_it_had() -> None:
-    with pytest.raises(ScriptError, match="0 answers and this is request 1"):
+    with pytest.raises(ScriptError, match="0 answers, and this is request 1"):
         await ScriptedProvider([]).complete(HELLO)
 
 
@@ -143,7 +143,7 @@ async def test_a_wrong_key_is_refused_and_a_missing_script_step_is_a_500() -> No
             with pytest.raises(openai.AuthenticationError, match="Incorrect API key"):
                 await client.chat.completions.create(**asked())
         async with client_of(upstream) as client:
-            with pytest.raises(openai.InternalServerError, match="0 answers and this is request 1"):
+            with pytest.raises(openai.InternalServerError, match="0 answers, and this is request 1"):
                 await client.chat.completions.create(**asked())
 
 

@@ -1,7 +1,11 @@
-"""Scripted models for tests, one in process and one behind a real socket that is as strict as the provider; and contract suites.
+"""Tools for tests: scripted models and contract suites. Nothing in production imports this package.
 
-They are shipped because applications and plugins need the same ones. Each name is imported when it is first used: a test with a
-script alone does not wait for an HTTP server.
+A scripted model answers from a list of replies. One runs in the process of the test (`ScriptedProvider`), the other behind a real
+socket (`ScriptedUpstream`), where it refuses what the real provider would refuse. A contract suite is a list of checks for a part
+of your own, such as a provider or a store. All of it ships with Toolcaddie, because applications and plugins test the same
+things.
+
+Each name is imported when it is first used: a test that needs only a script does not wait until an HTTP server is imported.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from toolcaddie.testing.wire import Wire
     from toolcaddie.wires.chat.strict import complaint as refusal_of
 
-_HOMES = {
+_MODULES = {
     "AnthropicWire": "anthropic",
     "BrokenPromises": "provider_contract",
     "CHAT": "chat",
@@ -117,12 +121,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"module 'toolcaddie.testing' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted([*globals(), *_MODULES])

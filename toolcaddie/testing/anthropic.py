@@ -1,4 +1,4 @@
-"""Anthropic's Messages API from the provider's side."""
+"""Anthropic's Messages API as a scripted server for tests speaks it: reads requests, refuses invalid ones, and writes answers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from toolcaddie.wires.messages.replies import answer_head, stop_word, write_usag
 from toolcaddie.wires.messages.strict import Terms, complaint_about, refusal
 
 _PIECES = 3
+"""Largest number of deltas that a streamed text is divided into."""
 _BEARER = "Bearer "
 
 Block = dict[str, Any]
 
 
 class AnthropicWire:
-    """The Messages API. Implements `testing.wire.Wire`. Each server needs its own, because it remembers the thinking it signed.
+    """The Messages API. Implements `testing.wire.Wire`. Each server needs an `AnthropicWire` of its own, which remembers
+    signatures.
 
-    A reply's `reasoning` is a thinking block. A later request must contain it unchanged or not at all; with a thinking budget it
-    must contain the block of the calls that it answers. `redacts`: thinking is sent encrypted. `mid_system`: the model accepts
-    system messages within the conversation.
+    A reply's `reasoning` is sent as a signed thinking block. A later request must contain the block unchanged or not at all. If
+    the request has a thinking budget and answers calls, it must contain the thinking block of these calls. `redacts`: thinking
+    is sent encrypted. `mid_system`: the model accepts system messages within the conversation.
     """
 
     name = "anthropic"
@@ -43,7 +45,7 @@ class AnthropicWire:
         return path == "/v1/messages"
 
     def key_of(self, headers: Mapping[str, str]) -> str | None:
-        """Returns the key, from either of its headers. Without the header of the API's version no key is accepted."""
+        """Returns the key from `x-api-key` or `authorization`; None if the request lacks the header `anthropic-version`."""
         if "anthropic-version" not in headers:
             return None
         authorization = headers.get("authorization", "")
@@ -104,13 +106,13 @@ class AnthropicWire:
     # ---------------------------------------------------------------- an answer
 
     def _blocks(self, reply: Reply) -> list[Block]:
-        """Returns the answer's blocks: thinking, text, calls."""
+        """Returns the content blocks of an answer, in the order thinking, text, calls."""
         thoughts = [self._thought(reply.reasoning)] if reply.reasoning else []
         texts = [{"type": "text", "text": reply.text, "citations": None}] if reply.text else []
         return [*thoughts, *texts, *(_call(each, _arguments(each)) for each in reply.calls)]
 
     def _thought(self, thinking: str) -> Block:
-        """Returns a signed thinking block. Signatures never repeat, as those of the real API."""
+        """Returns a signed thinking block. As with the real API, no two signatures are equal."""
         seal = hashlib.sha256(f"{len(self._signed)} {thinking}".encode()).hexdigest()
         if self._redacts:
             self._signed[seal] = ""
@@ -136,7 +138,7 @@ class AnthropicWire:
 
 
 def _in_pieces(block: Block, calls: Iterator[ToolCall]) -> tuple[Block, list[Block]]:
-    """Returns the beginning of a block, and the deltas after it."""
+    """Returns the block as `content_block_start` shows it, and the deltas that follow. `calls` yields the call of each block."""
     if block["type"] == "text":
         return {**block, "text": ""}, [{"type": "text_delta", "text": piece} for piece in _pieces(block["text"])]
     if block["type"] == "thinking":
@@ -159,7 +161,8 @@ def _call(call: ToolCall, arguments: Any) -> Block:
 
 
 def _arguments(call: ToolCall) -> Any:
-    """Returns the arguments as an object, as a whole answer has them. Other text is possible only in a stream."""
+    """Returns the arguments as an object, because an answer without streaming can express nothing else. Text that is not a JSON
+    object stands in a field of its own; a stream sends it unchanged."""
     try:
         value = msgspec.json.decode(call.arguments)
     except UNREADABLE:
@@ -172,7 +175,7 @@ def _head(answer_id: str, model: str) -> Block:
 
 
 def _type_of(data: bytes) -> str:
-    """Returns the event's name; empty if the data is not an event."""
+    """Returns the name of the event; an empty text if the data is not an event."""
     try:
         kind = msgspec.json.decode(data).get("type")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):

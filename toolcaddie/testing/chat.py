@@ -1,4 +1,5 @@
-"""The chat-completions wire from the provider's side."""
+"""OpenAI's chat completions as a scripted server for tests speaks them: reads requests, refuses invalid ones, and writes
+answers."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ CREATED = 1_700_000_000
 _DONE = b"[DONE]"
 _BEARER = "Bearer "
 _TIER: dict[str, Any] = {"service_tier": "default"}
-"""A field of the provider's own, so that passing unknown ones on is tested."""
+"""A field that Toolcaddie does not know, added to every answer: tests see whether unknown fields are passed on."""
 
 
 class ChatWire:
-    """OpenAI's chat completions. Implements `testing.wire.Wire`."""
+    """OpenAI's chat completions. Implements `testing.wire.Wire`. It remembers nothing, so all servers share `CHAT`."""
 
     name = "chat"
     root = "/v1"
@@ -82,12 +83,15 @@ class ChatWire:
 
 
 def data_of(blocks: bytes) -> list[bytes]:
-    """Returns the data of each event."""
+    """Returns the data of each event in a stream of server-sent events."""
     return [block.partition(b"data: ")[2] for block in blocks.split(b"\n\n") if block]
 
 
 def _as_provided(data: bytes, *, usage: bool) -> bytes:
-    """Returns a chunk with what the provider itself adds: its tier, and nulls in the places of what is not there yet."""
+    """Returns a chunk with the fields that the real provider adds: its tier, and null for `refusal`.
+
+    `usage`: the client asked for usage, so every chunk has the field, which is null in all but the last.
+    """
     chunk = msgspec.json.decode(data)
     if chunk["choices"] and "role" in (delta := chunk["choices"][0]["delta"]):
         delta["refusal"] = None

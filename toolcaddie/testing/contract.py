@@ -1,6 +1,7 @@
-"""The elements of every contract suite: checks, how they fail, and running all of them against a subject.
+"""The elements of every contract suite of `toolcaddie.testing`: the checks, their errors, and functions that run them.
 
-A subject is a value that says what is checked and how it is made; `str(subject)` names it in messages.
+A contract suite is a list of checks that every implementation of one interface must pass. A check tests one promise of the
+interface. It gets a subject: a value that makes the implementation under test. `str(subject)` is its name in error messages.
 """
 
 from __future__ import annotations
@@ -14,31 +15,36 @@ from typing import Any, Generic, TypeVar
 S = TypeVar("S")
 
 _LINE = 240
-"""Characters of a failure in the list of all broken promises."""
+"""Largest number of characters of a value, and of an error in the list of broken promises; the rest is cut off."""
 
 
 class ContractError(AssertionError):
-    """The subject does not keep the contract; the message says what was expected and what was seen."""
+    """The implementation under test breaks a promise. The message says what was expected and what was found."""
 
 
 class BrokenPromises(ContractError):
-    """Several checks failed. The message has a line for each: the promise, and what was seen instead."""
+    """One or more checks failed. The message has a line for each of them: the promise, and what was found instead.
+
+    `failures`: errors by the name of the check. `of`: number of checks that apply. `untried`: number of those that were not run.
+    """
 
     def __init__(self, subject: object, failures: Mapping[str, Exception], *, of: int, untried: int = 0) -> None:
         lines = "".join(f"\n- {name}: {_summary(error)}" for name, error in failures.items())
         rest = f"; the other {untried} were not tried" if untried else ""
         super().__init__(f"{subject} breaks {len(failures)} of {of} promises{rest}:{lines}")
         self.failures = failures
-        """By the name of its check, each with its own traceback."""
+        """The error of each failed check, with its traceback, by the name of the check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check(Generic[S]):
-    """One promise. Call it with a subject; it raises `ContractError` where the promise is broken."""
+    """The test of one promise. Call it with a subject: it raises `ContractError` if the promise is broken."""
 
     name: str
+    """The promise in words."""
     run: Callable[[S], Awaitable[None]]
     applies_to: Callable[[S], bool]
+    """Returns whether the check makes sense for a subject."""
 
     def __str__(self) -> str:
         return self.name
@@ -52,7 +58,11 @@ def always(_subject: object) -> bool:
 
 
 class Checks(Generic[S]):
-    """Checks in the order they were written. Decorates a function of a subject, whose name is the promise."""
+    """The checks of a suite, in the order in which they were written.
+
+    `@CHECKS.add()` makes a check of a function that takes a subject. The words of the function's name are the promise, as error
+    messages print it: `a_later_put_replaces_the_value` is reported as "a later put replaces the value".
+    """
 
     def __init__(self) -> None:
         self._checks: list[Check[S]] = []
@@ -63,6 +73,8 @@ class Checks(Generic[S]):
     def add(
         self, *, applies_to: Callable[[S], bool] = always
     ) -> Callable[[Callable[[S], Awaitable[None]]], Callable[[S], Awaitable[None]]]:
+        """Decorates a function, and makes a check of it. `applies_to` returns whether the check makes sense for a subject."""
+
         def decorate(run: Callable[[S], Awaitable[None]]) -> Callable[[S], Awaitable[None]]:
             self.append(promise_of(run), run, applies_to)
             return run
@@ -74,12 +86,12 @@ class Checks(Generic[S]):
 
 
 def promise_of(run: Callable[..., Any]) -> str:
-    """Returns the promise that a check is named for: the words of its function's name."""
+    """Returns the promise that a function checks: the words of the function's name."""
     return run.__name__.strip("_").replace("_", " ")
 
 
 async def check_all(subject: S, checks: Iterable[Check[S]]) -> None:
-    """Runs every check that applies. Raises `BrokenPromises`, which lists all that failed."""
+    """Runs every check that applies to the subject. Raises `BrokenPromises`, which lists all that failed."""
     applicable = [check for check in checks if check.applies_to(subject)]
     if failures := await failures_of(subject, applicable):
         raise BrokenPromises(subject, failures, of=len(applicable))
@@ -91,7 +103,7 @@ async def failures_of(subject: S, checks: Iterable[Check[S]]) -> dict[str, Excep
     for check in checks:
         try:
             await check(subject)
-        except Exception as error:  # noqa: BLE001  the others are to be checked as well
+        except Exception as error:  # noqa: BLE001  the remaining checks run as well
             failures[check.name] = error
     return failures
 
@@ -114,7 +126,7 @@ def _short(value: Any) -> str:
 
 
 def _summary(error: Exception) -> str:
-    """Returns an error in one short line; if it is none of the contract's, with its type and the line that raised it."""
+    """Returns an error as one short line. An error that is not a `ContractError` is shown with its type and its source line."""
     text = " ".join(str(error).split())
     if not isinstance(error, ContractError):
         last = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,4 +1,8 @@
-"""Further faults of a scripted upstream, beside those of `testing.upstream`: steps of a script, for any wire."""
+"""More faults for the scripts of `ScriptedUpstream`, the server for tests: damaged, noisy, slow and endless answers.
+
+`testing.upstream` has the usual faults. Each function here returns a step of a script. It works with every wire, that is, with
+the API of every provider that the server can imitate.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +17,30 @@ from toolcaddie.testing.upstream import Exchange, Step
 from toolcaddie.wires.bodies import ENCODER
 
 _FLOOD = b"a" * (256 * 1024)
+"""The bytes that `flood` sends again and again."""
 
 Alter = Callable[[list[bytes]], Iterable[bytes]]
-"""Takes the data of a reply's events, and returns that of others. A plain answer counts as one event."""
+"""Takes the data of the events of a reply, and returns the data to send instead. An answer without streaming is one event."""
 
 
 def altered(reply: Reply, alter: Alter) -> Step:
-    """Returns the reply with the events that `alter` returns: some missing, doubled, damaged, or written by the test."""
+    """Returns a step that sends what `alter` makes of the reply's events: it may omit, double, damage or add events."""
     return _Altered(reply=reply, alter=alter)
 
 
 def noisy(reply: Reply, noise: bytes) -> Step:
-    """Returns the reply with these bytes after each event of a stream: comments, fields without meaning."""
+    """Returns a step that sends these bytes after each event of a stream, such as comments. Without streaming, the reply is
+    sent as it is: a JSON body has no place for comments."""
     return _Noisy(reply=reply, noise=noise)
 
 
 def dripped(reply: Reply) -> Step:
-    """Returns the reply byte by byte, so that every character, escape and event is divided."""
+    """Returns a step that sends the reply byte by byte, so that every character, escape sequence and event is divided."""
     return _Dripped(reply=reply)
 
 
 def flood() -> Step:
-    """Returns an answer, or an event, that does not end until the client disconnects."""
+    """Returns a step that sends an answer, or one event of a stream, that does not end until the client disconnects."""
     return _Flood()
 
 
@@ -63,6 +69,8 @@ class _Noisy:
     noise: bytes
 
     async def play(self, exchange: Exchange) -> web.StreamResponse:
+        if not exchange.streams:
+            return await exchange.send_json(200, exchange.whole(self.reply))
         for event in exchange.events(self.reply):
             await exchange.send_bytes(exchange.wire.block(event) + self.noise)
         return await exchange.end()

@@ -1,4 +1,4 @@
-"""Gemini's generateContent from the provider's side."""
+"""Gemini's generateContent as a scripted server for tests speaks it: reads requests, refuses invalid ones, and writes answers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from toolcaddie.wires.gemini.strict import fault_of, signs
 
 _PATH = re.compile(r"/v1beta/models/([^/:]+):(generateContent|streamGenerateContent)")
 _PIECES = 3
+"""Largest number of events that a streamed text is divided into."""
 
 
 class GeminiWire:
-    """Implements `testing.wire.Wire`. Each server needs its own, because it remembers the parts it signed.
+    """The Gemini API. Implements `testing.wire.Wire`. Each server needs a `GeminiWire` of its own, which remembers signed parts.
 
-    Models of Gemini 3 and later, and unknown ones, sign the first call of an answer, or its last text, and refuse a call of the
-    current turn without its signature. Those of Gemini 2 sign only answers with reasoning, and do not require signatures.
-    `call_ids=False`: calls have no ids, as with older models. A call whose arguments are not a JSON object cannot be sent on
-    this wire, and ends the answer as a malformed one.
+    Models of Gemini 3 and later, and models of unknown names, sign the first call of an answer, or the last text of an answer
+    without calls. They refuse a call of the current turn that comes back without its signature. Models of Gemini 2 sign only
+    answers with reasoning, and do not require signatures. `call_ids=False`: calls have no ids, as with older models. The API
+    cannot express a call whose arguments are not a JSON object: such an answer ends with `MALFORMED_FUNCTION_CALL`.
     """
 
     name = "gemini"
@@ -118,14 +119,14 @@ class GeminiWire:
             yield part
 
     def _last(self, reply: Reply, model: str) -> dict[str, Any]:
-        """Returns the last part of a stream: an empty text, with the signature of the text before it."""
+        """Returns the last part of a stream: an empty text, which carries the signature of the text before it if there is one."""
         if reply.calls or not self._signs(reply, model):
             return {"text": ""}
         return {"text": "", "thoughtSignature": self._signature("")}
 
 
 def _malformed(reply: Reply) -> dict[str, Any] | None:
-    """Returns the candidate of an answer with a call that cannot be sent; None: all calls can be."""
+    """Returns the candidate for a reply with a call that this API cannot express; None: all calls can be sent."""
     for call in reply.calls:
         if _arguments(call) is None:
             message = f"Malformed function call: {call.name}({call.arguments})"
@@ -142,7 +143,7 @@ def _arguments(call: ToolCall) -> dict[str, Any] | None:
 
 
 def _pieces(reply: Reply, calls: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yields the parts of a stream, one for each event. Calls are whole on this wire."""
+    """Yields the parts of a stream, one for each event. Texts are divided; this API never divides a call."""
     for text, thought in ((reply.reasoning, True), (reply.text or "", False)):
         size = -(-len(text) // _PIECES) or 1
         for start in range(0, len(text), size):

@@ -1,4 +1,4 @@
-"""A provider without a wire: a script in process, for tests of loops and selectors."""
+"""A provider that answers from a script in the process of the test, without a server: for tests of the loop and of selection."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _WITH_USAGE = {"stream_options": {"include_usage": True}}
 class ScriptedProvider:
     """Answers from a script, and records the requests.
 
-    The script is a list of replies (`say`, `call`, `calls`) and exceptions, which are raised, or one function of the
-    request that returns either; functions may stand in the list too, and may be async (to wait for something first).
-    `wire`: the one whose means it is planned for; None: that of the provider called `name`, else chat completions.
+    The script is a list of steps, one for each request, or one function that makes the step for every request. A step is a reply
+    (`say`, `call`, `calls`), an exception, which is raised, or a function of the request, sync or async, that returns either.
+    `wire`: the API whose features the planner may use, such as "messages". None: the API of the shipped provider with this
+    `name`, else chat completions.
     """
 
     def __init__(

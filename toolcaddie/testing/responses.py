@@ -1,4 +1,4 @@
-"""OpenAI's Responses API from the provider's side."""
+"""OpenAI's Responses API as a scripted server for tests speaks it: reads requests, refuses invalid ones, and writes answers."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _CODES = {401: "invalid_api_key", 429: "rate_limit_exceeded", 503: "server_overl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Original:
-    """A call that was sent, and the fields that must come back with it."""
+    """Fields of a call that was sent to the client; the client must send the call back with the same fields."""
 
     encrypted: str | None
     namespace: str | None
 
 
 class ResponsesWire:
-    """Implements `testing.wire.Wire`. Each server needs its own, because it remembers its answers.
+    """The Responses API. Implements `testing.wire.Wire`. Each server needs a `ResponsesWire` of its own, which remembers answers.
 
-    A reply's `reasoning` is sent as an item with a summary and an encrypted text. That text must come back unchanged, and until
-    the model's turn ends a call must come back after its reasoning and with its namespace. Calls of tools that came with the
-    input have a namespace: their own name.
+    A reply's `reasoning` is sent as an item with a summary and an encrypted text. Later requests must contain the encrypted text
+    unchanged. Until the user's next message, they must also contain each call after its reasoning and with its namespace. A tool
+    whose definition came as an item of the input has a namespace, which is its own name.
     """
 
     name = "responses"
@@ -90,7 +90,7 @@ class ResponsesWire:
     def models(self, names: Sequence[str]) -> dict[str, Any]:
         return CHAT.models(names)
 
-    # ---------------------------------------------------------------- memory
+    # ---------------------------------------------------------------- answers, and the check of what comes back
 
     def _output(self, reply: Reply, answer_id: str, model: str) -> Iterator[dict[str, Any]]:
         encrypted = None
@@ -108,7 +108,8 @@ class ResponsesWire:
             yield item if namespace is None else {**item, "namespace": namespace}
 
     def _forgery(self, body: dict[str, Any]) -> dict[str, Any] | None:
-        """Returns the refusal of an item that came back changed, or without an item or field that belongs to it."""
+        """Returns a refusal if the client changed an item of an earlier answer, or omitted an item or field that belongs to
+        it."""
         items = body["input"] if isinstance(body["input"], list) else []
         thoughts = [item["encrypted_content"] for item in items if item.get("type") == "reasoning"]
         for encrypted in thoughts:
@@ -138,7 +139,7 @@ class ResponsesWire:
 
 
 def error_event(status: int, message: str) -> bytes:
-    """Returns the data of an event that ends a stream with an error, with the provider's name for the status."""
+    """Returns the data of an event that ends a stream with an error. The status becomes the provider's code for it."""
     code = _CODES.get(status, "server_error" if status >= 500 else "invalid_prompt")
     problem = Problem(status=status, message=message, kind="server_error", code=code)
     return data_of(responses.WIRE.write_error_event(problem))[0]
@@ -155,7 +156,7 @@ def _head(answer_id: str, model: str) -> AnswerHead:
 
 
 def _type_of(data: bytes) -> str:
-    """Returns the type of an event; 'error' for one that a test has damaged."""
+    """Returns the type of an event; 'error' for an event that a test has damaged."""
     try:
         kind = msgspec.json.decode(data)["type"]
     except (msgspec.DecodeError, UnicodeDecodeError, LookupError, TypeError):

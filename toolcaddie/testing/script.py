@@ -1,4 +1,4 @@
-"""The script of a model: its replies, whole and in pieces."""
+"""Scripts for the models of tests: the replies that a test writes down, and the order in which they are given."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from toolcaddie.core.tool import JsonObject, ToolCall
 from toolcaddie.util.replacing import replace
 
 PIECES = 3
-"""A streamed text or argument comes in at most so many deltas: more than one, so that joining them is tested."""
+"""Largest number of deltas that a streamed text or argument is divided into. It is above 1, so that joining them is tested."""
 
 
 class ScriptError(AssertionError):
-    """The script has no answer left: there were more requests than the test expected."""
+    """All answers of the script are used: there were more requests than the test expected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One answer of a scripted model. A call with an empty id gets one that is unique within the script's run."""
+    """One answer of a scripted model. A call with an empty id is given an id that is unique within the script."""
 
     text: str | None = None
     calls: tuple[ToolCall, ...] = ()
     finish_reason: str | None = None
-    """None: 'tool_calls' with calls, else 'stop'."""
+    """None stands for 'tool_calls' if the reply has calls, and for 'stop' otherwise."""
     usage: Usage = Usage(input_tokens=100, output_tokens=10)
     extra: JsonObject | None = None
-    """Further fields of the message (refusal, reasoning_content, ...)."""
+    """More fields of the message, such as `refusal`; for some APIs, more fields of the answer."""
     reasoning: str = ""
-    """The reasoning before the answer; each wire shows and signs it in its own way."""
+    """The model's reasoning before the answer. Each provider's API shows and signs reasoning in its own way."""
 
     @property
     def finish(self) -> str:
@@ -75,9 +75,10 @@ Step = TypeVar("Step")
 
 
 class Script(Generic[Ask, Step]):
-    """Answers in order, or made from each request. A step may be a function of the request, sync or async.
+    """The steps of a script: a list, used in order, or a function that makes the step for every request.
 
-    Raises `ScriptError` when the list is used up.
+    A step of the list may itself be a function of the request, sync or async. `Ask` is the type of a request, `Step` that of a
+    finished step. `next` raises `ScriptError` when the list is used up.
     """
 
     def __init__(self, steps: Sequence[Any] | Callable[[Ask], Any]) -> None:
@@ -99,7 +100,9 @@ class Script(Generic[Ask, Step]):
         if callable(self._steps):
             return self._steps
         if self._count > len(self._steps):
-            raise ScriptError(f"the script has {len(self._steps)} answers and this is request {self._count}")
+            raise ScriptError(
+                f"the script has {len(self._steps)} answers, and this is request {self._count}: add an answer to the script"
+            )
         return self._steps[self._count - 1]
 
 
@@ -113,7 +116,7 @@ def _with_ids(reply: Reply, number: int) -> Reply:
 
 
 def model_reply(reply: Reply, *, model: str, raw: RawBody | None = None) -> ModelReply:
-    """Returns the reply as a provider would; `raw` is its body."""
+    """Returns the reply as a provider returns it to its caller. `raw`: the body of the answer that a server would have sent."""
     return ModelReply(
         message=Message(role="assistant", content=reply.text, tool_calls=reply.calls, extra=reply.extra),
         finish_reason=reply.finish,
@@ -124,7 +127,7 @@ def model_reply(reply: Reply, *, model: str, raw: RawBody | None = None) -> Mode
 
 
 def deltas(reply: Reply) -> Iterator[ModelDelta]:
-    """Yields the words and calls of a reply piece by piece."""
+    """Yields the text and the calls of a reply piece by piece, as a provider streams them."""
     for piece in pieces(reply.text or ""):
         yield ModelDelta(text=piece)
     for index, each in enumerate(reply.calls):

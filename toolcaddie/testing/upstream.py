@@ -1,6 +1,6 @@
-"""A provider behind a real socket: as strict as the real one about requests, and as faulty as a test wants.
+"""A model's server for tests, on a real socket: it refuses what the real provider refuses, and fails where a test wants that.
 
-Nothing waits for a clock: a paced answer waits for the test's semaphore, an unfinished one until the client disconnects.
+No answer waits for a clock. A paced answer waits for a semaphore of the test; an endless one ends when the client disconnects.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from toolcaddie.testing.wire import Wire
 from toolcaddie.wires.bodies import ENCODER
 
 _MAX_BODY = 64 * 1024 * 1024
+"""Size in bytes above which a request is refused."""
 
 
 @dataclass(slots=True, kw_only=True)
 class RecordedRequest:
-    """One request as it came in, and how the exchange ended."""
+    """One request as the server received it, and the way in which the exchange ended."""
 
     method: str
     path: str
@@ -33,9 +34,9 @@ class RecordedRequest:
     """Names in lower case."""
     raw: bytes
     body: Any
-    """The decoded JSON; None if there was none."""
+    """The decoded JSON; None if the body is empty or not JSON."""
     peer: tuple[str, int] | None = None
-    """The client's end of the connection: the same for requests that shared one."""
+    """Address and port of the client: equal for requests that came through the same connection."""
     outcome: Literal["open", "answered", "cut", "client left"] = "open"
     over: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when `outcome` is final. Await it only if the server runs in the same event loop."""
@@ -48,10 +49,11 @@ class ScriptedUpstream:
         ... a client of upstream.base_url with the key "test-key" ...
     upstream.bodies     # the decoded requests, in order
 
-    A step is a reply, a fault (`refuse`, `garbage`, `cut`, `paced`, `endless`, `empty_choices`), or a function of the
-    decoded body, sync or async, that returns either; the script may be one such function. A request that the provider would
-    refuse is refused here in the provider's words, and uses no step. `with` instead of `async with` runs the server in a
-    thread, for tests that are not async. `api_key=None` accepts any key. `wire` is the API it speaks.
+    A script is a list of steps, one for each request. A step is a reply, a fault (`refuse`, `garbage`, `cut`, `paced`, `endless`,
+    `empty_choices`, and those of `testing.faults`), or a function of the decoded body, sync or async, that returns a reply or a
+    fault. Instead of the list, the script may be one such function. A request that the provider would refuse is refused here in
+    the provider's words, and uses no step. `with` instead of `async with` runs the server in a thread, for tests that are not
+    async. `api_key=None` accepts any key. `wire` is the API that the server speaks. `models` are the names in its list of models.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class ScriptedUpstream:
 
     @property
     def base_url(self) -> str:
-        """Returns the address as providers of this wire expect it: with `/v1` for chat completions."""
+        """Returns the address in the form that a provider for this API expects: with `/v1` for chat completions."""
         return f"http://127.0.0.1:{self._port}{self.wire.root}"
 
     @property
@@ -181,7 +183,7 @@ class ScriptedUpstream:
 
 
 class Exchange:
-    """One request, and the methods with which a step answers it."""
+    """One request, and the methods with which a step of the script answers it."""
 
     def __init__(
         self, request: web.Request, recorded: RecordedRequest, *, wire: Wire, model: str, answer_id: str = ""
@@ -216,15 +218,15 @@ class Exchange:
         return self.wire.whole(reply, answer_id=self.id, model=self.model)
 
     def events(self, reply: Reply) -> list[bytes]:
-        """Returns the data of the events of a streamed reply, the closing one included."""
+        """Returns the data of each event of a streamed reply, including the event that ends the stream."""
         return self.wire.events(reply, answer_id=self.id, model=self.model, body=self.recorded.body)
 
     async def send_event(self, data: bytes) -> None:
-        """Sends one server-sent event; the first opens the stream."""
+        """Sends one server-sent event. The first one also sends the status and the headers."""
         await self.send_bytes(self.wire.block(data))
 
     async def send_bytes(self, data: bytes, *, content_type: str = "text/event-stream; charset=utf-8") -> None:
-        """Sends bytes of a body of unknown length, unchanged."""
+        """Sends bytes unchanged, as part of a body whose length is not announced."""
         if self._response is None:
             self._response = web.StreamResponse(headers={"content-type": content_type})
             await self._response.prepare(self.request)
@@ -239,7 +241,7 @@ class Exchange:
         return self._response
 
     async def hang_up(self) -> web.StreamResponse:
-        """Closes the connection in the middle of the answer, after everything written has been sent."""
+        """Closes the connection in the middle of the answer. Bytes that were written before are still sent."""
         response = self._response or web.StreamResponse()
         if self.request.transport is not None:
             self.request.transport.close()
@@ -248,7 +250,7 @@ class Exchange:
 
 
 class Step(Protocol):
-    """Answers one request. Write your own if none of those below fits."""
+    """One step of a script: answers one request. Write a class with this method if none of the functions below fits."""
 
     async def play(self, exchange: Exchange) -> web.StreamResponse: ...
 
@@ -261,41 +263,46 @@ def refuse(
     kind: str = "",
     headers: Mapping[str, str] | None = None,
 ) -> Step:
-    """Returns an error answer in the provider's form; `headers` may contain `retry-after`."""
+    """Returns a step that answers with an error in the provider's format. `headers` may contain `retry-after`."""
     return _Refusal(status=status, message=message, code=code, kind=kind, headers=headers)
 
 
 def garbage(
     body: bytes = b"<html>Bad gateway</html>", *, content_type: str = "application/json", status: int = 200
 ) -> Step:
-    """Returns an answer of these bytes, whatever the request."""
+    """Returns a step that answers with these bytes, whatever the request is."""
     return _Answer(status=status, body=body, content_type=content_type)
 
 
 def cut(reply: Reply, *, after: int, clean: bool = False) -> Step:
-    """Returns a stream that stops after so many events; `clean`: the body ends properly, only too early. A plain answer is cut
-    in the middle."""
+    """Returns a step that stops a streamed reply after this number of events, and an answer without streaming in the middle.
+
+    `clean`: the body ends properly, only too early. Otherwise the connection is closed.
+    """
     return _Cut(reply=reply, after=after, clean=clean)
 
 
 def paced(reply: Reply, gate: asyncio.Semaphore) -> Step:
-    """Returns a reply whose events (a plain answer: the whole) wait until the test releases `gate`."""
+    """Returns a step that waits for `gate` before each event of the reply; without streaming, once before the whole answer.
+
+    The test releases `gate` once for each event that it wants to be sent.
+    """
     return _Paced(reply=reply, gate=gate)
 
 
 def endless(text: str = "and on ") -> Step:
-    """Returns a stream that continues until the client disconnects."""
+    """Returns a step that streams this text again and again until the client disconnects."""
     return _Endless(text=text)
 
 
 def empty_choices() -> Step:
-    """Returns an answer without any choice."""
+    """Returns a step that sends an answer without any place for content, such as chat completions without `choices`."""
     return _EmptyChoices()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plays:
-    """The reply, plain or streamed, as the request asks."""
+    """Sends the reply as a stream if the request asks for that, else as one body."""
 
     reply: Reply
 
@@ -370,11 +377,11 @@ class _Endless:
         begun = b'"' + self.text[:2].encode()
         events = exchange.events(Reply(text=self.text))
         first = next(place for place, event in enumerate(events) if begun in event)
-        for event in events[:first]:  # some wires open a text before they write it
+        for event in events[:first]:  # some APIs send events that open a text before its first words
             await exchange.send_event(event)
         while True:
             await exchange.send_event(events[first])
-            await asyncio.sleep(0)  # a write that fits the buffer does not yield, and the client must get its turn
+            await asyncio.sleep(0)  # a write into the buffer does not yield, and the client's task must run too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
