@@ -277,4 +277,4 @@ async def test_a_provider_that_asks_nobody_is_told_so_at_once_with_a_line_for_ea
     (text,) = [line for line in lines if line.startswith("- text arrives as it was said, plain")]
     assert "AttributeError: 'ModelRequest' object has no attribute 'usage' (test_provider_contract.py, line " in text
     (cancelled,) = [line for line in lines if line.startswith("- cancelling a stream")]
-    assert cancelled.endswith("expected a request that goes on until it is cancelled; found 'an end'")
+    assert cancelled.endswith("expected a request that runs until it is cancelled; found 'a request that ended'")

@@ -407,8 +407,8 @@ class Dated(Meta):
 
 
 SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
-    (SOURCE, Stranger, "its tools are good and make a catalog"),
-    (SOURCE, Raising, "a tool that it does not hold is a result and no exception"),
+    (SOURCE, Stranger, "its tools are valid and make a catalog"),
+    (SOURCE, Raising, "a call of a tool that it does not have returns an error"),
     (SOURCE, Restless, "the same revision gives the same tools"),
     (SOURCE, Once, "it may be opened again after it was closed"),
     (EMBEDDER, Doubles, "a text is a row of float32 of the size it says"),
@@ -428,8 +428,8 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (SINK, FromTheStart, "it takes the end of a run whose beginning it never saw"),
     (SINK, KnownKinds, "it takes events of a kind it does not know"),
     (SINK, OneRun, "it takes runs side by side"),
-    (RANKER, lambda: Flat, "what the caller may not see scores nothing"),
-    (RANKER, lambda: Endless, "every tool has a score that is a number from nothing up"),
+    (RANKER, lambda: Flat, "a tool that the caller may not see scores 0"),
+    (RANKER, lambda: Endless, "every tool has a score that is a number and not negative"),
     (RANKER, lambda: Wavering, "the same request gets the same scores also after others"),
     (RANKER, lambda: Overdone, "a calibrated score is at most one"),
     (CLASSIFIER, lambda: _in_one_text, "it answers every conversation with a list of names or a classification"),
@@ -442,9 +442,9 @@ SPOILED: list[tuple[Sequence[Check[Any]], Callable[[], Any], str]] = [
     (CACHE, Forever, "an expired value is never returned"),
     (CACHE, First, "the last of two values counts"),
     (CACHE, Blurred, "a key that was never put is none"),
-    (CACHE, Negative, "its level never falls below nothing"),
-    (META_TOOL, OtherName, "its definition is a good tool of its own name"),
-    (META_TOOL, Nameless, "its definition is a good tool of its own name"),
+    (CACHE, Negative, "the counters of its level are never negative"),
+    (META_TOOL, OtherName, "its definition is a valid tool of its own name"),
+    (META_TOOL, Nameless, "its definition is a valid tool of its own name"),
     (META_TOOL, Dated, "the same offer gives the same definition"),
 ]
 

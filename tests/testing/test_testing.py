@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import openai
 import pytest
 from aiohttp import ClientError, ClientSession
@@ -26,6 +27,7 @@ from toolcaddie.testing import (
     empty_choices,
     endless,
     garbage,
+    noisy,
     paced,
     refusal_of,
     refuse,
@@ -242,6 +244,18 @@ async def post(upstream: ScriptedUpstream, **fields: Any) -> tuple[int, dict[str
         session.post(f"{upstream.base_url}/chat/completions", json=asked(**fields), headers=headers) as response,
     ):
         return response.status, {k.lower(): v for k, v in response.headers.items()}, await response.read()
+
+
+async def test_noise_is_sent_between_the_events_of_a_stream_and_never_with_a_plain_answer() -> None:
+    async with ScriptedUpstream([noisy(say("Hello"), b": ping\n\n"), noisy(say("Hello"), b": ping\n\n")]) as upstream:
+        _, headers, body = await post(upstream, stream=True)
+        assert headers["content-type"].startswith("text/event-stream")
+        assert body.count(b": ping") == body.count(b"data: ") > 1
+        _, headers, body = await post(upstream)
+        assert (headers["content-type"], msgspec.json.decode(body)["choices"][0]["message"]["content"]) == (
+            "application/json",
+            "Hello",
+        )
 
 
 async def test_faults_look_as_they_do_in_the_wild() -> None:

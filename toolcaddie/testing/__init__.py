@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from toolcaddie.testing.wire import Wire
     from toolcaddie.wires.chat.strict import complaint as refusal_of
 
-_MODULES = {
+_HOMES = {
     "AnthropicWire": "anthropic",
     "BrokenPromises": "provider_contract",
     "CHAT": "chat",
@@ -121,12 +121,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    if name not in _HOMES:
         raise AttributeError(f"module 'toolcaddie.testing' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULES])
+    return sorted([*globals(), *_HOMES])

@@ -1,4 +1,7 @@
-"""Contract suites: the promises of each socket's parts, as checks that anyone runs against a part of their own.
+"""Contract suites for parts of your own: a source, a policy, a cache and so on. This is code for tests.
+
+A part is an implementation of one of the interfaces in `toolcaddie/ports`. A contract suite is a tuple of checks for one of these
+interfaces: each check tests one promise that every implementation keeps. A subject says how to make the part under test.
 
     from toolcaddie.testing.part_contracts import SOURCE, Subject, check_all
 
@@ -9,8 +12,8 @@
     async def test_the_source_keeps_the_contract(check):
         await check(SUBJECT)
 
-or all of it at once, `asyncio.run(check_all(SUBJECT, SOURCE))`. A provider has a suite of its own (`provider_contract`), and so
-has a store (`store_contract`).
+or all checks at once: `asyncio.run(check_all(SUBJECT, SOURCE))`. The suites for providers and for stores are in packages of their
+own, `provider_contract` and `store_contract`.
 """
 
 from __future__ import annotations

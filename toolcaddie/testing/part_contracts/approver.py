@@ -1,4 +1,8 @@
-"""Promises of an approver: an answer, or None if there is none yet."""
+"""Checks of an approver, which answers whether a call may run: yes, no, or None if nobody has decided yet.
+
+Part of the contract suite `APPROVER` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ CHECKS: Checks[Subject[Approver]] = Checks()
 
 
 def question(number: int = 1) -> Approval:
-    """Returns an open question about a call that deletes a client."""
+    """Returns a question that nobody has answered yet: whether a call that deletes a client may run."""
     return Approval(
         id=f"approval_{number}",
         run_id="contract",
@@ -32,7 +36,9 @@ def question(number: int = 1) -> Approval:
 @CHECKS.add()
 async def its_answer_is_yes_no_or_not_yet(subject: Subject[Approver]) -> None:
     answer = await subject.make().approve(question())
-    expect(answer is True or answer is False or answer is None, f"it answered {answer!r}, not True, False or None")
+    expect(
+        answer is True or answer is False or answer is None, f"it answered {answer!r} instead of True, False or None"
+    )
 
 
 @CHECKS.add()

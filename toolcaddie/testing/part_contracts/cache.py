@@ -1,4 +1,9 @@
-"""Promises of a cache of results: it may lose anything at any time, and never returns what was not put in."""
+"""Checks of a cache for the results of tool calls.
+
+In production a cache may lose any value at any time. These checks read values at once after they were stored, and expect them to
+be there. Part of the contract suite `CACHE` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,13 @@ from toolcaddie.testing.part_contracts.subject import Subject
 CHECKS: Checks[Subject[CacheStore]] = Checks()
 
 _SHORT = 0.05
+"""Seconds after which a value expires in the check of expiry."""
 
 
 @CHECKS.add()
 async def a_value_comes_back_to_the_byte(subject: Subject[CacheStore]) -> None:
     cache, value = subject.make(), bytes(range(256))
-    expect_equal(await cache.put("key", value, ttl=60), True, "whether a small value was kept")
+    expect_equal(await cache.put("key", value, ttl=60), True, "the answer of put() for a small value")
     expect_equal(await cache.get("key"), value, "the value")
 
 
@@ -32,7 +38,7 @@ async def an_expired_value_is_never_returned(subject: Subject[CacheStore]) -> No
     cache = subject.make()
     await cache.put("key", b"1", ttl=_SHORT)
     await asyncio.sleep(3 * _SHORT)
-    expect_equal(await cache.get("key"), None, "the value after its time")
+    expect_equal(await cache.get("key"), None, "the value of a key after its ttl")
 
 
 @CHECKS.add()
@@ -44,10 +50,10 @@ async def the_last_of_two_values_counts(subject: Subject[CacheStore]) -> None:
 
 
 @CHECKS.add()
-async def its_level_never_falls_below_nothing(subject: Subject[CacheStore]) -> None:
+async def the_counters_of_its_level_are_never_negative(subject: Subject[CacheStore]) -> None:
     cache = subject.make()
     for number in range(50):
         await cache.put(f"key {number}", b"x" * 1_000, ttl=60)
     level = cache.level
     counts = (level.entries, level.bytes, level.evicted, level.expired)
-    expect(min(counts) >= 0, f"the level is {counts}")
+    expect(min(counts) >= 0, f"entries, bytes, evicted and expired of its level are {counts}")

@@ -1,4 +1,8 @@
-"""Promises of a classifier. Which categories fit a conversation is its own affair."""
+"""Checks of a classifier, which names the categories of a conversation. They do not test whether it names the right ones.
+
+Part of the contract suite `CLASSIFIER` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +102,7 @@ async def a_cancelled_call_is_cancelled(subject: Subject[Classifier]) -> None:
     await asyncio.wait({task}, timeout=5)
     if not task.cancelled():
         cause = task.exception() if task.done() else None
-        raise ContractError("it swallowed the cancellation of its caller") from cause
+        raise ContractError("it caught the cancellation of its caller and did not raise it again") from cause
 
 
 @CHECKS.add()

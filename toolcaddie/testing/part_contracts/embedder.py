@@ -1,4 +1,8 @@
-"""Promises of an embedder, in this process or behind a server."""
+"""Checks of an embedder, which turns texts into vectors: in this process (`Embedder`) or on a server (`RemoteEmbedder`).
+
+Part of the contract suite `EMBEDDER` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +48,14 @@ async def a_text_is_a_row_of_float32_of_the_size_it_says(subject: Subject[AnyEmb
 async def every_row_has_length_one_or_is_zero(subject: Subject[AnyEmbedder]) -> None:
     lengths = np.linalg.norm(await _vectors(subject.make(), _TEXTS), axis=1)
     wrong = [round(float(length), 4) for length in lengths if abs(length - 1) > 1e-3 and length != 0]
-    expect(not wrong, f"rows have lengths of {wrong}, not of 1")
+    expect(not wrong, f"rows have the lengths {wrong} instead of 1 or 0")
 
 
 @CHECKS.add()
 async def a_text_has_the_same_vector_whatever_stands_beside_it(subject: Subject[AnyEmbedder]) -> None:
     together = await _vectors(subject.make(), _TEXTS[:3])
     alone = await _vectors(subject.make(), _TEXTS[1:2])
-    expect(bool(np.allclose(together[1], alone[0], atol=1e-3)), "a text has another vector when it is asked for alone")
+    expect(
+        bool(np.allclose(together[1], alone[0], atol=1e-3)),
+        "the vector of a text changes when it is embedded without the other texts",
+    )

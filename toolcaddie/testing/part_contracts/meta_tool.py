@@ -1,4 +1,8 @@
-"""Promises of a meta tool about its definition; its behaviour shows in a run."""
+"""Checks of the definition of a meta tool, a tool about tools. They do not call the meta tool, because its answer needs a run.
+
+Part of the contract suite `META_TOOL` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ _OFFERS = (MetaOffer(), MetaOffer(categories=("clients", "invoices")))
 
 
 @CHECKS.add()
-async def its_definition_is_a_good_tool_of_its_own_name(subject: Subject[AnyMetaTool]) -> None:
+async def its_definition_is_a_valid_tool_of_its_own_name(subject: Subject[AnyMetaTool]) -> None:
     tool = subject.make()
     for offer in _OFFERS:
         definition = tool.definition(offer)
@@ -32,10 +36,17 @@ async def its_definition_is_a_good_tool_of_its_own_name(subject: Subject[AnyMeta
 async def the_same_offer_gives_the_same_definition(subject: Subject[AnyMetaTool]) -> None:
     for offer in _OFFERS:
         first, second = subject.make().definition(offer), subject.make().definition(offer)
-        expect_equal(wire_definition(second), wire_definition(first), "the definition, which the prompt cache holds")
+        expect_equal(
+            wire_definition(second),
+            wire_definition(first),
+            "the definition for an equal offer (it is part of the cached prompt)",
+        )
 
 
 @CHECKS.add()
 async def it_answers_or_stands_for_a_call(subject: Subject[AnyMetaTool]) -> None:
     tool = subject.make()
-    expect(hasattr(tool, "answer") != hasattr(tool, "unwrapped"), "it must have either answer() or unwrapped()")
+    expect(
+        hasattr(tool, "answer") != hasattr(tool, "unwrapped"),
+        "it must have one of answer() and unwrapped(), and not both",
+    )

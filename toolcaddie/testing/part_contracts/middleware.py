@@ -1,4 +1,8 @@
-"""Promises of a middleware: it wraps a call and loses nothing of it."""
+"""Checks of a middleware, which wraps the calls of tools: calls and results pass through it unchanged.
+
+Part of the contract suite `MIDDLEWARE` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +27,7 @@ async def a_result_passes_through(subject: Subject[Middleware]) -> None:
         return ToolResult(content=f"echo: {invocation.arguments['text']}")
 
     result = await subject.make()(_invocation(), answer)
-    expect(isinstance(result, ToolResult), f"it gave a {type(result).__name__}, not a ToolResult")
+    expect(isinstance(result, ToolResult), f"it returned a {type(result).__name__}, not a ToolResult")
     expect_equal((result.text, result.error), ("echo: hello", None), "the result of the call")
 
 
@@ -46,7 +50,7 @@ async def an_error_stays_an_error(subject: Subject[Middleware]) -> None:
         return failed("the disk is full", "failed")
 
     result = await subject.make()(_invocation(), answer)
-    expect(bool(result.error), "an error of the tool became a success")
+    expect(bool(result.error), "it returned a result without an error, although the tool failed")
 
 
 @CHECKS.add()
@@ -63,7 +67,7 @@ async def a_cancelled_call_is_cancelled(subject: Subject[Middleware]) -> None:
     task.cancel()
     done, _ = await asyncio.wait({task}, timeout=5)
     if not done or not task.cancelled():
-        raise ContractError("it swallowed the cancellation of its caller")
+        raise ContractError("it caught the cancellation of its caller and did not raise it again")
 
 
 @CHECKS.add()

@@ -1,4 +1,8 @@
-"""Promises of a policy. Which calls it allows is its own affair."""
+"""Checks of a policy, which decides the tools a caller sees and the calls that run. Any decision passes; its form is tested.
+
+Part of the contract suite `POLICY` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ def _request(principal: Principal) -> CallRequest:
 async def its_version_names_the_rules_as_they_stand(subject: Subject[Policy]) -> None:
     policy = subject.make()
     expect(isinstance(policy.version, str) and bool(policy.version), f"the version is {policy.version!r}")
-    expect_equal(subject.make().version, policy.version, "the version of the same rules, made again")
+    expect_equal(subject.make().version, policy.version, "the version of a second policy with the same rules")
 
 
 @CHECKS.add()
@@ -49,7 +53,7 @@ async def every_call_gets_a_decision_under_its_version(subject: Subject[Policy])
     policy = subject.make()
     for principal in _PRINCIPALS:
         decision = await policy.decide(_request(principal))
-        expect(isinstance(decision, Decision), f"it decided a {type(decision).__name__}, not a Decision")
+        expect(isinstance(decision, Decision), f"decide() returned a {type(decision).__name__}, not a Decision")
         expect(decision.verdict in ("allow", "deny", "ask"), f"the verdict is {decision.verdict!r}")
         expect_equal(decision.policy_version, policy.version, "the version in the decision")
 
@@ -58,7 +62,10 @@ async def every_call_gets_a_decision_under_its_version(subject: Subject[Policy])
 async def a_refusal_or_a_question_says_why(subject: Subject[Policy]) -> None:
     for principal in _PRINCIPALS:
         decision = await subject.make().decide(_request(principal))
-        expect(decision.verdict == "allow" or bool(decision.reason or decision.rule), "it gave no reason and no rule")
+        expect(
+            decision.verdict == "allow" or bool(decision.reason or decision.rule),
+            f"the verdict is {decision.verdict!r}, without a reason or a rule",
+        )
 
 
 @CHECKS.add()

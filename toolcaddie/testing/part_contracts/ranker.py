@@ -1,4 +1,8 @@
-"""Promises of a ranker about the tools of the contract's own catalog."""
+"""Checks of a ranker, which scores the tools of a catalog for a request. The catalog here has two tools.
+
+Part of the contract suite `RANKER` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the
+promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +24,15 @@ _REQUESTS = (
 
 
 @CHECKS.add()
-async def every_tool_has_a_score_that_is_a_number_from_nothing_up(subject: Subject[RankerFactory]) -> None:
+async def every_tool_has_a_score_that_is_a_number_and_not_negative(subject: Subject[RankerFactory]) -> None:
     ranker = subject.make()(CATALOG)
     for words in _REQUESTS:
         ranking = ranker.rank(words, None)
-        expect(isinstance(ranking, Ranking), f"it gave a {type(ranking).__name__}, not a Ranking")
+        expect(isinstance(ranking, Ranking), f"it returned a {type(ranking).__name__}, not a Ranking")
         expect_equal(ranking.scores.shape, (len(CATALOG),), "the shape of the scores")
         expect(
-            bool(np.isfinite(ranking.scores).all() and (ranking.scores >= 0).all()), "a score is below 0 or no number"
+            bool(np.isfinite(ranking.scores).all() and (ranking.scores >= 0).all()),
+            "a score is negative, infinite or not a number",
         )
 
 
@@ -41,7 +46,7 @@ async def a_calibrated_score_is_at_most_one(subject: Subject[RankerFactory]) -> 
 
 
 @CHECKS.add()
-async def what_the_caller_may_not_see_scores_nothing(subject: Subject[RankerFactory]) -> None:
+async def a_tool_that_the_caller_may_not_see_scores_0(subject: Subject[RankerFactory]) -> None:
     ranker = subject.make()(CATALOG)
     for hidden in range(len(CATALOG)):
         visible = np.ones(len(CATALOG), dtype=bool)
@@ -75,4 +80,4 @@ async def a_ranker_made_from_a_previous_one_scores_as_one_made_without(subject: 
     fresh, derived = factory(CATALOG), factory(CATALOG, previous)
     for words in _REQUESTS:
         same = np.allclose(fresh.rank(words, None).scores, derived.rank(words, None).scores, atol=1e-6)
-        expect(bool(same), "made from a previous ranker it scores otherwise")
+        expect(bool(same), "a ranker made from a previous one has other scores than one made without")

@@ -1,4 +1,8 @@
-"""Promises of a sink: it takes every event, of many runs at once, also of kinds that it does not know."""
+"""Checks of a sink, which receives every event of every run: of many runs at once, and also of kinds that it does not know.
+
+Part of the contract suite `SINK` (of `toolcaddie.testing.part_contracts`); the name of each function is printed as the promise
+that it checks.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ CHECKS: Checks[Subject[EventSink]] = Checks()
 
 
 def events_of(run_id: str) -> list[RunEvent]:
-    """Returns the events of a run with one call, in their order."""
+    """Returns the events of a run with one call of a tool, in the order in which a sink receives them."""
     call = ToolCall(id="call_1", name="echo", arguments='{"text": "hello"}')
     state = RunState(run_id=run_id, status="completed", text="done")
     return [
@@ -71,7 +75,7 @@ async def it_takes_the_end_of_a_run_whose_beginning_it_never_saw(subject: Subjec
 @CHECKS.add()
 async def it_takes_events_of_a_kind_it_does_not_know(subject: Subject[EventSink]) -> None:
     kind = msgspec.defstruct("EventOfAnotherVersion", [("run_id", str)], frozen=True, kw_only=True)
-    unknown: RunEvent = kind(run_id="run_1")  # type: ignore[assignment]  # a kind that comes later
+    unknown: RunEvent = kind(run_id="run_1")  # type: ignore[assignment]  # a kind that a later version may add
     await subject.make().emit(unknown)
 
 

@@ -1,6 +1,7 @@
-"""The contract of providers: checks that run over a real local server, which is strict and, on demand, broken.
+"""The contract suite of providers: checks for a class that asks a model, such as one of your own. It is code for tests.
 
-The author of a provider runs the whole list, with any test runner:
+Each check starts a server on a local socket. The server refuses invalid requests as the real provider does, and fails where the
+check wants that. The author of a provider runs the whole list, with any test runner:
 
     SUBJECT = Subject(name="acme", provider=lambda base_url, key: Acme(base_url, key), wire=AcmeWire)
 
@@ -9,8 +10,9 @@ The author of a provider runs the whole list, with any test runner:
     async def test_the_provider_keeps_the_contract(check: Check) -> None:
         await check(SUBJECT)
 
-or all of it at once, `asyncio.run(check_all(SUBJECT))`. For a server of a wire that ships, use that wire: `testing.CHAT` is chat
-completions. `check_switch` is for pairs of providers, `check_conversation` for any number.
+or all checks at once: `asyncio.run(check_all(SUBJECT))`. `wire` is the API of the server (`testing.wire.Wire`). For an API that
+ships, use its wire, such as `testing.CHAT` for chat completions. `check_switch` tests a conversation over two providers that take
+turns, and `check_conversation` one over any number.
 """
 
 from __future__ import annotations
@@ -32,13 +34,15 @@ __all__ = [
     "check_switch",
 ]
 
-CHECKS: tuple[Check, ...] = tuple(check for part in (shape, answers, asking, failing, hostile) for check in part.CHECKS)
-"""Every promise, by what it is about: the object, answers, requests, failures, damaged answers."""
+CHECKS: tuple[Check, ...] = tuple(
+    check for module in (shape, answers, asking, failing, hostile) for check in module.CHECKS
+)
+"""All checks, in this order: the provider object itself, answers, requests, failing servers, damaged answers."""
 
 
 async def check_all(subject: Subject) -> None:
-    """Runs every check. Raises `BrokenPromises`, which lists all that failed. If the object itself is not a provider, that is
-    the only failure: the other checks are not tried, because each would fail for the same reason."""
+    """Runs every check. Raises `BrokenPromises`, which lists all that failed. If the object lacks a member of a provider, only
+    that is reported: the other checks do not run, because each would fail for the same reason."""
     first = len(tuple(shape.CHECKS))
     untried, failures = len(CHECKS) - first, await failures_of(subject, CHECKS[:first])
     if not failures:

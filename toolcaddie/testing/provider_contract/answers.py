@@ -1,4 +1,7 @@
-"""Answers that follow the wire's grammar: everything in them arrives once and in order, however the bytes were divided."""
+"""Checks with valid answers: the provider returns everything in them once and in order, wherever the bytes were divided.
+
+Part of the contract suite of providers (`provider_contract`); the name of each function is printed as the promise it checks.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ CHECKS = Checks()
 
 TOOLS = ("add", "find", "note", "send")
 WORDS = 'Grüße — \u2028 \U0001f600 "quoted" \\ data: [DONE]\n\nevent: end'
-"""Text that careless splitting breaks: characters of two, three and four bytes, line separators, the end mark of a stream."""
+"""Text that a careless parser breaks: characters of two, three and four bytes, line separators, the end mark of a stream."""
 CORE = r'{"note":"é—\u00e9\ud83d\ude00😀 \"x\" \\ \n","list":[1,{"a":null}]}'
-"""Arguments with everything that can be split in half: the bytes of a character, an escape, a pair of escapes."""
-MEANT = {"note": 'é—é😀😀 "x" \\ \n', "list": [1, {"a": None}]}
+"""Arguments that are hard to stream in pieces: characters of several bytes, escape sequences, pairs of escape sequences."""
+CORE_VALUE = {"note": 'é—é😀😀 "x" \\ \n', "list": [1, {"a": None}]}
 
 
 @CHECKS.both
@@ -63,10 +66,10 @@ async def an_answer_cut_at_its_limit_says_so(subject: Subject, stream: bool) -> 
 
 @CHECKS.both
 async def one_call_arrives_with_words_before_it(subject: Subject, stream: bool) -> None:
-    async with stage(subject, [call("note", MEANT, call_id="call_a1", text="One moment.")]) as (provider, up):
+    async with stage(subject, [call("note", CORE_VALUE, call_id="call_a1", text="One moment.")]) as (provider, up):
         reply = await ask(provider, request_of(subject, tools=TOOLS), stream)
         nothing_refused(up)
-    same("the calls", calls_of(reply), [("note", MEANT)])
+    same("the calls", calls_of(reply), [("note", CORE_VALUE)])
     same("the words", reply.message.text, "One moment.")
     same("the reason to finish", reply.finish_reason, "tool_calls")
 
@@ -107,14 +110,14 @@ async def calls_that_share_an_id_are_two_calls(subject: Subject, stream: bool) -
 
 @CHECKS.add()
 async def arguments_may_be_cut_between_any_two_characters(subject: Subject) -> None:
-    """A scripted answer streams arguments in three pieces of equal length: white space before and after them moves the seam
-    through every place."""
+    """A scripted answer streams arguments in three pieces of equal length. White space before and after `CORE` moves the
+    boundary of two pieces through every place in it."""
     size = len(CORE)
     seams = [" " * size + CORE + " " * (size + 3 * seam) for seam in range(size + 1)]
     async with stage(subject, [call("note", arguments) for arguments in seams]) as (provider, _):
         for _ in seams:
             reply = await ask(provider, request_of(subject, tools=TOOLS), stream=True)
-            same("the calls", calls_of(reply), [("note", MEANT)])
+            same("the calls", calls_of(reply), [("note", CORE_VALUE)])
 
 
 @CHECKS.both
@@ -123,7 +126,7 @@ async def an_answer_may_come_byte_by_byte(subject: Subject, stream: bool) -> Non
     async with stage(subject, [dripped(reply)]) as (provider, _):
         answer = await ask(provider, request_of(subject, tools=TOOLS), stream)
     same("the words", answer.message.text, WORDS)
-    same("the calls", calls_of(answer), [("note", MEANT), ("send", {"note": "ü"})])
+    same("the calls", calls_of(answer), [("note", CORE_VALUE), ("send", {"note": "ü"})])
 
 
 @CHECKS.add()
@@ -137,7 +140,7 @@ async def comments_and_fields_that_mean_nothing_may_stand_between_events(subject
 
 
 _PING = b": ping\n\nretry: 10\nid: 7\n\n"
-"""A comment, with which proxies keep connections open, and fields that are no data."""
+"""Lines of an event stream that carry no data: a comment, with which proxies keep connections open, and two other fields."""
 
 
 @CHECKS.add()
@@ -149,7 +152,7 @@ async def deltas_come_before_the_answer_is_whole(subject: Subject) -> None:
         _release(gate, events // 2 + 1)
         async for item in provider.stream(request_of(subject)):
             if isinstance(item, ModelDelta) and item.text:
-                _release(gate, 0 if texts else events)  # the rest is sent once some of it was seen
+                _release(gate, 0 if texts else events)  # after the first text, let the server send the rest
                 texts.append(item.text)
     same("the words", "".join(texts), "one two three")
 

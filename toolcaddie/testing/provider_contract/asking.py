@@ -1,4 +1,7 @@
-"""Requests: everything in a conversation reaches the server once and in order, in a form that it accepts."""
+"""Checks of requests: everything in a conversation reaches the server once and in order, in a form that the server accepts.
+
+Part of the contract suite of providers (`provider_contract`); the name of each function is printed as the promise it checks.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from toolcaddie.core.message import Message, ModelRequest
 from toolcaddie.core.tool import ToolCall
 from toolcaddie.ports import Provider
 from toolcaddie.testing.contract import ContractError
-from toolcaddie.testing.provider_contract.answers import MEANT, TOOLS
+from toolcaddie.testing.provider_contract.answers import CORE_VALUE, TOOLS
 from toolcaddie.testing.provider_contract.subject import (
     Checks,
     Subject,
@@ -37,18 +40,20 @@ from toolcaddie.util.replacing import replace
 CHECKS = Checks()
 
 THINKING = {"reasoning_effort": "low"}
+"""Parameters of a request whose answer may contain reasoning."""
 
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
 def thought(reply: Reply, reasoning: str) -> Reply:
+    """Returns the reply with reasoning before it."""
     return replace(reply, reasoning=reasoning)
 
 
 @CHECKS.both
 async def thinking_and_tools_over_three_rounds_come_back_as_they_were(subject: Subject, stream: bool) -> None:
-    """One call, then four at once, then text, then another message of the user. The server signs its reasoning, and refuses
-    it if it was changed."""
+    """The model makes one call, then four at once, then answers in text; then the user writes again. The server signs the
+    reasoning of each answer, and refuses a request in which signed reasoning was changed."""
     script = [
         thought(call("find", {"note": "argument-1"}, text="Let me look."), "First I look."),
         thought(calls(*((name, {"note": f"argument-2-{name}"}) for name in TOOLS)), "Now all at once."),
@@ -95,7 +100,7 @@ async def an_error_of_a_tool_reaches_the_model_in_words(subject: Subject, stream
 
 @CHECKS.both
 async def calls_go_back_under_the_ids_that_the_loop_gave_them(subject: Subject, stream: bool) -> None:
-    """A model may use an id twice. The caller then gives the calls new ids, also in the message."""
+    """A model may give two calls the same id. The loop then replaces the ids, in the message and in the results."""
     twice = calls(("add", {"note": "argument-one"}), ("add", {"note": "argument-two"}), ids=("call_same", "call_same"))
     async with stage(subject, [twice, say("Done.")]) as (provider, upstream):
         first = (await ask(provider, request_of(subject, tools=TOOLS), stream)).message
@@ -109,7 +114,8 @@ async def calls_go_back_under_the_ids_that_the_loop_gave_them(subject: Subject, 
 
 @CHECKS.both
 async def arguments_that_are_no_json_break_nothing(subject: Subject, stream: bool) -> None:
-    """The caller sees the arguments as the model wrote them, if the wire can express them, and answers that they were wrong."""
+    """The provider returns the arguments as the model wrote them, or raises `ProviderError` if the API cannot express such
+    arguments. Where it returned them, the next request, which says that they were wrong, must be accepted."""
     for text in _NO_JSON:
         async with stage(subject, [call("note", text, call_id="call_1"), say("Again.")]) as (provider, upstream):
             request = request_of(subject, user("go"), tools=TOOLS)
@@ -134,7 +140,8 @@ _NO_JSON = (
     '{"a":1,"a":2}',
     '{"a":' * 50_000,
 )
-"""Half an object, no object, no JSON, half a character, a number out of range, a repeated name, endless nesting."""
+"""Arguments: half an object, values that are not objects, no JSON, half a character, a number out of range, a repeated name, deep
+nesting."""
 
 _BAD_CALL = ToolCall(id="call with spaces/and slashes: ü", name="add", arguments="{not json")
 _LONG_CALL = ToolCall(id="call_" + "x" * 200, name="find", arguments='{"note":"argument-of-long"}')
@@ -181,7 +188,7 @@ HARD_HISTORIES: dict[str, tuple[Message, ...]] = {
         user("said-four"),
     ),
 }
-"""Conversations that clients and interrupted runs produce."""
+"""Unusual conversations that clients and interrupted runs produce; a provider must send each word of them."""
 
 
 @CHECKS.add()
@@ -195,7 +202,7 @@ async def conversations_of_every_shape_are_accepted_and_lose_no_word(subject: Su
             numbers = [word for word in ("one", "two", "three", "four") if f"said-{word}" in str(history)]
             for word in sorted((f"said-{number}" for number in numbers), key=str(history).index):
                 count = upstream.requests[0].raw.count(word.encode())
-                same(f"how often {word!r} stands in a request with {name}", count, 1)
+                same(f"the number of times that {word!r} is in a request with {name}", count, 1)
 
 
 INTERRUPTED: dict[str, tuple[Message, ...]] = {
@@ -218,7 +225,7 @@ INTERRUPTED: dict[str, tuple[Message, ...]] = {
     "no message of a user": (Message(role="system", content="Be brief."),),
     "a message without content": (user("go"), Message(role="assistant"), user("Are you there?")),
 }
-"""Conversations that no API promises to accept."""
+"""Broken conversations, which a provider may repair or refuse."""
 
 
 @CHECKS.add()
@@ -235,8 +242,9 @@ async def a_broken_conversation_is_mended_or_refused_in_words(subject: Subject) 
 
 @CHECKS.add()
 async def calls_of_others_are_made_fit_for_this_server(subject: Subject) -> None:
-    """The ids of another provider may be longer, or have characters that this one's server refuses, and a model may have
-    written arguments that are no JSON. That turn is over, and must not make every later request fail."""
+    """An earlier turn of the conversation was answered by another provider. Its ids of calls may be too long for this server or
+    have characters that this server refuses, and its arguments may be invalid JSON. The provider must change them so that the
+    server accepts the request; otherwise every later request of the conversation would fail."""
     theirs = Message(role="assistant", tool_calls=(_LONG_CALL, _BAD_CALL), author="other:model")
     results = (result_of(_LONG_CALL, "result-0"), result_of(_BAD_CALL, "result-1: not JSON", is_error=True))
     async with stage(subject, [say("Fine.")]) as (provider, upstream):
@@ -294,7 +302,7 @@ async def _is_refused(provider: Provider, upstream: ScriptedUpstream, request: M
         if "tool_choice" not in f"{error} {error.param}":
             broken("an error that names tool_choice", str(error))
     except ProviderRejectedError:
-        return  # the server said so itself
+        return  # the server refused it, which is enough
     else:
         broken(f"a refusal of tool_choice {request.tool_choice!r}", "an answer")
 
@@ -306,33 +314,33 @@ async def only_the_allowed_tools_can_be_called(subject: Subject) -> None:
         await ask(provider, request_of(subject, tools=TOOLS, allowed=("add", "find")), stream=False)
         nothing_refused(upstream)
         if upstream.requests[0].raw == upstream.requests[1].raw:
-            broken("a request that says which tools are allowed", "the same as without")
+            broken("a request that says which tools are allowed", "the request that is sent without `allowed`")
 
 
 @CHECKS.add()
 async def definitions_that_are_encoded_already_are_sent_too(subject: Subject) -> None:
     encoded: Sequence[Any] = [msgspec.Raw(msgspec.json.encode(definition(name))) for name in TOOLS]
-    async with stage(subject, [call("note", MEANT), call("note", MEANT)]) as (provider, upstream):
+    async with stage(subject, [call("note", CORE_VALUE), call("note", CORE_VALUE)]) as (provider, upstream):
         plain = request_of(subject, tools=TOOLS)
         await ask(provider, plain, stream=False)
         reply = await ask(provider, replace(plain, tools=encoded), stream=False)
         nothing_refused(upstream)
         same("the request", upstream.bodies[1], upstream.bodies[0])
-    same("the calls", calls_of(reply), [("note", MEANT)])
+    same("the calls", calls_of(reply), [("note", CORE_VALUE)])
 
 
 @CHECKS.add()
 async def tools_that_are_held_back_until_a_result_reveals_them_are_accepted_or_refused(subject: Subject) -> None:
     searched = Message(role="assistant", tool_calls=(ToolCall(id="c1", name="find", arguments='{"note":"mail"}'),))
     result = replace(result_of(searched.tool_calls[0], "There is send."), revealed=("send",))
-    async with stage(subject, [call("send", MEANT, call_id="c2"), say("Sent.")]) as (provider, upstream):
+    async with stage(subject, [call("send", CORE_VALUE, call_id="c2"), say("Sent.")]) as (provider, upstream):
         request = request_of(subject, tools=TOOLS, deferred=frozenset({"note", "send"}))
         messages: tuple[Message, ...] = (user("go"), searched, result)
         try:
             reply = await ask(provider, replace(request, messages=messages), stream=True)
         except RequestError:
             return
-        same("the calls", calls_of(reply), [("send", MEANT)])
+        same("the calls", calls_of(reply), [("send", CORE_VALUE)])
         messages = (*messages, reply.message, *_results(reply.message, "result"))
         await ask(provider, replace(request, messages=messages), stream=False)
         nothing_refused(upstream)
@@ -359,7 +367,7 @@ async def a_schema_of_the_answer_is_sent_or_refused(subject: Subject) -> None:
 
 @CHECKS.add()
 async def what_concerns_the_cache_changes_no_answer(subject: Subject) -> None:
-    async with stage(subject, [call("add", MEANT), say("Done.")]) as (provider, upstream):
+    async with stage(subject, [call("add", CORE_VALUE), say("Done.")]) as (provider, upstream):
         request = request_of(subject, user("go"), tools=TOOLS, cache=True, cache_key="conversation-7")
         first = (await ask(provider, request, stream=False)).message
         messages = (Message(role="system", content="Be brief."), user("go"), first, *_results(first, "result"))
@@ -368,13 +376,14 @@ async def what_concerns_the_cache_changes_no_answer(subject: Subject) -> None:
     same("the words", reply.message.text, "Done.")
 
 
-_USUAL: tuple[dict[str, Any], ...] = (
+_EVERYWHERE: tuple[dict[str, Any], ...] = (
     {"temperature": 0.5},
     {"top_p": 0.9},
     {"max_tokens": 77},
     {"max_completion_tokens": 77},
     {"stream_options": {"include_usage": True}},
 )
+"""Parameters that every provider accepts."""
 _NOT_EVERYWHERE: tuple[dict[str, Any], ...] = (
     {"stop": "END"},
     {"stop": ["END", "FIN"]},
@@ -385,12 +394,13 @@ _NOT_EVERYWHERE: tuple[dict[str, Any], ...] = (
     {"n": 2},
     {"response_format": {"type": "json_object"}},
 )
+"""Parameters that a provider accepts, or refuses with an error that names them."""
 
 
 @CHECKS.both
 async def the_usual_parameters_are_accepted_and_others_too_or_refused_in_words(subject: Subject, stream: bool) -> None:
     async with stage(subject, lambda _: say("Fine.")) as (provider, upstream):
-        for params in _USUAL:
+        for params in _EVERYWHERE:
             await ask(provider, request_of(subject, tools=TOOLS, params=params), stream)
             nothing_refused(upstream)
         for params in _NOT_EVERYWHERE:
@@ -429,5 +439,5 @@ async def _sent_or_named(subject: Subject, message: Message, payload: str, kind:
                 broken(f"an error that names the part {kind!r}", str(error))
             return
         except ProviderRejectedError:
-            pass  # the server's own refusal will do
+            pass  # a refusal by the server is enough
         in_order_and_once(upstream.requests[0], [payload])

@@ -1,4 +1,7 @@
-"""One long conversation over many providers. Chance decides who answers next, the answer, and the results of its tools."""
+"""A check with one long conversation over many providers, for tests of providers (`check_conversation`).
+
+A random generator with a fixed seed chooses the provider of each round, the answer of the model, and the results of its tools.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,8 @@ _MARK = re.compile(r"(?:said|argument|result)-\d+\.")
 async def check_conversation(subjects: Sequence[Subject], *, seed: int, rounds: int = 8) -> None:
     """Checks that no word, argument or result is lost, doubled or reordered in a conversation over these providers.
 
-    In each round one of them is sent the whole conversation, and its server is as strict as the real one. The subjects differ in
-    their provider's name or in their model. Raises `ContractError`."""
+    In each round, one of the providers sends the whole conversation to its server, which is as strict as the real one. No two
+    subjects may have the same name of the provider and the same model. Raises `ContractError`."""
     chance = random.Random(seed)
     story = _Story(chance)
     async with AsyncExitStack() as stack:
@@ -43,38 +46,37 @@ async def check_conversation(subjects: Sequence[Subject], *, seed: int, rounds: 
             await _round(chance.choice(table), story, stream=chance.random() < 0.5)
 
 
-async def _round(who: tuple[Subject, Provider, ScriptedUpstream], story: _Story, *, stream: bool) -> None:
-    subject, provider, upstream = who
+async def _round(seat: tuple[Subject, Provider, ScriptedUpstream], story: _Story, *, stream: bool) -> None:
+    subject, provider, upstream = seat
     request = request_of(subject, *story.messages, tools=TOOLS, params=THINKING, cache=stream)
     try:
         reply = await ask(provider, request, stream)
     except ProviderProtocolError:
-        if story.sound:
+        if story.valid:
             raise
-        reply = (
-            None  # a wire whose arguments are objects cannot express others: its servers end the answer with an error
-        )
+        reply = None  # some APIs can express only arguments that are objects; their servers end such an answer with an error
     nothing_refused(upstream)
     in_order_and_once(upstream.requests[-1], story.marks)
     if reply is not None:
-        story.go_on(reply)
+        story.continue_with(reply)
 
 
 class _Story:
-    """The conversation so far, and the marks in it that a request must hold."""
+    """The conversation so far, and its marks: numbered words such as `said-3.`, which the next request must contain in order."""
 
     def __init__(self, chance: random.Random) -> None:
         self.messages: list[Message] = [Message(role="system", content="Be brief."), user("said-0.")]
         self.marks = ["said-0."]
-        self.sound = True
-        """True if all arguments of the last reply were objects."""
+        self.valid = True
+        """True if all arguments of the last reply were JSON objects."""
         self._chance = chance
         self._numbers = iter(range(1, 1_000_000))
         self._ids: set[str] = set()
 
     def reply(self) -> Reply:
-        """Returns text, up to four calls, or both, with or without reasoning. Some of the arguments are no JSON."""
-        self.sound = True
+        """Returns an answer with text, up to four calls, or both, with or without reasoning. Some arguments are not JSON
+        objects."""
+        self.valid = True
         requested = [
             (self._chance.choice(TOOLS), self._arguments()) for _ in range(self._chance.choice((0, 1, 1, 2, 4)))
         ]
@@ -87,11 +89,11 @@ class _Story:
         mark = f"argument-{next(self._numbers)}."
         if self._chance.random() < 0.8:
             return self._chance.choice((f'{{"note":"{mark}"}}', f'{{"note":"é {mark}", "more":[1,{{}}]}}'))
-        self.sound = False
+        self.valid = False
         return self._chance.choice((f'{{"note":"{mark}', f'["{mark}"]', mark))
 
-    def go_on(self, reply: ModelReply) -> None:
-        """Appends the reply, the results of its calls, and perhaps a message of the user."""
+    def continue_with(self, reply: ModelReply) -> None:
+        """Appends the reply and the results of its calls, and a message of the user if there were no calls, or by chance."""
         own_calls = tuple(replace(each, id=self._own_id(each)) for each in reply.message.tool_calls)
         self._append(replace(reply.message, tool_calls=own_calls), *(self._result(each) for each in own_calls))
         if not own_calls or self._chance.random() < 0.2:

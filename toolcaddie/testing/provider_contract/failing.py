@@ -1,4 +1,7 @@
-"""Servers that fail in every way that the wire and its transport allow: the right error, soon, and never half an answer."""
+"""Checks with servers that fail: the provider must raise the right error soon, and never return half an answer as a whole one.
+
+Part of the contract suite of providers (`provider_contract`); the name of each function is printed as the promise it checks.
+"""
 
 from __future__ import annotations
 
@@ -60,6 +63,7 @@ STATUSES: Mapping[int, type[ProviderError]] = {
     503: ProviderUnavailableError,
     529: ProviderUnavailableError,
 }
+"""The error that each status of an answer must become."""
 RICH = replace(
     calls(
         ("add", {"note": "first"}),
@@ -70,9 +74,9 @@ RICH = replace(
     ),
     reasoning="Which of them?",
 )
-"""An answer with every kind of event in it."""
+"""An answer that has every kind of event when it is streamed."""
 _SOON = 0.05
-"""Timeout, in seconds, of a request that must time out."""
+"""Timeout in seconds of a request that is meant to time out."""
 
 
 # ---------------------------------------------------------------- refusals
@@ -85,7 +89,7 @@ async def each_status_is_an_error_of_its_kind(subject: Subject, stream: bool) ->
         for status, kind in STATUSES.items():
             error = await error_of(provider, request_of(subject), stream)
             of_kind(error, kind)
-            same("its status", error.status, status)
+            same("the status of the error", error.status, status)
             if f"because of {status}" not in str(error):
                 broken(f"the server's words ('because of {status}') in the error", str(error))
             if f"because of {status}".encode() not in error.body:
@@ -149,7 +153,7 @@ async def a_request_whose_time_is_over_ends_and_lets_the_server_go(subject: Subj
     begun = asyncio.Semaphore(1 if stream else 0)
     async with stage(subject, [paced(say("late"), begun)]) as (provider, upstream):
         error = await error_of(provider, replace(request_of(subject), timeout=_SOON), stream)
-        for recorded in upstream.requests:  # none, where even asking took too long
+        for recorded in upstream.requests:  # there are none if the time was over before the request arrived
             await wait_until_client_left(recorded)
     of_kind(error, ProviderUnavailableError)
 
@@ -159,8 +163,8 @@ async def a_request_whose_time_is_over_ends_and_lets_the_server_go(subject: Subj
 
 @CHECKS.both
 async def an_answer_that_is_cut_is_an_error_or_whole(subject: Subject, stream: bool) -> None:
-    """A stream is cut after each of its events, by a lost connection and by an end that comes too early. If everything was sent
-    by then, the reply may count, but only whole."""
+    """The server cuts a stream after each of its events, once by closing the connection and once by ending the body. The provider
+    must raise an error, except where the whole reply had been sent before the cut: then it may return the whole reply."""
     events = await events_of(subject, RICH, tools=TOOLS) if stream else [b""]
     places = range(len(events)) if stream else range(1)
     script = [RICH, *(cut(RICH, after=place, clean=clean) for place in places for clean in (False, True))]
@@ -178,10 +182,10 @@ async def _error_or_whole(provider: Provider, request: ModelRequest, stream: boo
         reply = await ask(provider, request, stream)
     except ProviderError as error:
         if not error.retryable:
-            broken("an error that says that asking again may help", error)
+            broken("an error that is retryable", error)
         return
     if whole is None:
-        broken("an error, for the answer was cut early", reply)
+        broken("an error, because the answer was cut early", reply)
     same("an answer that counts as whole", _essence(reply), _essence(whole))
 
 
@@ -216,7 +220,7 @@ async def an_error_in_the_middle_of_a_stream_ends_it(subject: Subject) -> None:
         for status, place in breaks:
             error = await error_of(provider, request_of(subject, tools=TOOLS), True)
             if not error.retryable:
-                broken(f"an error after {place} events that says that asking again may help", error)
+                broken(f"an error after {place} events that is retryable", error)
             if f"broke off with {status}" not in str(error):
                 broken(f"the server's words ('broke off with {status}') in the error", str(error))
 
@@ -236,7 +240,7 @@ def _breaking_off(error: bytes, place: int) -> Any:
 
 _HTML = b"<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
 _BINARY = bytes(range(256)) * 4
-_WRONG = (
+_INVALID = (
     b"[]",
     b"null",
     b"7",
@@ -253,8 +257,8 @@ _WRONG = (
 
 @CHECKS.both
 async def garbage_is_an_error_and_nothing_else(subject: Subject, stream: bool) -> None:
-    framed = [b"data: " + each + b"\n\n" for each in (_HTML, _BINARY, *_WRONG) if each]
-    bodies = framed if stream else [_HTML, _BINARY, *_WRONG]
+    framed = [b"data: " + each + b"\n\n" for each in (_HTML, _BINARY, *_INVALID) if each]
+    bodies = framed if stream else [_HTML, _BINARY, *_INVALID]
     script = [garbage(body, content_type=_kind(stream)) for body in bodies]
     async with stage(subject, script) as (provider, _):
         for body in bodies:
@@ -320,12 +324,12 @@ async def cancelling_a_stream_closes_its_connection(subject: Subject) -> None:
 
 
 async def _under_way(task: asyncio.Future[Any], begun: asyncio.Event) -> None:
-    """Waits until the request has begun. Raises `ContractError` for a request that ended before."""
+    """Waits until the request has begun. Raises `ContractError` if the request ended without being cancelled."""
     waiting = asyncio.ensure_future(begun.wait())
     try:
         await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
-            broken("a request that goes on until it is cancelled", task.exception() or "an end")
+            broken("a request that runs until it is cancelled", task.exception() or "a request that ended")
     finally:
         waiting.cancel()
 
@@ -342,7 +346,9 @@ async def _cancelled(task: asyncio.Future[Any]) -> None:
 @CHECKS.add()
 async def closing_a_stream_closes_its_connection(subject: Subject) -> None:
     async with stage(subject, [endless("zest "), say("Still here.")]) as (provider, upstream), patience():
-        stream = cast("Any", provider.stream(request_of(subject)))  # the port promises an iterator; ours can be closed
+        stream = cast(
+            "Any", provider.stream(request_of(subject))
+        )  # `ports.Provider` promises only an iterator; this check also needs `aclose`
         async with aclosing(stream):
             await anext(stream)
         await wait_until_client_left(upstream.requests[0])
@@ -356,4 +362,4 @@ async def a_failure_leaves_the_provider_as_it_was(subject: Subject, stream: bool
         for _fault in script[:-1]:
             await error_of(provider, request_of(subject), stream)
         same("the words", (await ask(provider, request_of(subject), stream)).message.text, "Still here.")
-        same("requests, none of them repeated on the sly", len(upstream.requests), len(script))
+        same("the number of requests, because a provider repeats none by itself", len(upstream.requests), len(script))

@@ -1,7 +1,8 @@
-"""Answers that are nearly right: every value of a true answer is replaced by one of another type, events are lost or doubled.
+"""Checks with damaged answers: each value of a valid answer is replaced by a value of another type; events are lost or doubled.
 
-A provider may return a reply or raise `ProviderError`. A reply with fields of wrong types, or another exception, would cause an
-error far from its origin.
+The provider may return a reply or raise `ProviderError`. A reply with fields of wrong types, or an exception of another type,
+would cause an error far from its origin. Part of the contract suite of providers (`provider_contract`); the name of each
+function is printed as the promise it checks.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CHECKS = Checks()
 
 _STRANGE: tuple[Any, ...] = (None, -7, 1.5, "strange", [], {}, [None], True, 10**30)
 _PER_PLACE = 2
-"""Strange values tried in each place, in turns: all of them would take minutes."""
+"""Number of strange values tried in each place; the places take turns, because all values in all places would take minutes."""
 
 
 @CHECKS.both
@@ -41,7 +42,11 @@ async def values_of_wrong_types_are_an_error_or_passed_over(subject: Subject, st
 
 
 class _Next:
-    """Sends the planned events: first the true answer, which it records, then one damaged answer after the other."""
+    """Alters the events of an answer as the last entry of `plans` says, and removes this entry.
+
+    None: the events are sent unchanged, and recorded in `answer`. Otherwise the entry holds the events to send, and a
+    description.
+    """
 
     def __init__(self, answer: list[bytes], plans: list[Any]) -> None:
         self._answer = answer
@@ -56,13 +61,13 @@ class _Next:
 
 
 def _damages(events: Sequence[bytes]) -> Iterator[tuple[list[bytes], str]]:
-    """Yields the events with one value replaced, each time another one, and a description of the damage."""
+    """Yields the events with one value replaced by a strange value, and a description; then the same for the next value."""
     turn = 0
     for place, event in enumerate(events):
         try:
             value = msgspec.json.decode(event)
         except msgspec.DecodeError:
-            continue  # an end that is no JSON
+            continue  # the end mark of a stream, which is not JSON
         for path in _paths(value):
             for _ in range(_PER_PLACE):
                 turn += 1
@@ -96,7 +101,7 @@ async def bytes_that_are_no_characters_are_an_error_or_passed_over(subject: Subj
     async with stage(subject, [altered(RICH, _garbled(word)) for word in _WORDS]) as (provider, _):
         for word in _WORDS:
             await _reply_or_error(
-                provider, request_of(subject, tools=TOOLS), stream, f"{word!r} has a byte of no character"
+                provider, request_of(subject, tools=TOOLS), stream, f"{word!r} has a byte that is not UTF-8"
             )
 
 
@@ -121,7 +126,7 @@ async def events_that_are_lost_doubled_or_swapped_are_an_error_or_passed_over(su
             plans.append(([*before, here, here, *after], ""))
             await _reply_or_error(provider, request, True, f"event {place} is doubled")
             plans.append(([*before, *after[:1], here, *after[1:]], ""))
-            await _reply_or_error(provider, request, True, f"event {place} comes one too late")
+            await _reply_or_error(provider, request, True, f"event {place} comes after the next one")
 
 
 async def _reply_or_error(provider: Provider, request: ModelRequest, stream: bool, what: str) -> None:

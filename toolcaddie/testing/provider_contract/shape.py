@@ -1,4 +1,7 @@
-"""The object itself, before any request: it has the members of `ports.Provider`, each of its kind."""
+"""Checks of the provider object itself, before any request: it has the members that `ports.Provider` names, each of its kind.
+
+Part of the contract suite of providers (`provider_contract`); the name of each function is printed as the promise it checks.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ CHECKS = Checks()
 
 _METHODS = ("complete", "stream", "models", "close")
 _NOWHERE = "http://127.0.0.1:9"
-"""An address without a server: making a provider sends no request."""
+"""An address without a server, which is enough here: making a provider sends no request."""
 
 
 @CHECKS.add()
@@ -22,10 +25,10 @@ async def it_has_a_name_and_the_four_methods(subject: Subject) -> None:
     if missing:
         raise ContractError(f"{kind} has no {', no '.join(missing)}")
     if not isinstance(provider.name, str) or not provider.name:
-        raise ContractError(f"the name of {kind} is no word: {provider.name!r}")
+        raise ContractError(f"{kind}.name is {provider.name!r}: it has to be a string that is not empty")
     values = [name for name in _METHODS if not callable(getattr(provider, name))]
     if values:
-        raise ContractError(f"of {kind} {' and '.join(values)} cannot be called")
+        raise ContractError(f"{kind} has members that are not methods: {', '.join(values)}")
     if inspect.iscoroutinefunction(provider.stream):
         raise ContractError(f"{kind}.stream is a coroutine: it has to be `async def` with a `yield`, or a plain `def`")
     await provider.close()

@@ -1,4 +1,7 @@
-"""The subject of the contract, the kind of its checks, and the helpers with which all checks are written."""
+"""The elements of the contract suite of providers: its subject, its checks, and the helpers that the checks share.
+
+A subject is a value that makes the provider under test and names the API of its server.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ from toolcaddie.testing.wire import Wire
 from toolcaddie.util.replacing import replace
 
 KEY = "sk-contract-0123456789"
-"""The key that the server requires, and that no error may show."""
+"""The API key that the server requires. No error may show it."""
 PATIENCE = 20.0
-"""Seconds after which one request counts as hanging. A check that waits on purpose waits far less."""
+"""Seconds after which a check regards a request as hanging. Requests that are meant to wait wait far less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,14 +37,15 @@ class Subject:
 
     name: str
     provider: Callable[[str, str], Provider]
-    """Makes the provider for a server: `(base_url, key)`. One is made, and closed, for each check."""
+    """Makes the provider from the server's `(base_url, key)`. Each check makes at least one, and closes it."""
     wire: Callable[[], Wire]
-    """The API of that server; a new one for each server, because a wire may remember what it signed."""
+    """Makes the API of a server. It is called for each server, because a wire may remember what it signed."""
     model: str = "gpt-test"
     params: Mapping[str, Any] = field(default_factory=dict)
-    """Parameters of every request, if the server answers nothing without them."""
+    """Parameters of every request, for servers that refuse requests without them."""
     error_event: Callable[[int, str], bytes] | None = None
-    """Makes the data of an event that ends a stream with an error: `(status, words)`. None: the body of an error, as an event."""
+    """Makes the data of the event that ends a stream with an error, from `(status, message)`. None: the event has the same data
+    as the body of an error."""
 
     def __str__(self) -> str:
         return self.name
@@ -49,34 +53,34 @@ class Subject:
 
 Check = contract.Check[Subject]
 
-CheckOfBoth = Callable[[Subject, bool], Awaitable[None]]
+StreamCheck = Callable[[Subject, bool], Awaitable[None]]
 
 
 class Checks(contract.Checks[Subject]):
-    """Checks of providers."""
+    """The checks of one module of the suite, in the order in which they were written."""
 
-    def both(self, run: CheckOfBoth) -> CheckOfBoth:
-        """Decorates a function of a subject and of whether the answer is streamed, and makes two checks of it."""
+    def both(self, run: StreamCheck) -> StreamCheck:
+        """Decorates a function with the parameters `subject` and `stream`, and makes two checks of it: plain and streamed."""
         for stream, suffix in ((False, "plain"), (True, "streamed")):
             self.append(f"{promise_of(run)}, {suffix}", _bound(run, stream))
         return run
 
 
-def _bound(run: CheckOfBoth, stream: bool) -> Callable[[Subject], Awaitable[None]]:
+def _bound(run: StreamCheck, stream: bool) -> Callable[[Subject], Awaitable[None]]:
     async def bound(subject: Subject) -> None:
         await run(subject, stream)
 
     return bound
 
 
-# ---------------------------------------------------------------- the stage
+# ---------------------------------------------------------------- a provider with its server
 
 
 @asynccontextmanager
 async def stage(
     subject: Subject, script: Sequence[Any] | Callable[[Any], Any], *, models: Sequence[str] = ("gpt-test",)
 ) -> AsyncIterator[tuple[Provider, ScriptedUpstream]]:
-    """Yields the provider, and the server that it asks, which answers from this script."""
+    """Yields a provider and the server that it asks. The server answers from this script (see `ScriptedUpstream`)."""
     async with ScriptedUpstream(script, api_key=KEY, models=models, wire=subject.wire()) as upstream:
         provider = subject.provider(upstream.base_url, KEY)
         try:
@@ -92,7 +96,7 @@ def request_of(
     params: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> ModelRequest:
-    """Returns a request with these messages (none: a greeting) and tools of these names."""
+    """Returns a request with these messages and with tools of these names. Without messages, it has a greeting."""
     return ModelRequest(
         model=subject.model,
         messages=messages or (user("hello"),),
@@ -120,7 +124,7 @@ def result_of(call: ToolCall, text: str, *, is_error: bool = False) -> Message:
 
 
 async def ask(provider: Provider, request: ModelRequest, stream: bool) -> ModelReply:
-    """Returns the reply. For a stream, also checks that its deltas add up to the reply."""
+    """Returns the reply to the request. If it is streamed, this also checks that the deltas add up to the reply."""
     async with patience():
         if not stream:
             return well_formed(await provider.complete(request))
@@ -128,7 +132,7 @@ async def ask(provider: Provider, request: ModelRequest, stream: bool) -> ModelR
     if not items or not isinstance(items[-1], ModelReply):
         broken("the last item of a stream is the whole reply", items[-1:] or "nothing")
     deltas = [item for item in items if isinstance(item, ModelDelta)]
-    same("items of a stream that are no deltas, the reply apart", len(items) - 1 - len(deltas), 0)
+    same("the number of items before the reply that are not deltas", len(items) - 1 - len(deltas), 0)
     reply = well_formed(items[-1])
     same("the text of the deltas, joined", "".join(delta.text for delta in deltas), reply.message.text)
     same(
@@ -154,14 +158,14 @@ async def error_of(provider: Provider, request: ModelRequest, stream: bool) -> P
 
 @asynccontextmanager
 async def patience(seconds: float = PATIENCE) -> AsyncIterator[None]:
-    """Raises `ContractError` if the body takes longer, because then it hangs."""
+    """Raises `ContractError` if the body of the `async with` takes longer than this."""
     try:
         async with asyncio.timeout(seconds) as clock:
             yield
     except TimeoutError as error:
         if not clock.expired():
             raise
-        raise ContractError(f"nothing came for {seconds:g} seconds: the provider hangs") from error
+        raise ContractError(f"the provider hangs: it did not finish within {seconds:g} seconds") from error
 
 
 async def wait_until_client_left(recorded: RecordedRequest) -> None:
@@ -205,11 +209,11 @@ def broken(expected: str, actual: Any) -> NoReturn:
 def nothing_refused(upstream: ScriptedUpstream) -> None:
     """Raises `ContractError` if the server refused a request."""
     if upstream.refusals:
-        broken("requests as the API wants them", upstream.refusals[0])
+        broken("requests that the server accepts", upstream.refusals[0])
 
 
 def well_formed(reply: ModelReply) -> ModelReply:
-    """Returns the reply. Raises `ContractError` if a field is not of its type."""
+    """Returns the reply. Raises `ContractError` if a field has not the declared type."""
     message, usage = reply.message, reply.usage
     has_right_types = (
         message.role == "assistant"
@@ -223,17 +227,17 @@ def well_formed(reply: ModelReply) -> ModelReply:
         and isinstance(message.native, tuple)
     )
     if not has_right_types:
-        broken("a reply whose fields are of their types", reply)
+        broken("a reply whose fields have the declared types", reply)
     return reply
 
 
 def _is_count(value: Any) -> bool:
-    """Returns True for a whole number that a database can store."""
+    """Returns True for a whole number from 0 that fits a 64-bit column of a database."""
     return type(value) is int and 0 <= value < 2**63
 
 
 def joined_calls(deltas: Sequence[ModelDelta]) -> list[tuple[str, str, Any]]:
-    """Returns the calls that deltas add up to, in the order of their index: id, name, arguments."""
+    """Returns id, name and arguments of each call that the deltas add up to, in the order of the calls' indices."""
     calls: dict[int, ToolCall] = {}
     for piece in (piece for delta in deltas for piece in delta.calls):
         calls[piece.index] = _grown(calls.get(piece.index), piece)
@@ -250,7 +254,8 @@ def _grown(call: ToolCall | None, piece: CallDelta) -> ToolCall:
 
 
 def comparable(call: ToolCall) -> tuple[str, str, Any]:
-    """Returns a call in a form that does not depend on the spacing of its JSON; an empty text means no arguments."""
+    """Returns id, name and decoded arguments of a call, so that spaces in its JSON do not matter. Empty arguments count as
+    `{}`."""
     return call.id, call.name, value_of(call.arguments)
 
 
@@ -262,7 +267,7 @@ def value_of(arguments: str) -> Any:
 
 
 def calls_of(reply: ModelReply) -> list[tuple[str, Any]]:
-    """Returns names and arguments of the calls of a reply."""
+    """Returns name and decoded arguments of each call of a reply."""
     return [(call.name, value_of(call.arguments)) for call in reply.message.tool_calls]
 
 
@@ -270,9 +275,9 @@ def in_order_and_once(recorded: RecordedRequest, words: Sequence[str]) -> None:
     """Raises `ContractError` unless each of these words is in the request exactly once, in this order."""
     text = recorded.raw.decode()
     for word in words:
-        same(f"how often {word!r} stands in the request", text.count(word), 1)
+        same(f"the number of times that {word!r} is in the request", text.count(word), 1)
     places = [text.index(word) for word in words]
-    same("the order of what was said", [words[place] for place in _ranks(places)], list(words))
+    same("the order of the words in the request", [words[place] for place in _ranks(places)], list(words))
 
 
 def _ranks(places: Sequence[int]) -> list[int]:

@@ -1,4 +1,7 @@
-"""One conversation over two providers that take turns: neither loses, doubles or reorders a call or a result of the other."""
+"""A check with one conversation over two providers that take turns, for tests of providers (`check_switch`).
+
+Neither provider may lose, double or reorder a call or a result of the other.
+"""
 
 from __future__ import annotations
 
@@ -35,29 +38,31 @@ _SECOND: Sequence[Reply] = (
 
 
 async def check_switch(first: Subject, second: Subject, *, stream: bool = False) -> None:
-    """Checks rounds of `first`, `second`, `first`, `second` and `first`, with calls and results in all but the last.
+    """Checks a conversation of five requests, sent by `first` and `second` in turn. The model calls tools in all but the last
+    round.
 
-    The servers are as strict as the real ones. The two subjects differ in their provider's name or in their model, because each
-    must recognise its own messages. Raises `ContractError`."""
+    The servers are as strict as the real ones. The two subjects must not have the same name of the provider and the same model,
+    because each must recognise its own messages. Raises `ContractError`."""
     async with stage(first, _FIRST) as one, stage(second, _SECOND) as two:
         messages: list[Message] = [Message(role="system", content="Be brief."), user("Do everything.")]
         marks: list[str] = []
-        replies = [await _round(who, messages, marks, stream) for who in _turns((first, *one), (second, *two))]
+        replies = [await _round(seat, messages, marks, stream) for seat in _turns((first, *one), (second, *two))]
     same("the last words", replies[-1].message.text, "All is done.")
     same("calls that were answered", len([word for word in marks if word.startswith("result")]), 8)
 
 
-_Who = tuple[Subject, Provider, ScriptedUpstream]
+_Seat = tuple[Subject, Provider, ScriptedUpstream]
+"""A subject, its provider, and the server that the provider asks."""
 
 
-def _turns(first: _Who, second: _Who) -> tuple[_Who, ...]:
+def _turns(first: _Seat, second: _Seat) -> tuple[_Seat, ...]:
     return first, second, first, second, first
 
 
-async def _round(who: _Who, messages: list[Message], marks: list[str], stream: bool) -> ModelReply:
-    """Sends one request with all `messages`, and appends the reply and the results of its calls. `marks` are the arguments and
-    results so far, which the request must hold in this order."""
-    subject, provider, upstream = who
+async def _round(seat: _Seat, messages: list[Message], marks: list[str], stream: bool) -> ModelReply:
+    """Sends one request with all `messages`, and appends the reply and the results of its calls to them. `marks` are the
+    arguments and the results so far: the request must contain them in this order."""
+    subject, provider, upstream = seat
     reply = await ask(provider, request_of(subject, *messages, tools=TOOLS, params=THINKING), stream)
     nothing_refused(upstream)
     in_order_and_once(upstream.requests[-1], marks)

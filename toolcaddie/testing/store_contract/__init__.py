@@ -1,6 +1,7 @@
-"""The contract of stores, also with several processes that write, stall and are killed.
+"""The contract suite of stores, which keep documents, logs and leases: checks for a store of your own. It is code for tests.
 
-The author of a store runs the whole list, with any test runner:
+If other processes can reach the store, some checks start such processes, let them write, stop them and kill them. The author of a
+store runs the whole list, with any test runner:
 
     # my_store/opening.py
     @asynccontextmanager
@@ -16,7 +17,7 @@ The author of a store runs the whole list, with any test runner:
     async def test_the_store_keeps_the_contract(check: Check[Subject]) -> None:
         await check(SUBJECT)
 
-or all of it at once, `asyncio.run(check_all(SUBJECT, CHECKS))`.
+or all checks at once: `asyncio.run(check_all(SUBJECT, CHECKS))`.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ from toolcaddie.testing.store_contract.subject import Subject
 __all__ = ["CHECKS", "BrokenPromises", "Check", "ContractError", "Subject", "check_all", "checks_for"]
 
 CHECKS: tuple[Check[Subject], ...] = tuple(
-    check for part in (documents, scanning, logs, leasing) for check in part.CHECKS
+    check for module in (documents, scanning, logs, leasing) for check in module.CHECKS
 )
-"""Every promise, by what it is about: documents, scans, logs, leases."""
+"""All checks, in this order: documents, scans, logs, leases."""
 
 
 def checks_for(subject: Subject) -> Sequence[Check[Subject]]:
-    """Returns the checks that apply: those about other processes only for a store that other processes can reach."""
+    """Returns the checks that apply to a store. Checks with other processes apply if other processes can reach the store."""
     return [check for check in CHECKS if check.applies_to(subject)]

@@ -1,4 +1,7 @@
-"""Documents: what is written is there, until it is replaced, deleted or expired."""
+"""Checks of documents: a document can be read from the moment it is written until it is replaced, deleted or expired.
+
+Part of the contract suite of stores (`store_contract`); the name of each function is printed as the promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ ODD_KEYS = (
     *("a\0", "a\0b", "a\1", "a\1\1", "a\1\2", "a\2", "\0", "\0\0"),
     *("\u00e9", "e\u0301", "\ud7ff", "\ue000", "\uffff", "\U0001f3cc", "\U0010ffff", "\U0010ffff" * 512, "k" * 512),
 )
-"""Every one of them another key."""
+"""Keys that careless code confuses with each other, or cannot store."""
 
 
 @CHECKS.add()
@@ -50,11 +53,11 @@ async def an_expired_document_is_gone_for_every_verb(subject: Subject) -> None:
         expect_equal(await store.get(KIND, "get"), None, "get of an expired document")
         there = await store.get_many(KIND, ["get", "many", "exchanged", "lasting"])
         expect_equal(there, {"lasting": b"x"}, "get_many of expired documents and one that is not")
-        expect(not await store.delete(KIND, "delete"), "delete says that an expired document was there")
+        expect(not await store.delete(KIND, "delete"), "delete of an expired document returns True")
         exchanged = await store.compare_and_set(KIND, "set", b"y", expected=b"x")
-        expect(not exchanged, "compare_and_set takes an expired value for the one that is there")
+        expect(not exchanged, "compare_and_set finds an expired value equal to the expected one")
         renewed = await store.compare_and_set(KIND, "renew", b"y", expected=None)
-        expect(renewed, "compare_and_set takes an expired document for one that is there")
+        expect(renewed, "compare_and_set refuses to write where a document has expired")
         expect_equal(await store.get(KIND, "renew"), b"y", "a document written where one had expired")
         page = await store.scan(KIND)
         expect_equal([document.key for document in page.documents], ["lasting", "renew"], "scan after an expiry")
@@ -64,8 +67,8 @@ async def an_expired_document_is_gone_for_every_verb(subject: Subject) -> None:
 async def delete_says_whether_there_was_one(subject: Subject) -> None:
     async with opened(subject) as store:
         await store.put(KIND, "a", b"x")
-        expect(await store.delete(KIND, "a"), "delete of a document that is there gives False")
-        expect(not await store.delete(KIND, "a"), "delete of a document that is not there gives True")
+        expect(await store.delete(KIND, "a"), "delete of a document that exists returns False")
+        expect(not await store.delete(KIND, "a"), "delete of a document that does not exist returns True")
         expect_equal(await store.get(KIND, "a"), None, "a deleted document")
 
 
@@ -75,9 +78,11 @@ async def any_bytes_are_a_value(subject: Subject) -> None:
     async with opened(subject) as store:
         for key, value in values.items():
             await store.put(KIND, key, value)
-            expect(await store.get(KIND, key) == value, f"the {key} value came back as another one")
+            expect(
+                await store.get(KIND, key) == value, f"get returns other bytes than those that were put (value: {key})"
+            )
         exchanged = await store.compare_and_set(KIND, "big", b"", expected=values["big"])
-        expect(exchanged, "compare_and_set does not know a value of four megabytes again")
+        expect(exchanged, "compare_and_set does not find a value of four megabytes equal to itself")
 
 
 @CHECKS.add()
@@ -126,14 +131,26 @@ async def many_are_written_all_or_none(subject: Subject) -> None:
 @CHECKS.add()
 async def compare_and_set_writes_only_over_the_expected_value(subject: Subject) -> None:
     async with opened(subject) as store:
-        expect(await store.compare_and_set(KIND, "a", b"1", expected=None), "nothing was there, as expected")
-        expect(not await store.compare_and_set(KIND, "a", b"2", expected=None), "something was there")
-        expect(not await store.compare_and_set(KIND, "a", b"2", expected=b"0"), "another value was there")
+        expect(await store.compare_and_set(KIND, "a", b"1", expected=None), "refused, although no document was there")
+        expect(
+            not await store.compare_and_set(KIND, "a", b"2", expected=None),
+            "wrote where no document was expected and one was there",
+        )
+        expect(
+            not await store.compare_and_set(KIND, "a", b"2", expected=b"0"),
+            "wrote over another value than the expected one",
+        )
         expect_equal(await store.get(KIND, "a"), b"1", "the value after two refusals")
-        expect(await store.compare_and_set(KIND, "a", b"2", expected=b"1"), "the expected value was there")
+        expect(
+            await store.compare_and_set(KIND, "a", b"2", expected=b"1"),
+            "refused, although the expected value was there",
+        )
         expect_equal(await store.get(KIND, "a"), b"2", "the value after an exchange")
-        expect(not await store.compare_and_set(KIND, "b", b"1", expected=b"0"), "nothing was there, a value expected")
-        expect_equal(await store.get(KIND, "b"), None, "the value where nothing was and a value was expected")
+        expect(
+            not await store.compare_and_set(KIND, "b", b"1", expected=b"0"),
+            "wrote where a value was expected and no document was there",
+        )
+        expect_equal(await store.get(KIND, "b"), None, "the document where a value was expected and none was there")
 
 
 @CHECKS.add()
@@ -142,7 +159,7 @@ async def of_several_at_once_one_exchange_succeeds(subject: Subject) -> None:
         exchanges = (store.compare_and_set(KIND, "a", b"%d" % n, expected=None) for n in range(20))
         expect_equal(sum(await asyncio.gather(*exchanges)), 1, "successes of 20 exchanges at once")
         await asyncio.gather(*(increment(store, "counter", "5") for _ in range(10)))
-        expect_equal(await store.get(KIND, "counter"), b"50", "a number raised 50 times by ten at once")
+        expect_equal(await store.get(KIND, "counter"), b"50", "a number to which ten tasks added 1 five times each")
 
 
 @CHECKS.add(applies_to=is_shared)
@@ -154,7 +171,7 @@ async def of_several_stores_at_one_place_one_exchange_succeeds(subject: Subject)
             exchanges = (
                 store.compare_and_set(KIND, key, b"%d" % number, expected=None) for number, store in enumerate(stores)
             )
-            expect_equal(sum(await asyncio.gather(*exchanges)), 1, "successes of three stores at one absent key")
+            expect_equal(sum(await asyncio.gather(*exchanges)), 1, "successful exchanges of three stores for one key")
 
 
 @CHECKS.add(applies_to=is_shared)
@@ -168,7 +185,7 @@ async def stores_that_write_the_same_keys_in_different_orders_all_succeed(subjec
                 one.put_many(KIND, dict.fromkeys(keys, b"one")),
                 other.put_many(KIND, dict.fromkeys(reversed(keys), b"other")),
             )
-        expect_equal(set(await one.get_many(KIND, keys)), set(keys), "keys that two stores wrote")
+        expect_equal(set(await one.get_many(KIND, keys)), set(keys), "keys after two stores wrote all of them")
 
 
 @CHECKS.add(applies_to=is_shared)
@@ -181,7 +198,7 @@ async def processes_that_raise_one_number_lose_no_step(subject: Subject) -> None
         ]
         await increment(store, "counter", str(steps))
         expect_equal([await ended(each) for each in workers], [0, 0], "exit statuses of two other processes")
-        expect_equal(await store.get(KIND, "counter"), b"%d" % (3 * steps), "a number raised by three processes")
+        expect_equal(await store.get(KIND, "counter"), b"%d" % (3 * steps), "the number to which three processes added")
 
 
 @CHECKS.add(applies_to=is_shared)

@@ -1,4 +1,8 @@
-"""Jobs of another process with a store: `python -m toolcaddie.testing.store_contract.jobs FACTORY PLACE JOB ...`."""
+"""Jobs that the contract suite of stores lets another process do with the store under test.
+
+It starts `python -m toolcaddie.testing.store_contract.jobs FACTORY PLACE JOB ...`; `FACTORY` is the `module:attribute` that opens
+the store, and the arguments after `JOB` are those of the job's function.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,11 @@ from toolcaddie.core.errors import StorageError
 from toolcaddie.ports import Store
 
 KIND = "contract"
+"""The kind of all documents in the checks."""
 
 
 async def increment(store: Store, key: str, times: str) -> None:
-    """Raises a number in steps of one, by compare-and-set alone."""
+    """Adds 1 to the number in a document `times` times, with `compare_and_set` only."""
     for _ in range(int(times)):
         while True:
             before = await store.get(KIND, key)
@@ -25,7 +30,7 @@ async def increment(store: Store, key: str, times: str) -> None:
 
 
 async def append(store: Store, stream: str, name: str, times: str) -> None:
-    """Appends pairs of entries that name this process and count."""
+    """Appends `times` pairs of entries. Each entry has the name of this process, the number of the pair, and `a` or `b`."""
     for number in range(int(times)):
         await store.append(stream, [f"{name} {number} {half}".encode() for half in ("a", "b")])
 
@@ -39,7 +44,7 @@ async def write_pairs(store: Store) -> None:
 
 
 async def hold(store: Store) -> None:
-    """Takes a lease, writes under it as soon as it reads a line, and prints if that was refused."""
+    """Takes a lease and prints its number. When it reads a line, it writes under the lease and prints `written` or `refused`."""
     number = await store.lease()
     _say(str(number))
     await asyncio.to_thread(sys.stdin.readline)

@@ -1,4 +1,7 @@
-"""Logs: entries stay in the order in which they were appended, whoever appends beside."""
+"""Checks of logs: entries stay in the order in which they were appended, also when others append at the same time.
+
+Part of the contract suite of stores (`store_contract`); the name of each function is printed as the promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,21 @@ async def entries_are_read_in_the_order_of_appending(subject: Subject) -> None:
         entries = await store.read(STREAM)
         expect_equal([entry.position for entry in entries], [1, 2, 3, 4], "positions")
         expect_equal([entries[0].value, entries[1].value, entries[3].value], [b"a", b"b", b""], "values")
-        expect(entries[2].value == bytes(range(256)) * 4_096, "an entry of a megabyte came back as another one")
+        expect(
+            entries[2].value == bytes(range(256)) * 4_096,
+            "an entry of a megabyte was read with other bytes than those appended",
+        )
         expect_equal([entry.value for entry in await store.read("another")], [b"x"], "entries of another stream")
 
 
 @CHECKS.add()
-async def reading_goes_on_behind_a_position(subject: Subject) -> None:
+async def reading_continues_after_a_position(subject: Subject) -> None:
     async with opened(subject) as store:
         await store.append(STREAM, [b"%d" % number for number in range(1, 8)])
         entries = await store.read(STREAM, after=2, limit=3)
         expect_equal([(entry.position, entry.value) for entry in entries], [(3, b"3"), (4, b"4"), (5, b"5")], "entries")
-        expect_equal(await store.read(STREAM, after=7), [], "entries behind the last")
-        expect_equal(await store.read("none"), [], "entries of a stream that nobody wrote")
+        expect_equal(await store.read(STREAM, after=7), [], "entries after the last position")
+        expect_equal(await store.read("none"), [], "entries of a stream that was never written")
 
 
 @CHECKS.add()
@@ -65,7 +71,7 @@ async def a_reader_misses_nothing_of_what_several_processes_append(subject: Subj
         while True:
             entries = await store.read("shared", after=len(values), limit=7)
             expected = list(range(len(values) + 1, len(values) + len(entries) + 1))
-            expect_equal([entry.position for entry in entries], expected, "positions behind the last one that was read")
+            expect_equal([entry.position for entry in entries], expected, "positions after the last one that was read")
             values += [entry.value for entry in entries]
             if not entries and over:
                 break
@@ -77,7 +83,10 @@ async def a_reader_misses_nothing_of_what_several_processes_append(subject: Subj
         expected_values = [f"{name} {number} {half}" for number in range(times) for half in ("a", "b")]
         expect_equal(own, expected_values, f"entries of process {name}")
     pairs = [values[start : start + 2] for start in range(0, len(values), 2)]
-    expect(all(first[:-1] == second[:-1] for first, second in pairs), "entries stand between two of one append")
+    expect(
+        all(first[:-1] == second[:-1] for first, second in pairs),
+        "entries of another append are between two entries of one append",
+    )
 
 
 @CHECKS.add(applies_to=is_shared)

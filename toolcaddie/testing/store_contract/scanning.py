@@ -1,4 +1,7 @@
-"""Scans: every document of a kind, once, in the order of keys."""
+"""Checks of scans: a scan returns every document of a kind once, in the order of the keys.
+
+Part of the contract suite of stores (`store_contract`); the name of each function is printed as the promise that it checks.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ CHECKS: Checks[Subject] = Checks()
 
 
 async def keys_of(store: Store, *, prefix: str = "", limit: int = 100) -> list[str]:
-    """Returns the keys of a whole scan."""
+    """Returns the keys of all pages of a scan. `limit`: the largest number of documents in a page."""
     keys: list[str] = []
     page = await store.scan(KIND, prefix=prefix, limit=limit)
     while True:
@@ -31,7 +34,7 @@ async def a_scan_gives_the_documents_of_its_kind_in_the_order_of_keys(subject: S
         page = await store.scan(KIND)
         expect_equal([document.key for document in page.documents], ["B", "a", "a/10", "a/2", "b"], "keys of a scan")
         expect_equal([document.value for document in page.documents][1], b"a", "the value of a scanned document")
-        expect_equal((await store.scan("none")).documents, [], "documents of a kind that nothing is of")
+        expect_equal((await store.scan("none")).documents, [], "documents of a kind that was never written")
 
 
 @CHECKS.add()
@@ -74,7 +77,7 @@ async def what_stays_is_scanned_once_whatever_is_written_meanwhile(subject: Subj
             cursor = page.cursor
             if cursor is None:
                 break
-            await store.put(KIND, f"00 new {number}", b"x")  # before the cursor: would push others back by one
+            await store.put(KIND, f"00 new {number}", b"x")  # a page that counted from the start would repeat a key
             await store.delete(KIND, ("00 short", "05 short", "11 short")[number % 3])
             await store.put(KIND, lasting[number % 12], b"written again")
-        expect_equal([key for key in seen if key in lasting], lasting, "keys that were there all the time")
+        expect_equal([key for key in seen if key in lasting], lasting, "keys in the scan that existed during all of it")

@@ -1,4 +1,4 @@
-"""The store that is checked, and other processes that use it."""
+"""The elements of the contract suite of stores: the store under test, and other processes that use the same store."""
 
 from __future__ import annotations
 
@@ -11,42 +11,45 @@ from dataclasses import dataclass
 from toolcaddie.ports import Store
 
 PATIENCE = 60.0
-"""Seconds after which another process counts as hanging."""
+"""Seconds after which a check regards another process as hanging."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A store, and how to open it."""
+    """The store under test."""
 
     name: str
+    """The store's name in error messages."""
     opened: Callable[[str], AbstractAsyncContextManager[Store]]
-    """Opens the store at a place: an address, a file, a name. With a lease of a second or less, or the checks take long."""
+    """Opens the store at a place, which is an address, a file or a name. Its leases should last a second or less: checks wait for
+    their end."""
     new_place: Callable[[], str]
-    """Names an empty place; called once for each check."""
+    """Returns a place where nothing is stored yet. Each check calls it once."""
     factory: str = ""
-    """`module:attribute` of `opened`, for other processes. Empty: only this process can reach the store, and two stores that are
-    opened at one place share nothing."""
+    """`module:attribute` of `opened`, with which other processes open the store. Empty: only this process can reach the store,
+    and two stores that are opened at the same place share nothing."""
     pass_time: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """Lets seconds pass for the store's clock."""
+    """Lets this number of seconds pass for the clock of the store."""
 
     def __str__(self) -> str:
         return self.name
 
 
 def is_shared(subject: Subject) -> bool:
+    """Returns whether other processes can reach the store."""
     return bool(subject.factory)
 
 
 @asynccontextmanager
 async def opened(subject: Subject) -> AsyncIterator[Store]:
-    """Yields the store at an empty place."""
+    """Yields the store, opened at a place where nothing is stored yet."""
     async with subject.opened(subject.new_place()) as store:
         yield store
 
 
 @asynccontextmanager
 async def worker(subject: Subject, place: str, job: str, *arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Yields another process that does one of the jobs of `jobs.py` on the store at `place`; it is killed at the end."""
+    """Yields another process, which does one of the jobs of `jobs.py` with the store at `place`. At the end it is killed."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "toolcaddie.testing.store_contract.jobs", subject.factory, place, job, *arguments),
         stdin=asyncio.subprocess.PIPE,
