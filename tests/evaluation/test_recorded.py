@@ -205,7 +205,7 @@ def test_a_replay_says_that_the_run_saw_less_or_another_catalog():
     assert replayed(run, nothing, catalog).notes == ()
     assert replayed(run, nothing, catalog).verdict == "the same: 1 of 2 tools called are in both"
     narrow = replayed(_run(1, "x", selected=("a_0",), **{**seen, "catalog_size": 2}), nothing, catalog)
-    assert narrow.notes == ("the run might see 2 of the 4 tools; here all are seen",)
+    assert narrow.notes == ("the run could see 2 of the 4 tools; the replay sees all of them",)
     assert narrow.verdict.startswith("no tool was called")
     other = replayed(_run(1, "x", ("b_0",), selected=("gone", "b_0"), catalog_version="old"), nothing, catalog)
     assert "of the tools selected then it lacks gone" in other.notes[0]

@@ -57,7 +57,7 @@ def test_an_exact_comparison_has_no_notes() -> None:
 
 def test_a_message_that_was_cut_is_noted() -> None:
     (note,) = replay("a", "a", cut=True).notes
-    assert note.startswith("a message was longer than what the trail keeps")
+    assert note.startswith("the trail has only the beginning of a message")
 
 
 def test_categories_that_a_model_named_are_noted() -> None:
@@ -67,7 +67,7 @@ def test_categories_that_a_model_named_are_noted() -> None:
 
 def test_a_run_that_saw_fewer_tools_is_noted() -> None:
     (note,) = replay("a", "a", catalog_size=3).notes
-    assert note == "the run might see 3 of the 4 tools; here all are seen"
+    assert note == "the run could see 3 of the 4 tools; the replay sees all of them"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
-"""Measures one configuration on labelled requests: its ranking, the tools it sends, its "nothing fits", and its costs.
+"""Measures one configuration on labelled requests, for `toolcaddie eval`: its ranking, the tools it sends, and its costs.
 
-The outcome of each request is part of the result, so that two configurations can be compared request by request.
+It also measures whether the configuration notices that no tool fits a request ("nothing fits"). The result has the outcome of
+each request, so that two configurations can be compared request by request.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ SENT_FIGURES = {
     "recall@sent": lambda names, gold: len(gold.intersection(names)) / len(gold),
     "complete@sent": lambda names, gold: float(gold <= set(names)),
 }
-"""Figures of the tools sent under the budget, whose order does not count."""
+"""Figures of the tools that are sent under the budget. Their order does not count."""
 
 
 class Finder(Protocol):
@@ -48,15 +49,16 @@ class Finder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The selection for one request."""
+    """The ranking and the selection for one request."""
 
     names: tuple[str, ...]
-    """Names of at most `DEPTH` tools, the best first."""
+    """Names of at most `DEPTH` ranked tools, the best first."""
     fit: float
-    """Fit of the best tool; higher is surer."""
+    """Fit of the best tool; a higher number is a better fit."""
     nothing: bool
-    """True if the floor said that no tool fits."""
+    """True if the selection says that no tool fits, or if no tool was ranked."""
     sent_names: tuple[str, ...]
+    """Names of the tools that the selection sends under the budget."""
     tokens: int
     """Tokens of the definitions sent, without meta tools."""
     seconds: float
@@ -65,19 +67,19 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoFit:
-    """Figures for noticing that no tool fits. Each is None if there is nothing to measure it on."""
+    """Figures that show how well a configuration notices that no tool fits. Each is None if the requests cannot show it."""
 
     auroc: Estimate | None
-    """Probability that a request that some tool fits scores higher than one that none fits."""
+    """Probability that a request that some tool fits has a higher fit than a request that no tool fits."""
     false_nothing: Estimate | None
-    """The share of requests with a fitting tool of which the floor says "nothing fits"."""
+    """Share of the requests with a fitting tool for which the configuration says "nothing fits"."""
     caught: Estimate | None
-    """The share of requests without a fitting tool of which the floor says "nothing fits"."""
+    """Share of the requests without a fitting tool for which the configuration says "nothing fits"."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assessed:
-    """One configuration's outcomes, request by request, and the figures that follow from them."""
+    """The outcomes of one configuration, one for each request, and the figures computed from them."""
 
     name: str
     catalog: Catalog
@@ -86,12 +88,12 @@ class Assessed:
 
     @cached_property
     def metrics(self) -> Mapping[str, Estimate]:
-        """`recall@5`, `complete@5`, `ndcg@10`, `recall@sent` and more, over the requests that some tool fits."""
+        """Means of `FIGURES` and `SENT_FIGURES` by name, over the requests that some tool fits."""
         groups = [request.group for request in self.fitting]
         return {name: mean_of(self.values(name), groups) for name in (*FIGURES, *SENT_FIGURES)}
 
     def floor(self) -> FittedFloor | None:
-        """Returns the floor fitted to these requests."""
+        """Returns the floor fitted to these requests; None: they are too few."""
         served = [bool(request.gold) for request in self.requests]
         return fitted_floor(
             [outcome.fit for outcome in self.outcomes], served, [request.group for request in self.requests]
@@ -116,13 +118,13 @@ class Assessed:
 
     @cached_property
     def latency_ms(self) -> Mapping[str, Estimate]:
-        """`p50` and `p99` in wall-clock time."""
+        """Wall-clock time of a selection, as `p50` and `p99`."""
         times = [1e3 * outcome.seconds for outcome in self.outcomes]
         return {"p50": quantile_of(times, 0.5), "p99": quantile_of(times, 0.99)}
 
     @cached_property
     def tokens(self) -> Estimate:
-        """Tokens of the definitions sent, the mean over all requests."""
+        """Tokens of the definitions that are sent: the mean over all requests."""
         return mean_of(
             [float(outcome.tokens) for outcome in self.outcomes], [request.group for request in self.requests]
         )
@@ -147,7 +149,7 @@ class Assessed:
         return [figure(outcome.names, request.gold) for outcome, request in self._fitting_pairs()]
 
     def recall_curve(self) -> list[Estimate]:
-        """Returns recall at 1, 2, ... `DEPTH`."""
+        """Returns the recall at 1, 2, ... `DEPTH` places."""
         groups = [request.group for request in self.fitting]
         return [
             mean_of([recall(outcome.names, request.gold, k) for outcome, request in self._fitting_pairs()], groups)
@@ -155,7 +157,7 @@ class Assessed:
         ]
 
     def tokens_curve(self) -> list[float]:
-        """Returns tokens of the definitions of the first 1, 2, ... `DEPTH` tools, the mean over the requests."""
+        """Returns the tokens that the definitions of the first 1, 2, ... `DEPTH` tools take: each is a mean over the requests."""
         cost = {tool.name: definition_tokens((tool,)) for tool in self.catalog}
         rows = np.zeros((len(self.outcomes), DEPTH))
         for row, outcome in zip(rows, self.outcomes, strict=True):
@@ -164,9 +166,9 @@ class Assessed:
         return means
 
     def roc(self) -> list[tuple[float, float]]:
-        """Returns the ROC curve of "nothing fits" as the floor rises; empty if all requests are of one kind.
+        """Returns the ROC curve of "nothing fits", with a point for each possible floor. Empty if all requests are of one kind.
 
-        Each point: its share of the requests with a fitting tool, and its share of the others.
+        A point has two shares for which that floor says "nothing fits": of the requests that some tool fits, and of the others.
         """
         fits = np.array([bool(request.gold) for request in self.requests])
         if fits.all() or not fits.any():
@@ -176,18 +178,19 @@ class Assessed:
         return [(float((values[fits] < bar).mean()), float((values[~fits] < bar).mean())) for bar in bars]
 
     def by_category(self) -> dict[str, tuple[int, Estimate]]:
-        """Returns recall@5 by category, with the number of requests; the category with the most first.
+        """Returns for each category the number of requests and their recall@5. The category with the most requests is first.
 
-        A request counts for the category of its first right tool in catalog order.
+        A request counts for one category: that of the first of its right tools in the order of the catalog.
         """
         return self._by(lambda request: self._category(request.gold))
 
     def by_kind(self) -> dict[str, tuple[int, Estimate]]:
-        """Returns recall@5 by the kind of request."""
+        """Returns for each kind of request the number of requests and their recall@5. The kind with the most requests is
+        first."""
         return self._by(_kind)
 
     def misses(self, limit: int) -> Iterator[tuple[LabelledRequest, Outcome]]:
-        """Yields the requests served worst: first by missing right tools, then by their late places."""
+        """Yields at most `limit` requests with a recall@5 below 1, the worst first: ordered by recall@5, then by `ndcg@10`."""
 
         def badness(pair: tuple[Outcome, LabelledRequest]) -> tuple[float, float]:
             outcome, request = pair
@@ -226,7 +229,9 @@ def assess(
     """
     if not any(request.gold for request in requests):
         raise ValueError("no request has a right tool; label some before measuring")
-    finder.select(requests[0].messages)  # the cost of indexing the catalog, once, is not a request's
+    finder.select(
+        requests[0].messages
+    )  # indexes the catalog, so that the time of the first request does not contain that
     outcomes = []
     for number, request in enumerate(requests, start=1):
         outcomes.append(_outcome(finder, request))
@@ -250,7 +255,7 @@ def _outcome(finder: Finder, request: LabelledRequest) -> Outcome:
 
 
 def figure_of(metric: str) -> Figure:
-    """Returns the figure of a name such as `recall@5`, for any number of places. Raises `KeyError`."""
+    """Returns the figure with this name: one of `FIGURES`, or `recall@k` for any k from 1 to `DEPTH`. Raises `KeyError`."""
     if metric in FIGURES:
         return FIGURES[metric]
     name, _, places = metric.partition("@")
@@ -268,12 +273,15 @@ class Compared:
 
     metric: str
     name: str
+    """Name of the configuration that is compared."""
     than: str
+    """Name of the configuration that it is compared with."""
     difference: Estimate
+    """Figure of `name` minus figure of `than`."""
 
     @property
     def verdict(self) -> str:
-        """The better one in words, or that the requests do not decide."""
+        """A sentence that says which configuration is better, or that the requests do not decide."""
         if self.difference.low > 0:
             return f"{self.name} is better than {self.than}"
         if self.difference.high < 0:
@@ -286,7 +294,8 @@ class Compared:
 def compared(first: Assessed, other: Assessed, metrics: Sequence[str] = COMPARED) -> list[Compared]:
     """Compares two configurations on the same requests.
 
-    The interval is that of the paired difference (bootstrap over groups), far narrower than the two separate intervals.
+    The interval is that of the paired difference (bootstrap over groups). It is far narrower than the intervals of the two
+    figures.
     """
     groups = [request.group for request in first.fitting]
     return [

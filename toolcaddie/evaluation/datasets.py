@@ -1,8 +1,8 @@
-"""Labelled requests and their tools, one JSON object a line.
+"""Reads the files that `toolcaddie eval` measures with: tools, and labelled requests. Each line is a JSON object.
 
-Tools: `name`, `description`, `parameters`, `category`. Requests: `query`, the earlier messages as `history` ("user: ..." or
-"assistant: ..."), the names of the right tools as `gold` (none: no tool fits), and `group`, which is the same for requests
-that are not independent (turns of one conversation). Other keys are ignored.
+A tool has the keys `name`, `description`, `parameters` and `category`. A request has `query`, the message; `history`, the earlier
+messages ("user: ..." or "assistant: ..."); `gold`, the names of the right tools (an empty list: no tool fits); and `group`,
+which is equal for requests that are not independent, such as turns of one conversation. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class LabelledRequest:
 
     messages: tuple[Message, ...]
     gold: frozenset[str]
-    """Empty: no tool of the catalog fits."""
+    """Names of the right tools. Empty: no tool of the catalog fits."""
     group: str
-    """Name of the group; the requests of a group are drawn together when uncertainty is estimated."""
+    """Name of the group. Requests of one group are not independent, so the bootstrap of intervals draws groups as a whole."""
 
 
 class _ToolLine(msgspec.Struct):
@@ -47,7 +47,7 @@ class _RequestLine(msgspec.Struct):
 
 
 def read_tools(path: Path) -> list[Tool]:
-    """Returns the tools of a file. Raises `ConfigError` with the line that is not a tool."""
+    """Returns the tools of a file. Raises `ConfigError`, which names the first line that is not a tool."""
     return [
         Tool(
             name=line.name,
@@ -60,7 +60,7 @@ def read_tools(path: Path) -> list[Tool]:
 
 
 def read_requests(path: Path) -> list[LabelledRequest]:
-    """Returns the labelled requests of a file. Raises `ConfigError` with the line that is not a request."""
+    """Returns the labelled requests of a file. Raises `ConfigError`, which names the first line that is not a request."""
     return [
         LabelledRequest(
             messages=(*map(_history_message, line.history), Message(role="user", content=line.query)),
@@ -79,13 +79,13 @@ def _lines(path: Path, kind: type[T]) -> Iterator[tuple[int, T]]:
                 if line.strip():
                     yield number, decoder.decode(line)
     except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}; name a file of one JSON object a line") from error
+        raise ConfigError(f"{path}: {error.strerror}; name a file that has a JSON object on each line") from error
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path}, line {number}: {error}") from error
 
 
 def _history_message(text: str) -> Message:
-    """Returns the message of a line of history. A line without a speaker is the user's."""
+    """Returns the message of one text in `history`. A text without "user: " or "assistant: " is a message of the user."""
     role: Role
     for role in ("user", "assistant"):
         if text.startswith(f"{role}: "):

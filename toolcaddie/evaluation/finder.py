@@ -1,4 +1,4 @@
-"""A selector with its preset over one catalog, as `assess` measures it."""
+"""The configuration that `assess` measures: a selector with its preset over one catalog."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from toolcaddie.selection.selector import Selector
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresetFinder:
-    """Implements `assess.Finder`. A preset that selects by categories alone has no ranking: its order is the order sent."""
+    """Selects and ranks tools as a preset does. Implements `assess.Finder`.
+
+    A preset that finds tools by categories only does not rank them; its ranking is the order in which the tools are sent.
+    """
 
     name: str
     view: View
     selector: Selector
     preset: Preset
     query: Callable[[RunRequest], SelectionQuery]
-    """Returns the selector's query for a request, with the places that meta tools take."""
+    """Returns the selector's query for a request. The query says how many places of the budget meta tools take."""
 
     @property
     def catalog(self) -> Catalog:
@@ -50,13 +53,13 @@ class PresetFinder:
         *,
         on_progress: Callable[[int, int], None] = lambda count, total: None,
     ) -> tuple[list[Case], dict[str, float]]:
-        """Returns the material of `fit.fitted`: the requests that some tool fits, and the present weights.
+        """Returns the arguments of `fit.fitted`: a case for each request that some tool fits, and the present weights.
 
-        Raises `ConfigError` if the preset has no weights.
+        `on_progress` gets the number of requests so far and of all. Raises `ConfigError` if the preset has no weights.
         """
         if not any(name != "categories" for name in self.preset.selection.rankers):
             raise ConfigError(
-                f"preset {self.preset.name!r} finds tools by categories alone, so there is nothing to weigh"
+                f"preset {self.preset.name!r} finds tools by categories only, so it has no weights to fit; choose another preset"
             )
         cases: list[Case] = []
         start: dict[str, float] = {}

@@ -1,9 +1,10 @@
-"""Fits the weights of rankers to labelled requests, moving them only as far as the gain justifies.
+"""Fits the weights of rankers to labelled requests, for `eval --fit`. It changes weights only as far as the gain justifies.
 
-Weights are sought one after the other on a small grid (coordinate search) around the shipped ones. Among all candidates that
-are not clearly worse than the best, the one nearest to the shipped weights is returned. Clearly worse: by more than one standard
-error of the paired difference (Breiman et al. 1984, the one-standard-error rule). The gain is measured on unseen requests, by
-cross-validation over whole groups, so that the turns of one conversation are never on both sides.
+The search starts at the present weights, and tries a few factors for one weight after the other (coordinate search). Of all
+candidates that are not clearly worse than the best one, it takes the one nearest to the start. "Clearly worse" means by more than
+one standard error of the paired difference (the one-standard-error rule, Breiman et al. 1984). The gain is measured on requests
+that were not used for the search, by cross-validation. Groups are never divided, because the turns of one conversation are not
+independent.
 """
 
 from __future__ import annotations
@@ -22,44 +23,49 @@ Floats = npt.NDArray[np.float32]
 Weights = Mapping[str, float]
 
 FACTORS = (0.0, 0.25, 0.5, 0.7, 1.4, 2.0, 4.0)
-"""Factors that a weight may be multiplied by, besides 1."""
+"""Factors by which the search multiplies each start weight; it also tries the start weight itself."""
 
 FOLDS = 5
+"""Number of parts of the cross-validation."""
 PASSES = 2
+"""Largest number of times that the search goes through all weights."""
 DEPTHS = (1, 3, 5, 10)
-"""Depths of the recall whose mean is maximised: a single depth would not notice most changes."""
+"""The search maximises the mean of recall at these numbers of places. Recall at one number alone would not show most changes."""
 
 TOP_TOOLS = 64
-"""Number of each ranker's best tools that a case contains; a tool below that in every ranking never gets to the top."""
+"""Number of each ranker's best tools that a case contains. Other tools never get to the top, so a case omits them."""
 
 _FAR = 4.0
-"""Distance of a weight of 0, in doublings."""
+"""Distance from the start weight to 0. Other distances are counted in doublings: twice or half the start weight has distance
+1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Case:
-    """One request: the scores of each ranker for the tools that matter, and the right tools among them."""
+    """One labelled request, reduced to the tools that can get to the top and the right tools."""
 
     signals: Mapping[str, Floats]
-    """Scores by ranker, one number per tool."""
+    """For each ranker, an array with one score for each tool."""
     own: Mapping[str, float]
-    """Weights of this request, for rankers that set their own."""
+    """Weights for this request, of rankers that set their own weight."""
     gold: frozenset[int]
     """Places of the right tools in the arrays."""
     missing: int
-    """Right tools that no array contains."""
+    """Number of right tools that the catalog lacks."""
     group: str
+    """Name of the group; requests of one group are not independent."""
 
 
 Fuse = Callable[[Case, Weights], Floats]
-"""Returns one score for each tool of the case, from its signals and the weights."""
+"""Combines the scores of all rankers under the weights: returns one score for each tool of the case."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fitted:
-    """Weights fitted to the requests if they beat the shipped ones, else the shipped ones."""
+    """The result of a fit, whether it is worth using or not; see `recommended`."""
 
     start: Weights
+    """Weights at which the search began."""
     weights: Weights
     """Weights fitted to all requests."""
     before: Estimate
@@ -67,15 +73,15 @@ class Fitted:
     after: Estimate
     """Mean recall over `DEPTHS` on requests that the weights were not fitted to."""
     gain: Estimate
-    """Their paired difference."""
+    """Paired difference of `after` and `before`."""
     recall: Estimate
-    """Paired difference in recall@5."""
+    """Paired difference of the recall at 5, also on requests that the weights were not fitted to."""
     requests: int
     folds: int
 
     @property
     def recommended(self) -> bool:
-        """True if the weights differ from the shipped ones and gain, beyond chance, on requests they were not fitted to."""
+        """True if the weights differ from `start` and their gain is beyond chance."""
         return dict(self.weights) != dict(self.start) and self.gain.low > 0
 
 
@@ -87,14 +93,14 @@ def fitted(
     folds: int = FOLDS,
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> Fitted:
-    """Fits weights, beginning with `start`, which has one for every ranker; a weight of 0 stays 0.
+    """Fits weights. `start` has a weight for every ranker; a weight of 0 stays 0.
 
-    `on_progress` gets the number of evaluated weights. Raises `ValueError` if there are fewer groups than folds.
+    `on_progress` gets the number of candidates evaluated so far. Raises `ValueError` if there are fewer groups than folds.
     """
     groups = [case.group for case in cases]
     names = sorted(set(groups))
     if len(names) < folds:
-        raise ValueError(f"{len(names)} independent requests are too few to fit anything; {folds} are the least")
+        raise ValueError(f"{len(names)} independent requests are too few to fit weights; at least {folds} are needed")
     search = _Search(cases, fuse, start, on_progress)
     dice = np.random.default_rng(0)
     fold_of = dict(zip(dice.permutation(np.array(names, dtype=object)).tolist(), range(len(names)), strict=True))
@@ -121,7 +127,8 @@ def fitted(
 
 
 class _Search:
-    """Evaluates each candidate once for all folds: it caches the recall of all requests, and a fold reads its own rows."""
+    """The search for weights. It computes the recall of a candidate once for all requests; each fold reads its own rows of
+    that."""
 
     def __init__(self, cases: Sequence[Case], fuse: Fuse, start: Weights, on_progress: Callable[[int], None]) -> None:
         self._cases = cases
@@ -133,6 +140,7 @@ class _Search:
         _, self._group = np.unique(np.array([case.group for case in cases]), return_inverse=True)
 
     def values(self, weights: Weights) -> npt.NDArray[np.float64]:
+        """Returns for each request the mean of its recall over `DEPTHS`."""
         means: npt.NDArray[np.float64] = self._recalls(weights).mean(axis=1)
         return means
 
@@ -141,8 +149,9 @@ class _Search:
         return self._recalls(weights)[:, DEPTHS.index(5)]
 
     def best(self, rows: npt.NDArray[np.bool_]) -> dict[str, float]:
-        """Returns the weights nearest to the start that are not clearly worse than the best on these requests."""
-        # First each weight alone: of two changes with the same effect, the smaller one must be a candidate.
+        """Returns the weights nearest to the start that are not clearly worse than the best ones. `rows`: the requests that
+        count."""
+        # First candidates in which one weight differs, so that of two changes with equal effect the smaller one is a candidate.
         candidates = [
             dict(self._start),
             *(weights for name in self._free for weights in self._around(self._start, name)),
@@ -168,7 +177,7 @@ class _Search:
         return [{**weights, name: self._start[name] * factor} for factor in (*FACTORS, 1.0)]
 
     def _near(self, behind: npt.NDArray[np.float64], rows: npt.NDArray[np.bool_]) -> bool:
-        """True if the mean is within one standard error of 0, with groups as the sampling unit."""
+        """Returns True if the mean of `behind` is at most its standard error. The error is that of a sample of groups."""
         mean = float(behind[rows].mean())
         apart = np.bincount(self._group[rows], weights=behind[rows] - mean)
         error = math.sqrt(float((apart**2).sum())) / int(rows.sum())
@@ -198,19 +207,23 @@ def _recalls(case: Case, scores: Floats) -> list[float]:
 
 
 def signals_of_case(case: Case) -> Signals:
-    """Returns the case in the form that the selection's own fusion takes."""
+    """Returns the case in the form that `selection.scores.fused` takes."""
     return Signals(by_ranker=case.signals, own_weights=case.own, matched=True)
 
 
 def by_selection(case: Case, weights: Weights) -> Floats:
-    """Fuses the signals as selection does; a `Fuse`."""
+    """Combines the scores as selection does. It is a `Fuse`."""
     return fused(signals_of_case(case), weights).scores
 
 
 def case_of(
     signals: Mapping[str, Floats], own: Mapping[str, float], gold: Sequence[int], missing: int, group: str
 ) -> Case:
-    """Returns a case from signals over the whole catalog, reduced to the columns that matter."""
+    """Returns a case from scores over the whole catalog, reduced to the tools that can get to the top and the right tools.
+
+    `own`: weights of this request, of rankers that set their own. `gold`: positions of the right tools in the catalog. `missing`:
+    number of right tools that the catalog lacks.
+    """
     columns = set(gold)
     for signal in signals.values():
         best = np.argpartition(-signal, TOP_TOOLS)[:TOP_TOOLS] if len(signal) > TOP_TOOLS else np.arange(len(signal))

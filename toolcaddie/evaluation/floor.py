@@ -1,4 +1,7 @@
-"""Fits the floor to labelled requests: the fit of the best tool below which nothing is sent."""
+"""Fits the floor of selection to labelled requests, for `eval --fit`.
+
+The fit of a request is the score of its best tool, from 0 to 1. If it is below the floor, selection says "nothing fits".
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,13 @@ import numpy.typing as npt
 from toolcaddie.evaluation.metrics import Estimate, mean_of
 
 FALSE_NOTHING = 0.02
-"""Largest share of requests with a fitting tool for which a floor may say "nothing fits"."""
+"""Largest share of the requests with a fitting tool for which the floor may wrongly say "nothing fits"."""
 
-LEAST_SERVED, LEAST_OTHERS = 50, 20
-"""Least number of requests of each kind; with fewer a floor would be a guess."""
+LEAST_SERVED = 50
+"""Smallest number of requests with a fitting tool; with fewer of them a floor would be a guess."""
+
+LEAST_OTHERS = 20
+"""Smallest number of requests without a fitting tool; with fewer of them a floor would be a guess."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,20 +29,20 @@ class FittedFloor:
 
     floor: float
     false_nothing: Estimate
-    """Share of the requests with a fitting tool for which it says "nothing fits"."""
+    """Share of the requests with a fitting tool for which the floor says "nothing fits"."""
     caught: Estimate
-    """Share of the other requests for which it says "nothing fits"."""
+    """Share of the requests without a fitting tool for which the floor says "nothing fits"."""
 
 
 def fitted_floor(fits: Sequence[float], served: Sequence[bool], groups: Sequence[str]) -> FittedFloor | None:
-    """Returns the highest floor whose `false_nothing` is at most `FALSE_NOTHING`; None: too few requests of one kind.
+    """Returns the highest floor whose `false_nothing` is at most `FALSE_NOTHING`. None: there are too few requests of one kind.
 
-    `fits`: score of each request's best tool, 0 to 1. `served`: True if some tool fits the request.
+    `fits`: the fit of each request. `served`: True for each request that some tool fits. `groups`: the group of each request.
     """
     values, right = np.asarray(fits, dtype=np.float64), np.asarray(served, dtype=np.bool_)
     if right.sum() < LEAST_SERVED or (~right).sum() < LEAST_OTHERS:
         return None
-    # Rounded down, to stay below the fit of the first request that must still be served.
+    # Rounded down, so that the floor is not above the fit of a request that must still be served.
     floor = float(np.floor(np.sort(values[right])[int(FALSE_NOTHING * right.sum())] * 1e4) / 1e4)
     labels = np.asarray(groups, dtype=object)
 

@@ -1,9 +1,10 @@
-"""Gains of retries, cache and fallback, computed from the trail and compared with their goals: 80 % more successful calls,
-40 % less waiting with the cache, 30 % less cost.
+"""Gains of retries, cache and fallback in recorded runs, compared with three goals, for `eval goals`.
 
-The baseline comes from the same runs. An agent that forces nothing would have had the first attempt of a forced request. A
-cached result saves the average duration of its tool. A user who gets an answer without a tool is assumed to ask again in a new
-chat, until the model calls one.
+The goals are 80 % more successful calls, 40 % less latency with the cache, and 30 % less cost. A forced run is one in which the
+model had to call a tool; if it called none, the request was repeated, perhaps to another provider (the fallback).
+
+The same runs are the baseline. Without forcing, a run would have ended with its first attempt. A cached result saves the average
+duration of its tool. A user who gets an answer without a tool is assumed to ask again in a new chat until the model calls a tool.
 """
 
 from __future__ import annotations
@@ -19,10 +20,15 @@ import msgspec
 from toolcaddie.core.storage import EventRecord, RunQuery
 from toolcaddie.ports import EventLog
 
-CALLS, LATENCY, COST = 0.8, 0.4, 0.3
-"""The goals: share of successful calls gained, of latency saved, of cost saved."""
+CALLS = 0.8
+"""Goal: successful calls gained, as a share of those at the first attempt."""
+LATENCY = 0.4
+"""Goal: share of the latency that the cache saves."""
+COST = 0.3
+"""Goal: share of the cost that is saved."""
 
 _AT_ONCE = 200
+"""Number of runs whose rows are in memory together."""
 _KINDS = ("model_answered", "call_finished", "run_finished", "run_failed")
 
 
@@ -33,9 +39,9 @@ class Goal:
     name: str
     goal: float
     reached: float | None
-    """None if the log has no data for it."""
+    """The share that was reached; None: the trail has no data for it."""
     most: float | None = None
-    """The largest possible share: if most requests succeed at once, little is left to gain."""
+    """The largest share that was possible, for the first goal: if most first attempts succeed, there is little to gain."""
 
     @property
     def met(self) -> bool | None:
@@ -44,34 +50,37 @@ class Goal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goals:
-    """Totals of a log of runs."""
+    """Totals over all runs that were read."""
 
     runs: int
     forced: int
-    """Runs in which a tool had to be called."""
+    """Runs in which the model had to call a tool."""
     called_at_first: int
+    """Forced runs that called a tool at the first attempt."""
     called: int
-    """Runs that called a tool in the end."""
+    """Forced runs that called a tool in the end."""
     by_fallback: int
-    """Those of `called` in which the fallback called the tool."""
+    """Runs of `called` in which another provider than the first one called the tool."""
     attempts: int
-    """Requests to models in all forced runs."""
+    """Attempts of the first forced request of each forced run."""
     in_vain: int
-    """Those of `attempts` that called nothing."""
+    """Attempts of `attempts` in which the model called no tool."""
     calls: int
     """Calls of tools, including those answered from the cache."""
     cached: int
+    """Calls that were answered from the cache."""
     retried: int
     """Calls whose tool ran more than once."""
     mended: int
-    """Those of `retried` that succeeded in the end."""
+    """Calls of `retried` that succeeded in the end."""
     seconds: float
     """Duration of all runs together."""
     seconds_saved: float
+    """Duration of the calls that the cache saved, estimated."""
     tokens_an_answer: float | None
-    """Tokens of a forced run that called a tool, with all attempts."""
+    """Tokens of all forced runs, divided by the number of those that called a tool. None: the trail has no data."""
     tokens_without: float | None
-    """The same for a user who asks again in new chats. None for both: the log has no data."""
+    """Estimated tokens until a tool is called if users ask again in new chats. None: the trail has no data."""
     goals: tuple[Goal, ...]
 
 
@@ -112,14 +121,14 @@ class _EndRow(msgspec.Struct):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
     forced: tuple[_AttemptRow, ...]
-    """The attempts of the first forced request; empty: nothing was forced."""
+    """Attempts of the first forced request of the run. Empty: no request was forced."""
     calls: tuple[_CallRow, ...]
     seconds: float
     tokens: int
 
 
 async def read_goals(log: EventLog, *, limit: int = 100_000) -> tuple[Goals, int]:
-    """Returns the goals from the newest `limit` runs, and the number of unreadable runs. Raises `StorageError`."""
+    """Returns the figures of the newest `limit` runs, and the number of runs that could not be read. Raises `StorageError`."""
     run_ids = [run.run_id for run in await log.runs(RunQuery(limit=limit))]
     runs: list[_Run] = []
     unread = 0
@@ -137,7 +146,7 @@ async def read_goals(log: EventLog, *, limit: int = 100_000) -> tuple[Goals, int
 
 
 def goals_of(runs: Sequence[_Run]) -> Goals:
-    """Returns the figures, and each goal with the share reached."""
+    """Returns the figures of these runs, with the share that was reached of each goal."""
     forced = [run for run in runs if run.forced]
     at_first = [run for run in forced if run.forced[0].outcome == "answered"]
     successful = [run for run in forced if run.forced[-1].outcome == "answered"]
@@ -181,7 +190,7 @@ def goals_of(runs: Sequence[_Run]) -> Goals:
 
 
 def _seconds_saved(calls: Iterable[_CallRow]) -> float:
-    """Returns the seconds that cached results saved: for each, the average duration of its tool."""
+    """Returns the seconds that cached results saved: each saved the mean duration of its tool, minus its own duration."""
     ran: dict[str, list[float]] = defaultdict(list)
     hits: Counter[str] = Counter()
     spent: dict[str, float] = defaultdict(float)
@@ -197,7 +206,7 @@ def _seconds_saved(calls: Iterable[_CallRow]) -> float:
 def _tokens(
     forced: Sequence[_Run], at_first: Sequence[_Run], successful: Sequence[_Run]
 ) -> tuple[float | None, float | None]:
-    """Returns the tokens of an answer that used a tool: with retries, and with users who ask again in a new chat."""
+    """Returns the tokens until a tool is called: first with forcing, then if users ask again in new chats."""
     if not at_first or not any(run.tokens for run in forced):
         return None, None
     share = len(at_first) / len(forced)
@@ -220,7 +229,7 @@ def _run(rows: Sequence[EventRecord]) -> _Run:
 
 
 def _is_forced(attempts: Sequence[_AttemptRow]) -> bool:
-    """True if the request was forced: other requests record attempts only if one of them failed."""
+    """Returns True if the request was forced. Requests that are not forced record attempts only if one of them failed."""
     return any(attempt.outcome == "not_called" or attempt.how != "plain" for attempt in attempts) or (
         len(attempts) == 1 and attempts[0].outcome == "answered"
     )

@@ -1,4 +1,4 @@
-"""Labelled requests as log entries, to learn from them as if they had been served."""
+"""Turns labelled requests into log entries, so that the memory can learn from them as if runs had called these tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def entries_of(
     settings: SelectionSettings | None = None,
     principal: Principal | None = None,
 ) -> Iterator[LogEntry]:
-    """Yields a log entry for each request with a right tool. A tool that the catalog lacks has only its name."""
+    """Yields a log entry for each request that has a right tool. If the catalog lacks a tool, its entry has only the name."""
     selection_settings = settings or SelectionSettings()
     for request in requests:
         if not request.gold:

@@ -1,4 +1,7 @@
-"""Measures any ranking on labelled requests: its figures, its detection of "nothing fits", and its latency."""
+"""Measures any ranking function on labelled requests: recall and other figures, detection of "nothing fits", and latency.
+
+Benchmarks use it. The command `toolcaddie eval` uses `assess`, which has the same figures and keeps the outcome of each request.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,17 @@ from toolcaddie.evaluation.metrics import Estimate, auroc_of, complete, mean_of,
 from toolcaddie.selection.selector import Selector
 
 DEPTH = 20
-"""Number of places of a ranking that count."""
+"""Number of places of a ranking that are looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A ranking of tools, best first, and the fit of the best: any number that grows with it."""
+    """The ranking for one request."""
 
     names: Sequence[str]
+    """Names of tools, the best first."""
     fit: float = 0.0
+    """A number on any scale that is higher the better the first tool fits."""
 
 
 Rank = Callable[[LabelledRequest], Answer]
@@ -33,15 +38,15 @@ class Measured:
 
     requests: int
     metrics: Mapping[str, Estimate]
-    """`recall@5`, `complete@5`, `ndcg@10` and more, over the requests that some tool fits."""
+    """Means of `FIGURES` by name, over the requests that some tool fits."""
     no_fit: Estimate | None
-    """AUROC of `Answer.fit`; None: some tool fits every request."""
+    """AUROC with which `Answer.fit` separates requests that some tool fits from the others. None: there are no others."""
     latency_ms: Mapping[str, float]
-    """`p50` and `p99` in wall-clock time."""
+    """Wall-clock time of a ranking, as `p50` and `p99`."""
 
 
 def measure(rank: Rank, requests: Sequence[LabelledRequest]) -> Measured:
-    """Ranks for every request once. Raises `ValueError` if no request has a right tool."""
+    """Calls `rank` once for each request, and returns the figures. Raises `ValueError` if no request has a right tool."""
     answers, seconds = [], []
     for request in requests:
         started = time.perf_counter()
@@ -60,7 +65,7 @@ def measure(rank: Rank, requests: Sequence[LabelledRequest]) -> Measured:
 
 
 def ranking_of(selector: Selector, view: View) -> Rank:
-    """Returns a function that ranks the tools of a view with a selector."""
+    """Returns a function that ranks the tools of a view with a selector, without regard to a budget."""
 
     def rank(request: LabelledRequest) -> Answer:
         ranked = selector.ranked(view, SelectionQuery(messages=request.messages), DEPTH)
@@ -70,7 +75,7 @@ def ranking_of(selector: Selector, view: View) -> Rank:
 
 
 def selection_of(selector: Selector, view: View, budget: Budget) -> Rank:
-    """Returns a function that selects under a budget, for timing: the names in the order they are sent."""
+    """Returns a function that selects tools under a budget, to measure its latency. The ranking is the order of sending."""
 
     def rank(request: LabelledRequest) -> Answer:
         selection = selector.select(view, SelectionQuery(messages=request.messages, expandable=True), budget)
@@ -97,7 +102,7 @@ FIGURES: Mapping[str, Figure] = {
     **{f"complete@{k}": _at(complete, k) for k in (1, 5, 10)},
     "ndcg@10": _at(ndcg, 10),
 }
-"""Figures from 0 to 1, of the ranked names, the best first, and the right ones."""
+"""Figures from 0 to 1 by name. Each is a function of the ranked names, the best first, and the names of the right tools."""
 
 
 def _over(pairs: Sequence[tuple[Answer, LabelledRequest]], figure: Figure) -> Estimate:

@@ -1,11 +1,12 @@
-"""Misses: tools that selection omitted although a run needed them, with the words that would have found them.
+"""Misses in recorded runs, for `eval misses`: tools that selection omitted although the run called them, and hints that find
+them.
 
-A run missed a tool if it called the tool although it had not been selected: the model searched for it (`request_more_tools`,
-`search_tools`), ran it by name, or remembered it. Searches that led to no call are listed apart: no tool can be blamed for them.
+A run missed a tool if it called the tool although selection had omitted it: the model searched for it (`request_more_tools`,
+`search_tools`), ran it by name, or remembered it. Searches that led to no such call are listed separately.
 
-A suggested hint is a word that the requests which missed the tool have in common, that is rare in other requests, and that is
-not yet in the tool's own texts: its document frequency among the tool's requests times the inverse of that among all requests
-(Sparck Jones 1972), each request counted once.
+A hint is a word that is added to a tool, so that selection finds the tool by it. Suggested hints are frequent in the requests
+that missed the tool, rare in other requests, and absent from the tool's own texts. They are ordered by document frequency among
+the former times inverse document frequency among all requests (Sparck Jones 1972).
 """
 
 from __future__ import annotations
@@ -24,14 +25,16 @@ from toolcaddie.selection.stopwords import Language
 from toolcaddie.util.replacing import replace
 
 MOST_HINTS = 5
+"""Largest number of hints suggested for a tool."""
 
 SHARE = 0.2
-"""Least share of the requests that missed a tool which must contain a hint."""
+"""Smallest share of the requests that missed a tool in which a hint must occur."""
 
 RARE = 0.34
-"""Largest share of all other requests that may contain a hint; a more frequent word does not distinguish a tool."""
+"""Largest share of the other requests in which a hint may occur; a more frequent word does not distinguish the tool."""
 
 _SHORTEST = 3
+"""Smallest number of characters of a hint. Pairs of Chinese or Japanese characters are hints too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +44,9 @@ class Missed:
     run_id: str
     message: str
     asked: str = ""
-    """The model's search query."""
+    """The model's search query; empty if it did not search."""
     by: str
-    """The meta tool that found it, or `called` if the model did not search."""
+    """The meta tool that the model searched with; `called` if it did not search."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,22 +55,23 @@ class Hint:
 
     word: str
     requests: int
-    """Number of requests with the word among those that missed the tool."""
+    """Number of the requests that missed the tool and contain the word."""
     elsewhere: int
-    """Number of all other requests with the word."""
+    """Number of the other requests that contain the word."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolMisses:
-    """A tool that was needed and not selected."""
+    """A tool that some runs called although selection had omitted it."""
 
     tool: str
     category: str | None
     missed: int
-    """Runs that called it without having it selected."""
+    """Number of runs that called it without having selected it."""
     served: int
-    """Runs that called it and had it selected."""
+    """Number of runs that selected it and called it."""
     requests: tuple[Missed, ...]
+    """The requests of the runs that missed it."""
     hints: tuple[Hint, ...]
     """Hints, the most distinctive first."""
     known: bool = True
@@ -76,14 +80,15 @@ class ToolMisses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misses:
-    """Misses of a log of runs."""
+    """The misses of all runs that were read, except runs whose preset selects nothing."""
 
     runs: int
     with_calls: int
+    """Number of runs that called a tool."""
     tools: tuple[ToolMisses, ...]
     """Tools, the most missed first."""
     unmet: tuple[Missed, ...]
-    """Searches after which only selected tools were called."""
+    """Searches of runs that missed no tool: the model searched, and then called only selected tools or none."""
 
     def patch(self) -> dict[str, tuple[str, ...]]:
         """Returns the hints to add, by tool."""
@@ -91,7 +96,7 @@ class Misses:
 
 
 def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2) -> Misses:
-    """Returns the misses of the runs. `support`: least number of requests that contain a hint."""
+    """Returns the misses of the runs. `support`: the smallest number of requests that must contain a hint."""
     selecting_runs = [run for run in runs if not selects_nothing(run)]
     missed: dict[str, list[Missed]] = defaultdict(list)
     unmet: list[Missed] = []
@@ -128,7 +133,7 @@ def misses_of(runs: Sequence[RecordedRun], catalog: Catalog, *, support: int = 2
 
 
 def patched(catalog: Catalog, patch: Mapping[str, Sequence[str]]) -> Catalog:
-    """Returns the catalog with these hints added to its tools; names that it does not have are ignored."""
+    """Returns the catalog with these hints added to its tools. `patch`: hints by the tool's name; unknown names are ignored."""
     tools = [
         replace(tool, hints=tuple(dict.fromkeys((*tool.hints, *patch[tool.name])))) if tool.name in patch else tool
         for tool in catalog
@@ -137,7 +142,8 @@ def patched(catalog: Catalog, patch: Mapping[str, Sequence[str]]) -> Catalog:
 
 
 def _miss(run: RecordedRun, name: str) -> Missed:
-    """Returns the miss with the search that found the tool, else with the last search: `execute_tool` may have followed it."""
+    """Returns the miss of one tool, with the search that found it. If no search added the tool, the last search counts, because
+    the model may have read its result and run the tool by name."""
     search = next((search for search in run.sought if name in search.added), run.sought[-1] if run.sought else None)
     if search is None:
         return Missed(run_id=run.run_id, message=run.message, by="called")
@@ -149,7 +155,7 @@ def _words(words: str, categories: Iterable[str]) -> str:
 
 
 class _Hints:
-    """Words of requests by stem, each counted once per request."""
+    """Finds hints. It counts in how many requests each stem occurs; searches of the model count as part of its run's request."""
 
     def __init__(self, runs: Iterable[RecordedRun], catalog: Catalog) -> None:
         self._catalog = catalog

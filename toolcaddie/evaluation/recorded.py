@@ -1,7 +1,7 @@
-"""Runs read from the trail: their messages, selected and sent tools, the model's searches, and the calls.
+"""Reads recorded runs from the trail, for `toolcaddie eval`: messages, selected and sent tools, the model's searches, and calls.
 
-The rows may come from another version, and a person may have changed them. So each row is checked as it is read, and a run that
-cannot be read is counted and omitted.
+Another version may have written the rows, and a person may have changed them. So each row is checked when it is read, and a run
+that cannot be read is counted and omitted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ AT_ONCE = 200
 """Number of runs whose rows are in memory together."""
 
 SEARCHING_TOOLS = (REQUEST_MORE_TOOLS, SEARCH_TOOLS, LIST_TOOLS)
-"""Meta tools that a model searches for more tools with."""
+"""Meta tools with which a model searches for more tools."""
 
 _KINDS = (
     "run_started",
@@ -44,7 +44,8 @@ _KINDS = (
     "run_failed",
     "run_paused",
 )
-_CUT = re.compile(r"… \[\d+ of \d+ characters kept\]\Z")
+_CUT_MARK = re.compile(r"… \[\d+ of \d+ characters kept\]\Z")
+"""The mark that the trail puts behind a text that it shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +53,18 @@ class ToolSearch:
     """A model's search for tools that it was not sent."""
 
     by: str
-    """The meta tool."""
+    """Name of the meta tool."""
     words: str
+    """The search query."""
     categories: tuple[str, ...] = ()
+    """Categories that the model named."""
     added: tuple[str, ...] = ()
+    """Names of the tools that the search added to the run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedCall:
-    """A call of a real tool, whether it worked or was refused."""
+    """A call of a tool that is no meta tool, whether it succeeded, failed or was denied."""
 
     name: str
     error: str = ""
@@ -69,10 +73,11 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedDelivery:
-    """The tools sent with one model call."""
+    """The tools sent with one request to the model."""
 
     tools: tuple[str, ...]
     tokens: int
+    """Tokens of their definitions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,9 +93,9 @@ class RecordedRun:
     preset: str = ""
     status: str = "running"
     messages: tuple[Message, ...]
-    """The messages that selection read; the last is the one answered."""
+    """The messages that selection read. The last one is the message that the run answered."""
     cut: bool = False
-    """True if the trail has shortened a message."""
+    """True if the trail has only the beginning of a message."""
     catalog_version: str = ""
     catalog_size: int = 0
     selected: tuple[str, ...]
@@ -98,18 +103,24 @@ class RecordedRun:
     category_of: Mapping[str, str | None] = field(default_factory=dict)
     """Category of each selected tool."""
     categories: tuple[str, ...] = ()
-    """The categories that gave tools: matched, then related, or the defaults."""
+    """Categories whose tools were selected: first the matched ones, then related ones; if nothing matched, the defaults."""
     matched: tuple[str, ...] = ()
+    """Categories that matched the request."""
     no_match: bool = False
+    """True if no category and no tool matched the request."""
     classified: tuple[str, ...] | None = None
-    """Categories from the classifier; None if it was not asked."""
+    """Categories that a classifier named; None: no classifier answered."""
     tokens_all: int = 0
+    """Tokens of the definitions of all tools that the caller could see."""
     tokens_selected: int = 0
+    """Tokens of the selected definitions."""
     deliveries: tuple[RecordedDelivery, ...] = ()
+    """One for each request to the model that contained tools."""
     sought: tuple[ToolSearch, ...] = ()
+    """The model's searches for more tools."""
     called: tuple[RecordedCall, ...] = ()
     group: str = ""
-    """Equal for the runs of one conversation, as far as the trail shows it."""
+    """Equal for the runs of one conversation, as far as the trail shows that they belong together."""
 
     @property
     def message(self) -> str:
@@ -117,34 +128,35 @@ class RecordedRun:
 
     @property
     def delivered(self) -> frozenset[str]:
-        """Names of the tools that at least one model call of the run was sent."""
+        """Names of the tools that at least one request to the model contained."""
         return frozenset(name for delivery in self.deliveries for name in delivery.tools)
 
     @property
     def used(self) -> tuple[str, ...]:
-        """Names of tools that were called and exist, each once, in order."""
+        """Names of the called tools that exist, each once, in the order of their first calls."""
         return tuple(dict.fromkeys(call.name for call in self.called if call.error != "unknown_tool"))
 
     @property
     def missed(self) -> tuple[str, ...]:
-        """Names of tools that were called although the selection did not have them."""
+        """Names of tools that were called although they had not been selected."""
         selected = set(self.selected)
         return tuple(name for name in self.used if name not in selected)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """Runs of the trail, the oldest first."""
+    """The runs of a trail."""
 
     runs: tuple[RecordedRun, ...]
+    """Runs that selected tools, the oldest first."""
     unread: int = 0
-    """Runs whose rows could not be understood."""
+    """Number of runs whose rows could not be read."""
 
 
 async def read_log(
     log: EventLog, *, limit: int = 100_000, on_progress: Callable[[int, int], None] = lambda count, total: None
 ) -> Log:
-    """Returns the newest `limit` runs that selected tools. `on_progress` gets the number of runs so far and of all.
+    """Returns those of the newest `limit` runs that selected tools. `on_progress` gets the number of runs so far and of all.
 
     Raises `StorageError`.
     """
@@ -249,9 +261,9 @@ class _ClassificationRow(msgspec.Struct):
 
 
 def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | None:
-    """Returns the run of these rows, oldest first; None: it selected no tools (a tool called directly).
+    """Returns a run from its rows in the trail. None: it selected no tools, for example because a tool was called directly.
 
-    Raises `msgspec.ValidationError` for rows of another shape.
+    `events`: the rows, the oldest first. Raises `msgspec.ValidationError` for rows that have another form than expected.
     """
     rows: dict[str, list[Any]] = defaultdict(list)
     deliveries: list[RecordedDelivery] = []
@@ -263,7 +275,9 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
             later_by = row.later_by
             later_names += (*row.deferred, *row.added)
             delivery = RecordedDelivery(tools=tuple(dict.fromkeys((*row.tools, *later_names))), tokens=row.tokens.sent)
-        elif event.kind == "meta_called" and later_by != "array":  # sent after the array, which stays as it was
+        elif (
+            event.kind == "meta_called" and later_by != "array"
+        ):  # added tools are sent after the tool array, which does not change
             later_names += _row_of(event.data, _MetaRow).added
             delivery = replace(delivery, tools=tuple(dict.fromkeys((*delivery.tools, *later_names))))
         elif event.kind == "model_asked" and _row_of(event.data, _RequestRow).tools:
@@ -292,8 +306,8 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
         bot=start.principal.bot,
         preset=start.preset,
         status=run.status,
-        messages=(*history, Message(role="user", content=_CUT.sub("", start.message))),
-        cut=bool(_CUT.search(start.message)) or any(message.characters for message in start.history),
+        messages=(*history, Message(role="user", content=_CUT_MARK.sub("", start.message))),
+        cut=bool(_CUT_MARK.search(start.message)) or any(message.characters for message in start.history),
         catalog_version=start.catalog_version,
         catalog_size=start.catalog_size,
         selected=tuple(tool.name for tool in selection.tools),
@@ -314,9 +328,10 @@ def recorded(run: RunSummary, events: Iterable[EventRecord]) -> RecordedRun | No
 
 
 def grouped(runs: Sequence[RecordedRun]) -> tuple[RecordedRun, ...]:
-    """Returns the runs with one group name per conversation.
+    """Returns the runs with their `group`, which is equal for the runs of one conversation.
 
-    A run continues an earlier run of the same principal if its previous user message is the one that the earlier run answered.
+    A run continues an earlier run of the same principal if the last user message in its history is the message that the earlier
+    run answered.
     """
     last: dict[tuple[str, str, str], str] = {}
     grouped_runs = []
@@ -331,8 +346,8 @@ def grouped(runs: Sequence[RecordedRun]) -> tuple[RecordedRun, ...]:
 def labelled(runs: Iterable[RecordedRun], catalog: Catalog) -> list[LabelledRequest]:
     """Returns requests labelled with the tools that their runs called.
 
-    A run without calls is omitted: it shows neither which tool fits nor that none does. So are tools that the catalog no longer
-    has.
+    A run without calls is omitted, because it shows neither which tool fits nor that none does. Tools that the catalog no
+    longer has are omitted as well.
     """
     requests = []
     for run in runs:
@@ -359,7 +374,7 @@ class _Arguments(msgspec.Struct):
 
 
 def _search_of(meta: _MetaRow) -> ToolSearch:
-    """Returns the search of a meta call. Arguments that are not the expected object become its words."""
+    """Returns the search of a call of a meta tool. If the arguments are not the expected object, their text becomes the query."""
     try:
         arguments = msgspec.json.decode(meta.arguments, type=_Arguments)
     except msgspec.MsgspecError:

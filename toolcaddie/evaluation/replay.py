@@ -1,4 +1,4 @@
-"""Replays of recorded runs: the tools that another configuration would select, compared with the tools that were called."""
+"""Compares the tools that a recorded run selected and called with those that another configuration selects: `eval replay`."""
 
 from __future__ import annotations
 
@@ -14,31 +14,37 @@ from toolcaddie.evaluation.recorded import RecordedRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledTool:
-    """A tool that the run called, and the selections that contain it."""
+    """A tool that the run called."""
 
     name: str
     before: bool
+    """True if the run had selected it."""
     after: bool
+    """True if the other configuration selects it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """The selection of a run then, compared with the one of another configuration now."""
+    """The selection of a recorded run ("before"), compared with that of another configuration on the present catalog
+    ("after")."""
 
     run_id: str
     message: str
     preset: str
     """Preset of the recorded run."""
     added: tuple[str, ...]
+    """Tools that only the other configuration selects."""
     removed: tuple[str, ...]
+    """Tools that only the run selected."""
     kept: int
+    """Number of tools that both selected."""
     called: tuple[CalledTool, ...]
     tokens_before: int
     tokens_after: int
     no_match_before: bool
     no_match_after: bool
     notes: tuple[str, ...]
-    """Reasons why the comparison is less than exact, a sentence each."""
+    """Reasons why the comparison is not exact, one text for each."""
 
     @property
     def verdict(self) -> str:
@@ -84,26 +90,28 @@ def replayed(run: RecordedRun, selection: Selection, catalog: Catalog) -> Replay
 def check_replayable(run: RecordedRun) -> None:
     """Raises `RequestError` if the trail has no message to select for."""
     if not run.message.strip():
-        raise RequestError(f"run {run.run_id} cannot be replayed: the trail holds no words it was to answer")
+        raise RequestError(
+            f"run {run.run_id} cannot be replayed: the trail has no words of its message; replay another run"
+        )
 
 
 def _notes(run: RecordedRun, catalog: Catalog) -> list[str]:
     notes = []
     if run.catalog_version != catalog.version:
         missing_names = [name for name in run.selected if catalog.position(name) is None]
-        lacking = f"; of the tools selected then it lacks {', '.join(missing_names[:5])}" if missing_names else ""
+        lacking = f"; it no longer has these selected tools: {', '.join(missing_names[:5])}" if missing_names else ""
         more = f" and {len(missing_names) - 5} more" if len(missing_names) > 5 else ""
         notes.append(
-            f"the catalog is another one now ({len(catalog)} tools, {run.catalog_size} then){lacking}{more}; "
-            "what is selected is selected from that of now"
+            f"the catalog has changed: it has {len(catalog)} tools, and had {run.catalog_size} at the time of the run"
+            f"{lacking}{more}; the replay selects from the present catalog"
         )
     elif run.catalog_size != len(catalog):
-        notes.append(f"the run might see {run.catalog_size} of the {len(catalog)} tools; here all are seen")
+        notes.append(f"the run could see {run.catalog_size} of the {len(catalog)} tools; the replay sees all of them")
     if run.cut:
-        notes.append("a message was longer than what the trail keeps of it; the rest is not looked at")
+        notes.append("the trail has only the beginning of a message; the replay selects without the rest")
     if run.classified is not None:
         notes.append(
-            f"a model named categories for the run ({', '.join(run.classified) or 'none'}); they are not asked for again"
+            f"a model named categories for the run ({', '.join(run.classified) or 'none'}); the replay does not ask it again"
         )
     return notes
 

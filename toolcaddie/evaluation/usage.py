@@ -1,7 +1,9 @@
-"""Use of a catalog according to the trail: the categories and tools that were called, those that were only sent, and proposals
-for the catalog's defaults and relations.
+"""The use of a catalog according to recorded runs, for `eval usage`: which categories and tools were called, and which were
+only sent.
 
-Each proposal states the number of runs that support it, which is at least `support`.
+It also proposes default categories, which are selected when nothing matches a request, and relations between categories:
+selecting a category also selects its related ones. Each proposal states the number of runs that support it, which is at least
+`support`.
 """
 
 from __future__ import annotations
@@ -19,120 +21,132 @@ from toolcaddie.core.schema import definition_tokens
 from toolcaddie.evaluation.recorded import RecordedRun
 
 SUPPORT = 5
-"""Least number of runs for a proposal."""
+"""Smallest number of runs that must support a proposal."""
 
 COVERED = 0.8
-"""Share of the runs whose categories the defaults should include."""
+"""Share of the runs that proposed defaults must serve: the defaults contain all categories that the run used."""
 
 LIFT = 1.5
-"""Least factor above chance at which two categories count as used together."""
+"""Smallest lift of a proposed relation: the two categories were used together this many times as often as by chance."""
 
 CONFIDENCE = 0.2
-"""Least share of a category's runs in which a related one is used too."""
+"""Smallest share of the runs with a category in which a proposed related category was used too."""
 
 _Z = 1.96
+"""Quantile of the normal distribution for an interval of 95 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CategoryUse:
-    """Numbers of runs in which a category was matched, related, a default, sent, called, or called without being selected."""
+    """The use of one category. Each number counts runs."""
 
     name: str
     matched: int = 0
+    """Runs whose request matched the category."""
     related: int = 0
-    """Runs in which it was selected with a matched category, or because of its tools' own words."""
+    """Runs that selected it with a matched category, or because the words of its tools matched."""
     default: int = 0
-    """Runs in which it was selected because nothing matched."""
+    """Runs that selected it because nothing matched."""
     sent: int = 0
+    """Runs that sent one of its tools to the model."""
     called: int = 0
+    """Runs that called one of its tools."""
     missed: int = 0
+    """Runs that called one of its tools that had not been selected."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """Numbers of a tool's use."""
+    """The use of one tool."""
 
     name: str
     category: str | None = None
     selected: int = 0
     """Runs that selected it."""
     sent: int = 0
-    """Model calls that were sent it."""
+    """Requests to the model that contained it."""
     calls: int = 0
+    """Calls of the tool."""
     failed: int = 0
     """Calls that ended in an error or were denied."""
     missed: int = 0
     """Runs that called it although it had not been selected."""
     tokens: int = 0
-    """Tokens of its definition, over all model calls of runs that did not call it."""
+    """Tokens of its definition in all requests to the model, counted only for runs that did not call it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefaultProposal:
-    """A category to add to the defaults, to keep there, or to drop."""
+    """A proposal to add a category to the defaults, to keep it there, or to drop it."""
 
     category: str
     advice: Literal["add", "keep", "drop"]
     runs: int
-    """Runs that called it, of those in which nothing matched if there are enough, else of all."""
+    """Number of runs that used the category. Only runs in which nothing matched count; if these are too few, all runs count."""
     share: float
-    """Share of the runs that called a tool."""
+    """`runs` as a share of the counted runs that called a tool with a category."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelatedProposal:
-    """A relation: runs that use `category` use `related` too."""
+    """A proposal to relate two categories: many runs that used `category` used `related` too."""
 
     category: str
     related: str
     runs: int
+    """Number of runs that used both categories."""
     confidence: float
-    """The share of the category's runs in which the other is used too."""
+    """Share of the runs with `category` that also used `related`."""
     lift: float
-    """That share divided by the related category's share of all runs."""
+    """`confidence` divided by the share of all runs that used `related`."""
     low: float
-    """The lower end of the lift's 95 % interval."""
+    """Lower end of the 95 % interval of `lift`."""
     known: bool
-    """True if the catalog already has the relation."""
+    """True if the catalog already has this relation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens of all model calls together."""
+    """Tokens of tool definitions, over all requests to the model."""
 
     all: int = 0
-    """Tokens that sending every definition would have taken."""
+    """Tokens if every request had contained every definition."""
     sent: int = 0
+    """Tokens of the definitions that were sent."""
     unused: int = 0
     """Tokens of sent definitions whose tools the run did not call."""
     exact: bool = True
-    """False if the catalog lacks some tools, whose size is estimated by the mean of those sent."""
+    """False if the catalog lacks some of the unused tools; for these, the mean size of all sent definitions is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Totals of a log of runs."""
+    """The use of a catalog over all runs that were read."""
 
     runs: int
     with_calls: int
+    """Number of runs that called a tool."""
     since: float | None
+    """Start of the oldest run, in seconds since the epoch; None: there are no runs."""
     until: float | None
+    """Start of the newest run, in seconds since the epoch; None: there are no runs."""
     no_match: int
+    """Number of runs in which nothing matched the request."""
     categories: tuple[CategoryUse, ...]
     """Categories, the most called first."""
     tools: tuple[ToolUse, ...]
     """The catalog's tools and those that were called, the most called first."""
     never_called: tuple[str, ...]
-    """Sent in some run and called in none, the most tokens first."""
+    """Tools that were sent in some run and called in none, the most expensive first."""
     never_sent: tuple[str, ...]
-    """Tools of the catalog that no run was sent or called, in catalog order."""
+    """Tools of the catalog that no run selected, sent or called, in the order of the catalog."""
     tokens: Tokens
     defaults: tuple[DefaultProposal, ...]
     related: tuple[RelatedProposal, ...]
 
 
 def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, support: int = SUPPORT) -> Usage:
-    """Returns the use of a catalog. Without `catalog` only the tools in the trail are known, and no present defaults."""
+    """Returns the use of a catalog. Without `catalog`, only tools that the trail names are counted, and no default is known."""
     category_of = _categories(runs, catalog)
     tools = _tools(runs, catalog, category_of)
     categories = _category_uses(runs, category_of)
@@ -156,7 +170,7 @@ def usage_of(runs: Sequence[RecordedRun], catalog: Catalog | None = None, *, sup
 
 
 def selects_nothing(run: RecordedRun) -> bool:
-    """True if a run's preset selects nothing, so that its calls say nothing of the selection."""
+    """Returns True if the run's preset sends only meta tools. Its calls of tools that were not selected are then no misses."""
     preset = PRESETS.get(run.preset)
     return preset is not None and preset.exposure == "compact"
 
@@ -165,7 +179,7 @@ CategoryOf = Mapping[str, str | None]
 
 
 def _categories(runs: Iterable[RecordedRun], catalog: Catalog | None) -> CategoryOf:
-    """Returns each tool's category: the catalog's, or that of the newest run for tools it does not have."""
+    """Returns the category of each tool from the catalog; if the catalog lacks a tool, from the newest run that selected it."""
     categories: dict[str, str | None] = {}
     for run in runs:
         categories.update(run.category_of)
@@ -194,7 +208,7 @@ def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: Ca
         if not selects_nothing(run):
             missed.update(run.missed)
     sizes = {tool.name: definition_tokens((tool,)) for tool in catalog or ()}
-    usual = _usual_size(runs)
+    mean_size = _mean_size(runs)
     names = dict.fromkeys([*sizes, *selected, *deliveries, *calls])
     uses = [
         ToolUse(
@@ -205,14 +219,14 @@ def _tools(runs: Sequence[RecordedRun], catalog: Catalog | None, category_of: Ca
             calls=calls[name],
             failed=failed[name],
             missed=missed[name],
-            tokens=round(idle[name] * sizes.get(name, usual)),
+            tokens=round(idle[name] * sizes.get(name, mean_size)),
         )
         for name in names
     ]
     return tuple(sorted(uses, key=lambda use: (-use.calls, -use.missed, -use.sent, use.name)))
 
 
-def _usual_size(runs: Iterable[RecordedRun]) -> float:
+def _mean_size(runs: Iterable[RecordedRun]) -> float:
     deliveries = [delivery for run in runs for delivery in run.deliveries]
     count = sum(len(delivery.tools) for delivery in deliveries)
     return sum(delivery.tokens for delivery in deliveries) / count if count else 0.0
@@ -251,7 +265,7 @@ def _tokens(runs: Iterable[RecordedRun], tools: Iterable[ToolUse], catalog: Cata
 
 
 def _used_categories(runs: Iterable[RecordedRun], category_of: CategoryOf) -> list[frozenset[str]]:
-    """Returns the categories of each run that called a tool with a category."""
+    """Returns the set of categories that each run called tools of. Runs without such a call are omitted."""
     groups = (frozenset(c for name in run.used if (c := category_of.get(name)) is not None) for run in runs)
     return [group for group in groups if group]
 
@@ -259,9 +273,11 @@ def _used_categories(runs: Iterable[RecordedRun], category_of: CategoryOf) -> li
 def _defaults(
     runs: Sequence[RecordedRun], category_of: CategoryOf, catalog: Catalog | None, support: int
 ) -> tuple[DefaultProposal, ...]:
-    """Returns the fewest categories, chosen greedily, that include those of `COVERED` of the runs.
+    """Returns proposals for the defaults: a small set of categories, chosen greedily, that serves the share `COVERED` of the
+    runs.
 
-    Defaults serve the runs in which nothing matched; if these are too few, all runs count.
+    A run is served if the set contains all categories that it used. Only runs in which nothing matched count, because defaults
+    are for them; if these are too few, all runs count.
     """
     groups = _used_categories([run for run in runs if run.no_match], category_of)
     if len(groups) < support:
@@ -298,9 +314,10 @@ def _defaults(
 def _related(
     runs: Sequence[RecordedRun], category_of: CategoryOf, catalog: Catalog | None, support: int
 ) -> tuple[RelatedProposal, ...]:
-    """Returns pairs of categories that are used together, the most certain first.
+    """Returns pairs of categories that were used together, the most certain first.
 
-    A pair needs `support` runs, `CONFIDENCE` of the first category's runs, and a lift of `LIFT` whose interval is above 1.
+    At least `support` runs used both; these are at least the share `CONFIDENCE` of the runs with the first category; and the
+    lift is at least `LIFT`, with an interval above 1.
     """
     groups = _used_categories(runs, category_of)
     alone = Counter(name for group in groups for name in group)
