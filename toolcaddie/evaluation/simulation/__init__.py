@@ -1,7 +1,11 @@
-"""Scripted conversations played under every delivery strategy, and their bills: the evidence behind `toolcaddie eval costs`.
+"""Simulated conversations and their costs, for `toolcaddie eval costs`. No model is asked.
 
-simulator  the runtimes that play, and the processes that share the work
-costs      conversations, charged and compared
-actors     the model and the tools of a script, without a network
-billing    price rules and prompt caches          scripts  catalogs and conversations, generated
+A script is a generated conversation. It is played under each strategy, that is, each way of sending tools to a model, and billed
+under the price rules of several providers.
+
+simulator  runs the conversations in several processes
+costs      bills conversations, and compares the strategies
+actors     the model and the tools that follow a script
+billing    price rules and prompt caches
+scripts    generated catalogs and conversations
 """

@@ -1,7 +1,8 @@
-"""A model that follows a script, the tools it calls, and the clock of both.
+"""The model and the tools of simulated conversations (`toolcaddie eval costs`), and the clock that both advance.
 
-The model behaves the same under every strategy. It calls a needed tool if it is sent that tool, asks for more tools if it may,
-and searches with the meta tools in compact mode. Otherwise it answers without the tool, which is a miss.
+The model follows a script and behaves the same under every strategy of sending tools. It calls a needed tool if the request
+contains the tool. If not, it asks for more tools, or searches with the meta tools where the request contains only these. If
+none of that leads to the tool, it answers without it, which is a miss.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, Prompt, Pr
 from toolcaddie.evaluation.simulation.scripts import Need, Turn
 
 _SECONDS_TO_BEGIN = 1.0
+"""Simulated time until the first token of an answer."""
 _TOKENS_A_SECOND = 60.0
+"""Simulated speed of an answer."""
 _SECONDS_A_TOOL = 0.5
+"""Simulated duration of a call of a tool."""
 
 _MOST_QUERIES = 2
-"""Most requests for more tools per need, and most searches: first with the words of the request, then with others."""
+"""Largest number of times that the model asks for more tools for one need; also the largest number of searches for one need. The
+first query has the words of the request, the second one other words."""
 
 
 class Clock:
@@ -45,39 +50,46 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedRequest:
-    """One request to the model, as it was rendered."""
+    """One request to the model, with the figures from which it is billed."""
 
     prompt: Prompt
     at: float
+    """Time of the request, in seconds."""
     turn: int
+    """Number of the turn."""
     output: int
     """Tokens of the answer."""
     marked: bool
-    """True if the request marked its prefix for caching."""
+    """True if the request asked the provider to cache its prefix."""
     after_reveal: bool
     """True if the model asked for more tools earlier in the same turn."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Progress:
-    """Progress of a turn's needs."""
+    """The needs of one turn, and which of them are settled. A need is a call that the turn requires."""
 
     turn: Turn
     number: int
     served: set[str] = field(default_factory=set)
+    """Needed tools that were called."""
     given_up: set[str] = field(default_factory=set)
+    """Needed tools that the model cannot reach."""
     queries: dict[str, int] = field(default_factory=dict)
+    """Number of requests for more tools, by needed tool."""
     searches: dict[str, int] = field(default_factory=dict)
+    """Number of searches, by needed tool."""
     revealed: bool = False
+    """True if the model asked for more tools in this turn."""
 
     def step(self) -> list[Need]:
-        """Returns the open needs of the first step that has some."""
+        """Returns the needs that are not settled, of the first step that has such needs."""
         settled = self.served | self.given_up
         return next((needs for step in self.turn.steps if (needs := [n for n in step if n.tool not in settled])), [])
 
 
 class ScriptedTools:
-    """A `ToolSource` of a catalog's tools; they return the results of the script."""
+    """A source (`ports.ToolSource`) with the tools of a catalog. A call returns the result that the script has for the tool."""
 
     name = "scripted"
     revision = 1
@@ -100,9 +112,10 @@ class ScriptedTools:
 
 
 class ScriptedModel:
-    """A `Provider`. Call `begin`, then `begin_turn` and `end_turn` for each turn; `requests` and `misses` hold the outcome.
+    """A provider (`ports.Provider`) whose model follows a script.
 
-    `rule`: gives the provider's name and the cached tokens in the usage of its answers; None: no such name, nothing cached.
+    Call `begin` for each conversation, and `begin_turn` and `end_turn` for each turn. `requests` and `misses` then hold the
+    outcome. `rule`: price rule, from which the provider's name and the number of cached tokens follow. None: nothing is cached.
     """
 
     def __init__(self, catalog: Catalog, clock: Clock, rule: PriceRule | None = None) -> None:
@@ -170,9 +183,10 @@ class ScriptedModel:
     # --- the model's decisions ---------------------------------------------------------------------------------------
 
     def _calls_of(self, request: ModelRequest) -> Iterator[ToolCall]:
-        """Yields the calls of one answer: for each need of the next step the tool, or a call that leads to it.
+        """Yields the calls of one answer: for each need of the next step, a call of the needed tool or a call that leads to it.
 
-        No call: the model answers. Needs that no call leads to are given up, and the next step is tried.
+        A need that no call leads to is given up; if all needs of a step are, the next step follows. If no call is left, the model
+        answers in text.
         """
         names = self._names.callable_names(request)
         count = 0
@@ -186,7 +200,7 @@ class ScriptedModel:
                 yield _call(f"call_{len(self.requests)}_{count}", *call)
 
     def _next_call(self, need: Need, names: frozenset[str], request: ModelRequest) -> tuple[str, str] | None:
-        """Returns name and arguments of the call that serves a need or leads to it; None if there is none."""
+        """Returns name and arguments of a call that serves the need or leads to the needed tool; None: there is no such call."""
         progress = self._progress
         if need.tool in names:
             progress.served.add(need.tool)
@@ -206,20 +220,20 @@ class ScriptedModel:
         return None
 
     def _described(self, name: str, messages: Sequence[Message]) -> bool:
-        """True if a message contains the tool's name and all its parameters, so that the model could call it."""
+        """Returns True if a message contains the tool's name and all its parameters, so that the model can call the tool."""
         tool = self._catalog.get(name)
         properties = () if tool is None else tuple(tool.input_schema.get("properties", ()))
         return any(all(f'"{parameter}"' in text for parameter in properties) for text in _mentions_of(name, messages))
 
 
 def _mentions_of(name: str, messages: Sequence[Message]) -> Iterator[str]:
-    """Returns the texts sent to the model that contain the name as a word."""
+    """Returns the texts that contain the name as a word, except the model's own."""
     texts = (message.text for message in messages if message.role != "assistant")
     return (text for text in texts if name in text and re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))
 
 
 def _next_query(need: Need, queries: dict[str, int]) -> str:
-    """Returns the model's next query; empty after `_MOST_QUERIES`."""
+    """Returns the model's next query for a need, and counts it; an empty text after `_MOST_QUERIES`."""
     number = queries[need.tool] = queries.get(need.tool, 0) + 1
     return (need.words, need.guess)[number - 1] if number <= _MOST_QUERIES else ""
 
@@ -229,13 +243,13 @@ def _call(call_id: str, name: str, arguments: str) -> ToolCall:
 
 
 class _Names:
-    """The names in tool arrays; each array is read once, by identity."""
+    """Reads the names in the tool array of a request. If the next request has the same array object, it is not read again."""
 
     def __init__(self) -> None:
         self._last: tuple[Sequence[JsonObject], frozenset[str]] = ((), frozenset())
 
     def callable_names(self, request: ModelRequest) -> frozenset[str]:
-        """Returns the names that may be called: not deferred or since revealed, and allowed."""
+        """Returns the names that the model may call: allowed tools that are not deferred, or were revealed since."""
         if request.tool_choice == "none":
             return frozenset()
         if self._last[0] is not request.tools:

@@ -1,7 +1,8 @@
-"""Bills of requests under a provider's price rule: the rendered prompt, and the cache that may contain its prefix.
+"""Bills requests to a model as its provider would, for `toolcaddie eval costs`.
 
-It does not know how tools are selected or delivered: it bills a `ModelRequest`. Tokens are estimates of
-`schema.estimate_tokens`.
+A request is rendered to a prompt, a sequence of segments. A simulated prompt cache says how many of its tokens are read,
+written or neither, and the provider's price rule makes dollars of these. Numbers of tokens are estimates of
+`schema.estimate_tokens`. The way in which tools were selected and sent does not matter here.
 """
 
 from __future__ import annotations
@@ -24,35 +25,37 @@ Mark = Literal["tools", "system", "before", "last"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceRule:
-    """Prices and cache rules of one model of a provider."""
+    """The prices and the cache rules of one model."""
 
     model: str
     """`provider:model`."""
     prices: Prices
     cache: CacheRule
     marks: tuple[Mark, ...] = ("tools", "system", "before", "last")
-    """Breakpoints, as our adapter for such a provider sets them: after the last tool, the system prompt, the message before the
-    last answer, and the last block."""
+    """Places after which a request sets a cache breakpoint, as Toolcaddie's provider does: the last tool, the system prompt, the
+    message before the model's last answer, and the last block."""
     lookback: int = 20
-    """Number of blocks up to a breakpoint at which an earlier prefix is found."""
+    """Number of blocks before a breakpoint in which the provider looks for the end of a cached prefix."""
     deferral: bool = False
-    """True if definitions can be deferred until a message reveals them."""
+    """True if the model can be sent definitions that stay out of the prompt until a message reveals them."""
 
     @classmethod
     def of(cls, model: str) -> PriceRule:
         """Returns the rule of a model from the capability table. Raises `ConfigError` if it has no price there."""
         row = capabilities_of(model)
         if row.prices is None:
-            raise ConfigError(f"no price is known of model {model!r}; name another, as provider:model")
+            raise ConfigError(f"no price is known of model {model!r}; name another model as provider:model")
         return cls(model=model, prices=row.prices, cache=row.cache, deferral=bool(row.deferral))
 
 
 Kind = Literal["tool", "system", "choice", "message", "answer", "revealed"]
+"""Kind of a segment: definition of a tool, system prompt, tool choice, message of the user or of a tool, block of the model's
+answer, definition that a message revealed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A part of a prompt that is cached whole or not at all: a definition, a text, a call, a result."""
+    """A part of a prompt that is cached as a whole or not at all: a definition, a text, a call or a result."""
 
     kind: Kind
     digest: int
@@ -61,19 +64,19 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Segments in the provider's order. Make one with `Prompt.of`."""
+    """A prompt: its segments in the order in which the provider reads them. Make it with `Prompt.of`."""
 
     segments: tuple[Segment, ...]
     chain: tuple[int, ...]
-    """Digests of the segments up to and including i: equal digests mean equal prefixes."""
+    """For each segment, a digest of all segments up to it. Equal digests mean equal prefixes."""
     ends: tuple[int, ...]
-    """Tokens of the segments up to and including i."""
+    """For each segment, the tokens of all segments up to it."""
     tools: int
-    """Number of definitions at the front."""
+    """Number of segments at the front that are definitions."""
     head: int
     """Number of segments before the first message."""
     before_last: int
-    """Number of segments before the model's last answer; all of them if there is none."""
+    """Number of segments before the model's last answer; the number of all segments if there is no answer."""
 
     @classmethod
     def of(cls, segments: Sequence[Segment]) -> Prompt:
@@ -108,18 +111,19 @@ def _chained(segments: Sequence[Segment]) -> tuple[int, ...]:
 
 
 class Renderer:
-    """Renders requests to prompts. It caches segments by the identity of definitions and messages, because a conversation sends
-    the same objects again and again; it keeps references to them, so that no identity is reused."""
+    """Renders requests to prompts. A conversation sends the same definitions and messages again and again, so their segments
+    are cached by `id()`. The objects are kept as well, because Python may give the `id()` of a deleted object to another
+    one."""
 
     def __init__(self) -> None:
         self._definitions: dict[int, tuple[JsonObject, Segment]] = {}
         self._messages: dict[int, tuple[Message, tuple[Segment, ...]]] = {}
 
     def render(self, request: ModelRequest) -> Prompt:
-        """Renders tools that are not deferred, system prompt, tool choice and messages.
+        """Renders the tools that are not deferred, the system prompt, the tool choice and the messages.
 
-        A deferred definition follows the first result that reveals it, and costs nothing before. `allowed` is not part of the
-        prompt.
+        The definition of a deferred tool stands after the first result that reveals the tool, and costs nothing before.
+        `request.allowed` is not part of the prompt.
         """
         names = [definition_name(definition) for definition in request.tools] if request.deferred else []
         deferred = {name: tool for name, tool in zip(names, request.tools, strict=False) if name in request.deferred}
@@ -132,7 +136,7 @@ class Renderer:
         segments = [self._definition(definition) for definition in visible]
         for message in request.messages[:leading]:
             segments.extend(_as_system(self._message(message)))
-        if request.tool_choice not in (None, "auto"):  # which mean the same
+        if request.tool_choice not in (None, "auto"):  # None and "auto" mean the same
             segments.append(Segment("choice", _digest(canonical_json(request.tool_choice)), 0))
         for message in request.messages[leading:]:
             segments.extend(self._message(message))
@@ -166,7 +170,7 @@ def render(request: ModelRequest) -> Prompt:
 
 
 def _leading_system(messages: Sequence[Message]) -> int:
-    """Returns the number of the operator's messages before the conversation."""
+    """Returns the number of system and developer messages at the beginning."""
     return next(
         (at for at, message in enumerate(messages) if message.role not in ("system", "developer")), len(messages)
     )
@@ -206,12 +210,16 @@ def definition_name(definition: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """The cost of one or several requests. The first three are the prompt's tokens, each counted once."""
+    """The cost of one request, or of several. Each token of a prompt counts as read, written or plain."""
 
     read: int = 0
+    """Tokens of prompts that were read from the cache."""
     written: int = 0
+    """Tokens of prompts that were written to the cache."""
     plain: int = 0
+    """Tokens of prompts that had nothing to do with the cache."""
     output: int = 0
+    """Tokens of answers."""
     dollars: float = 0.0
 
     @property
@@ -229,19 +237,19 @@ class Bill:
 
 
 class PromptCache:
-    """One conversation's part of a provider's prompt cache. Requests come in the order of their times."""
+    """The prompt cache of a provider, with the prompts of one conversation. `bill` must be called in the order of time."""
 
     def __init__(self, rule: PriceRule) -> None:
         self.rule = rule
         self._prompts: list[tuple[Prompt, float]] = []
-        """Prompts of an automatic cache that are not a prefix of a later one, with the time they were sent."""
+        """For an automatic cache: prompts with their times, without those that are a prefix of a later prompt."""
         self._marked: dict[int, float] = {}
-        """Prefixes of a cache with breakpoints, by digest, with the time of their last use."""
+        """For a cache with breakpoints: the time of the last use of each cached prefix, by the prefix's digest."""
 
     def bill(self, prompt: Prompt, at: float, output_tokens: int = 0, *, marked: bool = True) -> Bill:
-        """Bills the request at `at` seconds and puts its prompt into the cache.
+        """Bills a request that is sent at `at` seconds, and writes its prompt to the cache.
 
-        `marked`: its prefix is marked for caching; without it a cache with breakpoints neither reads nor writes.
+        `marked`: the request has breakpoints. Without them, a cache with breakpoints neither reads nor writes.
         """
         prompt = as_cached(prompt, self.rule)
         kind = self.rule.cache.kind
@@ -261,7 +269,7 @@ class PromptCache:
         read_tokens = longest - longest % cache.step if longest >= cache.minimum else 0
         self._prompts = [
             entry for entry, count in zip(alive, common, strict=True) if count < len(entry[0].chain)
-        ]  # the others are prefixes of this prompt, which lives longer
+        ]  # prefixes of the new prompt are dropped, because the new prompt expires later
         self._prompts.append((prompt, at))
         return read_tokens, prompt.tokens - read_tokens if prompt.tokens >= cache.minimum else 0
 
@@ -279,7 +287,10 @@ class PromptCache:
         return read_tokens, prompt.upto(points[-1] if points else 0) - read_tokens
 
     def _longest_hit(self, prompt: Prompt, count: int) -> int:
-        """Returns the length of the longest cached prefix that ends at most `lookback` blocks before this breakpoint."""
+        """Returns the length of the longest cached prefix that ends in the last `lookback` blocks before a breakpoint, or 0.
+
+        `count`: number of segments before the breakpoint.
+        """
         furthest = max(count - self.rule.lookback, 0)
         return next((at for at in range(count, furthest, -1) if prompt.chain[at - 1] in self._marked), 0)
 
@@ -295,18 +306,19 @@ class PromptCache:
 
 
 def prefix_kept(previous: Prompt, current: Prompt) -> tuple[int, int]:
-    """Returns the tokens of the common prefix, and the tokens of the previous prompt."""
+    """Returns the tokens of the prefix that both prompts share, and the tokens of the previous prompt."""
     return current.upto(_common(previous, current)), previous.tokens
 
 
 def _common(first: Prompt, second: Prompt) -> int:
-    """Returns the number of common segments. Once the chains differ they stay different, so bisection finds the place."""
+    """Returns the number of segments with which both prompts start. After the first difference all digests differ, so it
+    bisects."""
     most = min(len(first.chain), len(second.chain))
     return bisect_left(range(most), True, key=lambda at: first.chain[at] != second.chain[at])
 
 
 def as_cached(prompt: Prompt, rule: PriceRule) -> Prompt:
-    """Returns the prompt as the rule's cache compares it: without the tool choice, unless a changed one breaks the prefix."""
+    """Returns the prompt as the cache of this rule sees it: without the tool choice, unless a changed choice ends the prefix."""
     if rule.cache.choice_breaks or not any(
         segment.kind == "choice" for segment in prompt.segments[prompt.tools : prompt.head]
     ):

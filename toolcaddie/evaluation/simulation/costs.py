@@ -1,7 +1,9 @@
-"""Costs of conversations under each strategy of sending tools and each provider's prices: `toolcaddie eval costs`.
+"""Costs of simulated conversations, for `toolcaddie eval costs`: under each strategy of sending tools, and each provider's
+prices.
 
-A script is played through a real runtime against a scripted model, each request is billed as its provider bills it, and the
-strategies are compared script by script. The caller passes in the function that makes a runtime (`MakeAnswers`).
+A script, which is a generated conversation, is played through a real runtime with a scripted model. Each request is billed as the
+provider would bill it, and the strategies are compared script by script. The planner is the part of the engine that chooses how
+to send tools; its strategy is `planned`. The caller passes in the function that makes a runtime (`MakeAnswers`).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from toolcaddie.evaluation.simulation.billing import Bill, PriceRule, PromptCach
 from toolcaddie.evaluation.simulation.scripts import Script
 
 PLANNED = "planned"
+"""The strategy that is compared with all others."""
 
 STRATEGIES: Mapping[str, str] = {
     "all": "every tool of the catalog in every request",
@@ -29,9 +32,10 @@ STRATEGIES: Mapping[str, str] = {
     "native": "later tools behind the cached prefix, by the provider's own means",
     PLANNED: "the planner's choice, the conversation remembered",
 }
+"""What each strategy sends."""
 
 BY_RULE = frozenset({"native", PLANNED})
-"""Strategies that depend on the provider; the others send the same to all and are run once."""
+"""Strategies that depend on the provider. The others send the same requests to every provider, so they are played once."""
 
 DEFAULT_RULES = (
     "anthropic:claude-sonnet-5-5",
@@ -42,14 +46,20 @@ DEFAULT_RULES = (
     "deepseek:deepseek-chat",
     "mistral:mistral-large-4",
 )
-"""One model for each kind of rule: cheap and dear reading, with and without a fee for writing, with and without deferral, short
-and long minimum, lifetimes of minutes and of an hour, and no cache at all."""
+"""One model for each kind of price rule: cheap and expensive reading from the cache, with and without a fee for writing, with and
+without deferral of definitions, a short and a long minimum of tokens, lifetimes of minutes and of an hour, and no cache at
+all."""
 
-GOAL_MEDIAN, GOAL_P95, GOAL_KEPT = 1.05, 1.25, 0.95
+GOAL_MEDIAN = 1.05
+"""Goal for the median of `Comparison.ratios`: at most this."""
+GOAL_P95 = 1.25
+"""Goal for the 95th percentile of `Comparison.ratios`: at most this."""
+GOAL_KEPT = 0.95
+"""Goal for the share of the prompt prefix that the next request repeats: at least this."""
 
 
 class Answers(Protocol):
-    """A runtime, as far as conversations need it."""
+    """The methods of a runtime that playing a script needs."""
 
     async def run(self, request: RunRequest) -> RunResult: ...
     async def close(self) -> None: ...
@@ -57,14 +67,14 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
-    """Parts of a runtime whose model follows scripts."""
+    """The parts from which a runtime is made whose model follows scripts."""
 
     strategy: str
     model: ScriptedModel
     tools: ScriptedTools
     clock: Clock
     rule: PriceRule | None
-    """None if the strategy does not depend on the provider."""
+    """Price rule of the model; None: the strategy does not depend on the provider."""
 
 
 MakeAnswers = Callable[[Stage], Answers]
@@ -72,10 +82,12 @@ MakeAnswers = Callable[[Stage], Answers]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefix:
-    """Tokens of consecutive requests within the cache's lifetime: `of` in the earlier one, `common` also first in the later."""
+    """The prefix that consecutive requests share, summed over pairs of requests within the lifetime of the cache."""
 
     common: int = 0
+    """Tokens at the start of the earlier request with which the later one starts too."""
     of: int = 0
+    """All tokens of the earlier request."""
 
     @property
     def share(self) -> float | None:
@@ -90,41 +102,46 @@ class Conversation:
     """One script under one strategy and one price rule."""
 
     script: int
+    """Number of the script."""
     bill: Bill
     misses: int
-    """Needed tools that were not called."""
+    """Number of needed tools that were not called."""
     needs: int
+    """Number of needed tools."""
     requests: int
+    """Number of requests to the model."""
     extra: int
-    """Requests beyond those of a model that sees every tool."""
+    """Number of requests above that of a model that sees every tool."""
     steady: Prefix
-    """Prefix of requests before which no more tools were asked for in their turn."""
+    """Shared prefix of requests before the model asked for more tools in the turn, or if it did not."""
     revealing: Prefix
-    """Prefix of requests after more tools were asked for in their turn."""
+    """Shared prefix of requests after the model asked for more tools in the turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """Requests of a script, before they are billed."""
+    """A script that was played, before its requests are billed."""
 
     script: Script
     requests: Sequence[RenderedRequest]
     misses: int
+    """Number of needed tools that were not called."""
     marked: bool
-    """True if the prefix of every request counts as marked."""
+    """True if the prefix of every request counts as marked for caching."""
 
 
 async def play(
     strategy: str, rule: PriceRule | None, catalog: Catalog, scripts: Sequence[Script], make: MakeAnswers
 ) -> AsyncIterator[Played]:
-    """Plays these conversations one after another. `rule`: price rule, for strategies that depend on it."""
+    """Plays these scripts one after another. `rule`: price rule of the model; None: the strategy does not depend on the
+    provider."""
     clock = Clock()
     model, tools = ScriptedModel(catalog, clock, rule), ScriptedTools(catalog, clock)
     answers = make(Stage(strategy=strategy, model=model, tools=tools, clock=clock, rule=rule))
     for script in scripts:
         model.begin()
         await _talk(script, answers, model, tools, clock, remembered=strategy in BY_RULE)
-        # Callers without a planner still mark their prompts; the planner decides itself where that pays.
+        # Without a planner, callers mark every prompt for caching. The planner marks a prompt where that pays.
         always_marked = strategy not in BY_RULE
         yield Played(script=script, requests=tuple(model.requests), misses=model.misses, marked=always_marked)
     await answers.close()
@@ -146,7 +163,7 @@ async def _talk(
 
 
 def charge(played: Played, rule: PriceRule) -> Conversation:
-    """Bills a conversation under a rule."""
+    """Bills the requests of a script under a price rule."""
     cache, bill = PromptCache(rule), Bill()
     for request in played.requests:
         bill += cache.bill(request.prompt, request.at, request.output, marked=request.marked or played.marked)
@@ -177,56 +194,67 @@ def charge(played: Played, rule: PriceRule) -> Conversation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrategyCosts:
-    """One strategy over all scripts, under one rule and on one catalog."""
+    """Figures of one strategy over all scripts, under one price rule and on one catalog."""
 
     strategy: str
     scripts: int
+    """Number of scripts."""
     median_tokens: float
-    """Tokens of prompts and answers of a conversation."""
+    """Tokens of a conversation, prompts and answers together: the median."""
     median_dollars: float
+    """Dollars of a conversation: the median."""
     dollars: float
     """Dollars of all scripts together."""
     read: float
     """Share of the prompts' tokens that were read from the cache."""
     misses: int
+    """Number of needed tools that were not called, in all scripts."""
     needs: int
+    """Number of needed tools in all scripts."""
     extra: int
+    """Number of requests above that of a model that sees every tool, in all scripts."""
     prefix_kept: float | None
+    """Share of a request's tokens with which the next request starts too; None: nothing is cached."""
     prefix_kept_after_reveal: float | None
+    """The same share for requests after the model asked for more tools in the turn; None: there are no such requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The planner compared with the cheapest of the others, script by script."""
+    """The planner compared with the cheapest other strategy, script by script."""
 
     ratios: tuple[float, ...]
-    """Planner's dollars divided by those of the cheapest other, one ratio per conversation."""
+    """For each script, the planner's dollars divided by those of the cheapest other strategy."""
     median: float
+    """Median of `ratios`."""
     p95: float
+    """95th percentile of `ratios`."""
     cheapest: Mapping[str, int]
-    """Number of conversations in which each of the others was the cheapest."""
+    """For each other strategy, the number of scripts in which it was the cheapest of the others."""
     beaten: Mapping[str, float]
-    """Planner's dollars divided by those of each other strategy, over all scripts."""
+    """For each other strategy, the planner's dollars divided by that strategy's dollars, over all scripts."""
 
     @property
     def met(self) -> bool:
-        """True if the goals of ratios and sums are met. Equal sums count: the planner may have made the same choices."""
+        """Returns True if the ratios meet their goals and no other strategy costs less over all scripts. Equal costs count as
+        met, because the planner may have made the same choices."""
         return self.median <= GOAL_MEDIAN and self.p95 <= GOAL_P95 and all(ratio <= 1 for ratio in self.beaten.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostReport:
-    """Costs of all strategies under one rule on one catalog."""
+    """Costs of all strategies under one price rule and on one catalog."""
 
     model: str
     tools: int
+    """Number of tools of the catalog."""
     strategies: tuple[StrategyCosts, ...]
     comparison: Comparison | None
-    """None if the planner was not played, or if every other strategy missed more tools."""
+    """None if the planner was not played, or if in every script all other strategies missed more tools."""
 
 
 def report(model: str, tools: int, conversations_by_strategy: Mapping[str, Sequence[Conversation]]) -> CostReport:
-    """Returns the report of one rule and catalog. All strategies have the same scripts in the same order."""
+    """Returns the report of one price rule and catalog. All strategies must have the same scripts in the same order."""
     return CostReport(
         model=model,
         tools=tools,
@@ -255,27 +283,27 @@ def _costs(strategy: str, conversations: Sequence[Conversation]) -> StrategyCost
 
 
 def compared(conversations_by_strategy: Mapping[str, Sequence[Conversation]]) -> Comparison | None:
-    """Compares the planner with the others; None if there is nothing to compare.
+    """Compares the planner with the other strategies. None: there is nothing to compare.
 
-    Missing needed tools makes a strategy cheap. So for each script only those count that missed no more than the planner; sums
-    are over all scripts, and the report shows the misses next to them.
+    A strategy that misses needed tools is cheap. So the ratio of a script is computed with strategies that missed no more tools
+    than the planner. `beaten` is computed over all scripts; the report shows the misses next to it.
     """
     others = {name: conversations for name, conversations in conversations_by_strategy.items() if name != PLANNED}
     if PLANNED not in conversations_by_strategy:
         return None
     ratios: list[float] = []
     cheapest = dict.fromkeys(others, 0)
-    for at, ours in enumerate(conversations_by_strategy[PLANNED]):
+    for at, planned in enumerate(conversations_by_strategy[PLANNED]):
         fair = {
             name: conversations[at].bill.dollars
             for name, conversations in others.items()
-            if conversations[at].misses <= ours.misses
+            if conversations[at].misses <= planned.misses
         }
         if not fair:
             continue
         best = min(fair, key=fair.__getitem__)
         cheapest[best] += 1
-        ratios.append(ours.bill.dollars / fair[best])
+        ratios.append(planned.bill.dollars / fair[best])
     if not ratios:
         return None
     total = _dollars(conversations_by_strategy[PLANNED])
@@ -290,18 +318,20 @@ def compared(conversations_by_strategy: Mapping[str, Sequence[Conversation]]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
-    """Comparison of the planner over all rules and catalogs."""
+    """Comparison of the planner over all price rules and catalogs."""
 
     median: float
+    """Median of the ratios of all scripts under all rules."""
     p95: float
-    """95th percentile of the ratios of every conversation under every rule."""
+    """95th percentile of the ratios of all scripts under all rules."""
     beaten: Mapping[str, float]
-    """Planner's dollars divided by those of each other strategy, where both were played."""
+    """For each other strategy, the planner's dollars divided by that strategy's dollars, where both were played."""
     least_prefix_kept: float | None
-    """Smallest share over the rules and catalogs; None if nothing is cached anywhere."""
+    """The planner's smallest `prefix_kept` over all rules and catalogs; None: nothing is cached anywhere."""
     met: int
-    """Pairs of rule and catalog that meet the goals of ratios and sums."""
+    """Number of reports whose comparison meets its goals (`Comparison.met`)."""
     of: int
+    """Number of reports with a comparison."""
 
 
 def overall(reports: Sequence[CostReport]) -> Overall | None:

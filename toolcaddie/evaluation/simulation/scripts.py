@@ -1,7 +1,8 @@
-"""Generated catalogs and conversations: the user's messages, the tools that each turn needs, and the results of these tools.
+"""Generates the catalogs and conversations that `toolcaddie eval costs` simulates.
 
-Everything follows from a seed. `TUNING_SEED` is for work on the planner; `FINAL_SEED` is for published figures only and must
-not be used before. Both catalogs and conversations differ between the two.
+A generated conversation (a script) has the user's messages, the tools that each turn needs, and the results of these tools. It
+follows from a seed, and so does a generated catalog. `TUNING_SEED` is for work on the planner, the part of the engine that
+chooses how to send tools. `FINAL_SEED` is for published figures only, so that the planner is not tuned to them.
 
 A conversation stays on a topic (a category) for two to six turns and sometimes returns to an earlier one. It has short
 follow-ups, chat that needs no tool, and pauses. Half of the requests use a tool's own words, and the others replace some or all
@@ -29,7 +30,9 @@ TUNING_SEED = 1_031
 FINAL_SEED = 20_261_121
 
 TURNS = 20
+"""Number of turns of a conversation."""
 MOST_GENERATED = 5_000
+"""Largest number of tools of a generated catalog."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +41,11 @@ class Need:
 
     tool: str
     words: str
-    """Words of the request: the first query of a model that lacks the tool."""
+    """The words of the request for this tool. A model that was not sent the tool searches with them first."""
     guess: str
-    """Words close to the tool's name: the model's next query."""
+    """The words of the tool's name, with which the model searches next."""
     arguments: str
-    """JSON object that fits the tool's schema."""
+    """Arguments of the call: a JSON object that fits the tool's schema."""
     result: str
 
 
@@ -54,7 +57,7 @@ class Turn:
     gap: float
     """Seconds since the previous answer."""
     steps: tuple[tuple[Need, ...], ...]
-    """Steps in order; the needs of one step can be called together."""
+    """Steps of the turn, in order. The needs of one step are called together."""
     answer: str
 
     @property
@@ -76,9 +79,12 @@ class Script:
 
 @lru_cache(maxsize=8)
 def generated_catalog(size: int, seed: int) -> Catalog:
-    """Generates the tools of a business, 100 to 280 tokens each, in categories. Raises `ConfigError` beyond `MOST_GENERATED`."""
+    """Returns a catalog with the tools of a business, in categories; a definition takes 100 to 280 tokens.
+
+    Raises `ConfigError` if `size` is below 1 or above `MOST_GENERATED`.
+    """
     if not 0 < size <= MOST_GENERATED:
-        raise ConfigError(f"catalogs of 1 to {MOST_GENERATED:,} tools can be generated, not of {size:,}")
+        raise ConfigError(f"a generated catalog has 1 to {MOST_GENERATED:,} tools; {size:,} were asked for")
     words, dice = _vocabulary(), Random(f"catalog/{size}/{seed}")
     areas = dice.sample(sorted(words.things), k=min(len(words.things), max(2, round(size**0.5 * 0.75))))
     tools: list[Tool] = []
@@ -120,34 +126,45 @@ _READING = frozenset({"list", "get", "find", "export", "summarize", "compare"})
 # --- conversations ----------------------------------------------------------------------------------------------------
 
 _STAYS = (2, 6)
+"""Range of the number of turns that a conversation stays on a topic."""
 _COMES_BACK = 0.3
+"""Probability that the next topic is an earlier one."""
 _FOLLOWS_UP = 0.2
+"""Probability that a turn is a short follow-up, which needs the last tool again."""
 _CHATS = 0.12
+"""Probability that a turn needs no tool."""
 _SEVERAL = 0.3
+"""Probability that a turn needs two or three tools."""
 _TOGETHER = 0.5
+"""Probability that the tools of a turn are called together, in one step."""
 _MENTIONED = 0.6
+"""Probability that the message mentions a needed tool; it always mentions the first."""
 _PASTES = 0.1
-_OWN_WORDS, _HALF = 0.5, 0.8
-"""Limits of a random draw: below the first a request keeps both words of a tool, below the second one of them, else none."""
+"""Probability that a message contains pasted records."""
+_OWN_WORDS = 0.5
+"""If a random draw from 0 to 1 is below this, a request uses both words of a tool's name, the action and its object."""
+_HALF = 0.8
+"""If the same draw is at least `_OWN_WORDS` and below this, a request uses one of the two words; otherwise none."""
 _BRIEF = 0.85, (10.0, 90.0)
 _LONG = 0.96, (330.0, 480.0)
 _VERY_LONG = 1.0, (7_000.0, 7_600.0)
-"""Pauses before a turn: the limit of a random draw, and the range of seconds."""
+"""Pauses before a turn. Each has a limit and a range of seconds: the first one whose limit is above a random draw is taken."""
 _RESULT_TOKENS = (50, 2_000)
+"""Range of the size of a tool's result."""
 _PAGE_BYTES = 14_000
-"""Size of the page of made-up records that results are cut from."""
+"""Smallest size in bytes of the page of invented records from which results are cut."""
 
 
 def generated_scripts(catalog: Catalog, count: int, seed: int) -> list[Script]:
-    """Generates conversations over a catalog's tools. Raises `ConfigError` for a catalog without tools."""
+    """Returns `count` conversations that need tools of the catalog. Raises `ConfigError` for a catalog without tools."""
     if not catalog.tools:
-        raise ConfigError("there are no tools to have conversations about; name a catalog that has some")
+        raise ConfigError("the catalog has no tools, so no conversation can need one; name a catalog that has tools")
     topics = _topics(catalog)
     return [_script(topics, number, Random(f"script/{len(catalog)}/{seed}/{number}")) for number in range(count)]
 
 
 def _topics(catalog: Catalog) -> list[tuple[Tool, ...]]:
-    """Returns the topics: the tools of each category."""
+    """Returns the topics of conversations. A topic is the tools of one category."""
     topics: dict[str, list[Tool]] = {}
     for tool in catalog.tools:
         topics.setdefault(tool.category or "", []).append(tool)
@@ -226,7 +243,7 @@ def _request(phrases: Sequence[str], dice: Random) -> str:
 
 
 def _phrase(tool: Tool, dice: Random, words: _Vocabulary) -> str:
-    """Returns the tool's action in a person's words."""
+    """Returns a request for the tool in a person's words, such as "show me the invoice"."""
     doing, *thing_words = _parts(tool.name)
     thing = "_".join(thing_words)
     draw = dice.random()
@@ -243,13 +260,13 @@ def _answer(dice: Random, words: _Vocabulary) -> str:
 
 
 def _result(dice: Random) -> str:
-    """Returns records as JSON; most results are short and some long."""
+    """Returns the result of a tool: a JSON text with records. Most results are short, and some are long."""
     low, high = _RESULT_TOKENS
     return f'{{"rows": {_records(dice, round(low * (high / low) ** dice.random()))}}}'
 
 
 def _records(dice: Random, tokens: int) -> str:
-    """Returns records of that many tokens, cut from one page, because generating new ones each time is slow."""
+    """Returns records with this number of tokens. They are cut from one page, because it is slow to generate new records."""
     page, size = _page(), round(tokens * BYTES_PER_TOKEN)
     start = dice.randrange(len(page) - size)
     return f"{dice.randrange(10**6)}: {page[start : start + size]}"
@@ -285,7 +302,7 @@ def _parts(name: str) -> list[str]:
 def example_arguments(schema: JsonObject, dice: Random) -> dict[str, Any]:
     """Returns values for a schema's required arguments and some of the others.
 
-    They fit plain schemas. A `pattern` is ignored, so that such a call may be refused, which costs only its answer.
+    The values fit simple schemas. `pattern` is ignored, so a call of a tool with patterns may be refused.
     """
     properties = schema.get("properties", {})
     required = schema.get("required", ())
@@ -331,7 +348,7 @@ class _Doing:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Vocabulary:
     things: Mapping[str, tuple[str, ...]]
-    """Things by area."""
+    """Objects of actions, such as an invoice, by area of the business."""
     doings: Mapping[str, _Doing]
     parameters: Mapping[str, str]
     other_things: Mapping[str, str]

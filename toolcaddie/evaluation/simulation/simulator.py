@@ -1,4 +1,4 @@
-"""Runs the conversations of `eval costs`: the runtimes, and the processes that share the work."""
+"""Runs the simulated conversations of `toolcaddie eval costs`: makes the runtimes, and divides the work among processes."""
 
 from __future__ import annotations
 
@@ -32,35 +32,41 @@ from toolcaddie.telemetry.logs import configure_logging
 from toolcaddie.util.replacing import replace
 
 _CHUNK = 50
-"""Scripts in one piece of work; each piece builds a runtime with an index over the catalog."""
+"""Largest number of scripts in one piece of work. It is not small, because each piece makes a runtime and indexes the catalog."""
 
 _ALONE = 40
-"""Number of conversations up to which one process is faster than starting others."""
+"""Largest number of conversations for which one process is faster than several, which must start first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """Catalogs, models and strategies to play, and the scripts."""
+    """A simulation to run: every script is played on each catalog, for each model and under each strategy."""
 
     catalogs: tuple[Catalog | int, ...]
-    """Catalogs, or sizes of generated ones."""
+    """Catalogs to use, or sizes of catalogs to generate."""
     models: tuple[str, ...]
+    """Models as `provider:model`; each has a price rule."""
     strategies: tuple[str, ...]
+    """Names of `costs.STRATEGIES`."""
     scripts: int
+    """Number of scripts for each catalog."""
     seed: int
+    """Seed of the generated catalogs and scripts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """A piece of work: some scripts under one strategy, billed for one or several models."""
+    """A piece of work for one process: some scripts under one strategy, billed for one or several models."""
 
     catalog: Catalog | int
     place: int
-    """Index of the catalog."""
+    """Index of the catalog in `Simulation.catalogs`."""
     strategy: str
     models: tuple[str, ...]
     first: int
+    """Number of the first script."""
     count: int
+    """Number of scripts."""
     seed: int
 
 
@@ -76,8 +82,8 @@ def simulate(
 ) -> list[CostReport]:
     """Plays all conversations and compares the strategies.
 
-    `workers`: processes; None: one per core, or one for few conversations. `on_progress` gets the number of conversations so
-    far and of all.
+    `workers`: number of processes; None: one for each core, or a single one for few conversations. `on_progress` gets the
+    number of conversations played so far and of all.
     """
     pieces = list(_pieces(simulation))
     total, completed = sum(piece.count for piece in pieces), 0
@@ -127,7 +133,7 @@ def _pieces(simulation: Simulation) -> Iterator[_Work]:
 
 
 def _models(strategy: str, models: Sequence[str]) -> list[str]:
-    """Returns the models that a strategy exists for."""
+    """Returns the models for which a strategy exists. `native` needs a provider that can defer definitions."""
     return [model for model in models if strategy != "native" or PriceRule.of(model).deferral]
 
 
@@ -136,7 +142,7 @@ def _distributed(pieces: Sequence[_Work], workers: int) -> Iterator[tuple[_Work,
         for piece in pieces:
             yield piece, _run_piece(piece)
         return
-    # Not forked: this process may have threads, and a lock held by one of them would stay locked in the child.
+    # "spawn", not "fork": this process may have threads, and a lock that one of them holds would stay locked in a fork.
     context, quiet = get_context("spawn"), partial(configure_logging, level="error")
     with ProcessPoolExecutor(min(workers, len(pieces)), mp_context=context, initializer=quiet) as pool:
         waiting = {pool.submit(_run_piece, piece): piece for piece in pieces}
@@ -170,14 +176,14 @@ async def _play_piece(piece: _Work) -> _Conversations:
 # --- runtimes ---------------------------------------------------------------------------------------------------------
 
 _FEW = 8
-"""Number of tools of the strategy `few`, which is cheap if little or nothing is cached; the planner has to beat it too."""
+"""Largest number of selected tools under the strategy `few`, which is cheap if little or nothing is cached."""
 _UNLIMITED = Budget(max_tools=None, provider_cap=None, policy="ranked", reserve_tools=0, reserve_tokens=0.0)
 _UNCAPPED = (Capabilities(pattern="*", tool_cap=None),)
-"""Capabilities without a tool cap, for strategies that do not depend on the provider: some would refuse so many tools."""
+"""Capabilities without a limit of tools, for strategies that do not depend on the provider. (Some providers limit the number.)"""
 
 
 def runtime_for(stage: Stage) -> Answers:
-    """Returns a runtime for the strategy."""
+    """Returns a runtime that sends tools as the strategy does."""
     rule = stage.rule
     return Runtime(
         provider=stage.model,
@@ -185,7 +191,7 @@ def runtime_for(stage: Stage) -> Answers:
         preset=_preset(stage.strategy),
         model="" if rule is None else rule.model.partition(":")[2],
         capabilities=_UNCAPPED if rule is None else CAPABILITIES,
-        replace_reserved=RESERVED_NAMES,  # nothing runs, so that any catalog may be played
+        replace_reserved=RESERVED_NAMES,  # no real tool runs, so any names are allowed
         clock=stage.clock,
     )
 
