@@ -208,7 +208,7 @@ def test_a_replay_says_that_the_run_saw_less_or_another_catalog():
     assert narrow.notes == ("the run could see 2 of the 4 tools; the replay sees all of them",)
     assert narrow.verdict.startswith("no tool was called")
     other = replayed(_run(1, "x", ("b_0",), selected=("gone", "b_0"), catalog_version="old"), nothing, catalog)
-    assert "of the tools selected then it lacks gone" in other.notes[0]
+    assert "it no longer has these selected tools: gone" in other.notes[0]
     assert other.verdict == "worse: 1 of the 1 tools called would not have been selected"
     with pytest.raises(RequestError, match="cannot be replayed"):
         replayed(_run(1, " "), nothing, catalog)

@@ -108,8 +108,8 @@ def page_of(*pairs: tuple[object, object], **more: object) -> str:
 def test_the_axes_of_nothing_fits_say_which_requests_they_count() -> None:
     nothing_fits = section(page_of(SERVED, UNSERVED), "Nothing fits")
     assert texts(re.findall(r"<svg.*</svg>", nothing_fits)[0], "axis-name") == [
-        "served requests called nothing",
-        "unserved requests caught",
+        "requests that some tool fits, called nothing",
+        "requests that no tool fits, caught",
     ]
     assert section(page_of(SERVED, HALF), "Nothing fits") == ""
 
@@ -151,7 +151,7 @@ def test_the_worst_requests_show_the_places_of_their_tools_and_what_was_said_bef
     assert '<code class="tool right">b</code> <span class="place">2, sent</span>' in worst
     assert '<code class="tool right">c</code> <span class="place">not among the first 2, sent</span>' in worst
     assert "not among the first 0</span>" in worst
-    assert "nothing fits, it says" in worst
+    assert "no tool was found" in worst
     assert "… 1 earlier" in worst
     assert "user: earlier 1" in worst
     (shortened,) = re.findall(r"(please [^<]*…)", worst)

@@ -1,4 +1,4 @@
-"""A page about what was measured: one file of HTML, plots drawn here, nothing loaded from anywhere."""
+"""The HTML page of `toolcaddie eval --report`: one file with figures and plots, which loads nothing from the network."""
 
 from toolcaddie.evaluation.report.page import html_report
 

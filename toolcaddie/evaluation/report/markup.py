@@ -1,4 +1,4 @@
-"""The escaping of texts in a page."""
+"""Escapes texts for the HTML page of `toolcaddie eval --report`."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from toolcaddie.util.text import visible
 
 
 def escape(text: str) -> str:
-    """Returns the text as markup that shows it literally; characters that would change the reading order are spelled out."""
+    """Returns HTML that shows the text literally. Characters that would change the reading order are shown by their codes."""
     return html.escape(visible(text))

@@ -1,4 +1,4 @@
-"""The HTML report: figures first, then plots of their origin, then the requests that were served worst."""
+"""The HTML page of `toolcaddie eval --report`: first figures, then plots, then the requests that were served worst."""
 
 from __future__ import annotations
 
@@ -14,22 +14,27 @@ from toolcaddie.evaluation.report.style import CSS
 from toolcaddie.evaluation.report.svg import Row, Series, Whisker, bars, dots, lines
 
 WORST = 25
-"""Number of worst-served requests in the report."""
+"""Largest number of worst-served requests in the report."""
 
 _CATEGORIES = 20
+"""Largest number of categories in the plot of categories."""
 _METRICS = ("recall@1", "recall@3", "recall@5", "recall@10", "complete@5", "complete@10", "ndcg@10", "recall@sent")
 _TOOLS = 5
+"""Number of ranked tools shown for a worst-served request."""
 _TEXT = 400
+"""Largest number of characters shown of a message."""
 _BINS = 20
+"""Number of bins of a histogram."""
 _LEAST_IN_BIN = 5
+"""Smallest number of requests in a part of the plot of fits; with few requests there are fewer parts than ten."""
 _NO_SCRIPT = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def html_report(assessed: Sequence[Assessed], comparisons: Sequence[Compared] = (), *, title: str) -> str:
     """Returns one HTML file without scripts and network access, readable in light and dark mode.
 
-    The detailed sections are about the first configuration. Every name and text is escaped, because catalogs and requests come
-    from anywhere.
+    The detailed sections are about the first configuration. Every name and text is escaped, because catalogs and requests may
+    come from strangers.
     """
     first = assessed[0]
     parts = [
@@ -123,9 +128,9 @@ def _table(assessed: Sequence[Assessed]) -> str:
         )
         rows.append(f'<tr><td><i class="s{number % 6}"></i>{escape(each.name)}</td>{cells}{fits}{costs}</td></tr>')
     about = (
-        "Means over the requests that some tool fits; below each its 95 % interval, from a bootstrap over whole groups. "
-        "Sent: what the budget lets through. False nothing: served requests of which the floor says that nothing fits; "
-        "caught: the others of which it says so."
+        "Means over the requests that some tool fits, with 95 % intervals from a bootstrap over whole groups. Sent: among the "
+        "tools that are sent under the budget. False nothing: the share of the requests that some tool fits for which the floor "
+        "says that nothing fits. Caught: the same share of the requests that no tool fits."
     )
     top += '<th class="n">AUROC</th><th class="n">false nothing</th><th class="n">caught</th>'
     top += '<th class="n">tokens</th><th class="n">p50 / p99 ms</th>'
@@ -156,7 +161,10 @@ def _compared(comparisons: Sequence[Compared], assessed: Sequence[Assessed]) -> 
         f'<td class="{_tone(each)}">{escape(each.verdict)}</td></tr>'
         for each in comparisons
     )
-    about = f"Difference to {comparisons[0].than}, request by request. Right of the line: better. An interval over it: undecided."
+    about = (
+        f"Difference from {comparisons[0].than}, request by request. Right of the line is better. If an interval crosses the "
+        "line, the requests do not decide."
+    )
     plot = dots(rows, x_range=(-reach * 1.05, reach * 1.05), zero=0.0, left=200.0, label="differences", signed=True)
     table = f"<table><tr><th>metric</th><th class='n'>difference</th><th>in words</th></tr>{words}</table>"
     return f'<div class="plots">{_section("Compared", about, plot)}{_section("In words", "", table)}</div>'
@@ -197,7 +205,7 @@ def _recall_by_places(assessed: Sequence[Assessed]) -> str:
             )
         )
     plot = lines(series, x="places looked at", y="recall", x_range=(1, len(series[0].points)))
-    return _section("Recall by places", "What part of the right tools stands among the first k.", plot)
+    return _section("Recall by places", "The share of the right tools that are among the first k.", plot)
 
 
 def _recall_by_tokens(assessed: Sequence[Assessed]) -> str:
@@ -212,12 +220,12 @@ def _recall_by_tokens(assessed: Sequence[Assessed]) -> str:
     most = max(x for each in series for x, _ in each.points)
     most = max(most, *(point[0] for point, _, _ in marks), 1.0)
     plot = lines(series, x="tokens of definitions a request", y="recall", x_range=(0, most * 1.03), marks=marks)
-    about = "What the first k tools take and hold; the diamond is what the budget sends."
+    about = "Tokens and recall of the first k tools. The diamond is the selection that is sent under the budget."
     return _section("Recall by tokens", about, plot)
 
 
 def _calibration(assessed: Sequence[Assessed]) -> str:
-    """Plots bins of equally many requests, so that each is meaningful."""
+    """Plots how often the best tool is right, by its fit. All parts have equally many requests, so that no part has too few."""
     series = []
     for each in assessed:
         pairs = sorted(
@@ -235,7 +243,10 @@ def _calibration(assessed: Sequence[Assessed]) -> str:
             )
         )
     most = max(1e-9, *(x for each in series for x, _ in each.points))
-    about = "Requests sorted by the fit of their best tool, in ten parts: how often that tool is a right one. It should rise."
+    about = (
+        "The requests, sorted by the fit of their best tool, are divided into at most ten parts. The line shows how often that "
+        "tool is a right one. It should rise."
+    )
     return _section(
         "Is a better fit more often right",
         about,
@@ -266,14 +277,15 @@ def _roc(assessed: Sequence[Assessed]) -> str:
     )
     plot = lines(
         series,
-        x="served requests called nothing",
-        y="unserved requests caught",
+        x="requests that some tool fits, called nothing",
+        y="requests that no tool fits, caught",
         x_range=(0, 1),
         marks=marks,
         diagonal=True,
     )
     about = (
-        f"Whether the fit of the best tool tells that no tool fits. Area: {areas}. The diamond is the floor that ships."
+        "A floor says that nothing fits if the fit of the best tool is below it. The line shows the shares of requests for which "
+        f"each possible floor says so wrongly and rightly. Area: {areas}. The diamond is the floor of the configuration."
     )
     return _section("Nothing fits", about, plot)
 
@@ -290,7 +302,11 @@ def _fits(first: Assessed) -> str:
     ]
     legend = '<div class="legend"><span><i class="s3"></i>some tool fits</span><span><i class="s5"></i>no tool fits</span></div>'
     plot = bars(groups, edges.tolist(), x="fit of the best tool", y="share of the requests")
-    return _section("Fit of the best tool", f"By {first.name}. The less the two overlap, the better.", legend + plot)
+    return _section(
+        "Fit of the best tool",
+        f"Measured with {first.name}. The less the two groups overlap, the better.",
+        legend + plot,
+    )
 
 
 def _categories(first: Assessed) -> str:
@@ -329,8 +345,8 @@ def _worst(first: Assessed) -> str:
     rows = [_request(request, outcome) for request, outcome in first.misses(WORST)]
     if not rows:
         return _section("Served worst", f"{first.name} finds every right tool among the first five.", "")
-    head = "<tr><th>request</th><th>right, and its place</th><th>found instead</th></tr>"
-    about = f"The requests of {first.name} that miss most of their right tools among the first five; {WORST} at most."
+    head = "<tr><th>request</th><th>right tool and its place</th><th>first tools found</th></tr>"
+    about = f"The requests for which {first.name} finds the fewest right tools among the first five; at most {WORST}."
     return _section("Served worst", about, f'<div class="scroll"><table>{head}{"".join(rows)}</table></div>')
 
 
@@ -350,7 +366,7 @@ def _request(request: LabelledRequest, outcome: Outcome) -> str:
         f'<code class="tool{" right" if name in request.gold else ""}">{escape(name)}</code>'
         for name in outcome.names[:_TOOLS]
     )
-    nothing = '<span class="place">nothing fits, it says</span>'
+    nothing = '<span class="place">no tool was found</span>'
     return (
         f'<tr><td class="query">{earlier_html}{escape(_short(request.messages[-1].text))}</td><td>{right}</td>'
         f"<td>{ranking_html or nothing}</td></tr>"
@@ -369,7 +385,7 @@ def _place(outcome: Outcome, name: str) -> str:
 def _footer(first: Assessed) -> str:
     text = (
         f"Catalog version {first.catalog.version[:12]}. Tokens are an estimate from the size of the definitions, meta tools "
-        "aside. Latency is from the messages to the selection, one after the other on one core, by the clock on the wall. "
+        "aside. Latency is the wall-clock time from the messages to the selection, one request after the other on one core. "
         "Intervals: percentile bootstrap over groups (Efron 1979), 1,000 resamples, a fixed seed. Nothing on this page comes "
         "from the network."
     )

@@ -1,4 +1,4 @@
-"""Style of the page, in light and in dark."""
+"""CSS of the HTML report, for light and dark mode. `--s0` to `--s5` are the colours of the configurations in the plots."""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""Plots as SVG. Colours are classes and variables of the page's style, so that a plot follows the reader's light or dark.
+"""Draws the plots of the HTML report as SVG.
 
-Every text in a plot is escaped here, where it becomes markup.
+Colours are CSS classes of the page (`style.py`), so that plots follow the light or dark mode of the reader. Each configuration
+has a number, its series, and `s0` to `s5` are the classes of the colours. Every text in a plot is escaped here, where it
+becomes markup.
 """
 
 from __future__ import annotations
@@ -14,39 +16,42 @@ from toolcaddie.evaluation.report.markup import escape
 Point = tuple[float, float]
 
 WIDTH = 560.0
-"""Width of every plot, in its own units; the page scales it."""
+"""Width of every plot in SVG units; the page scales the plot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A line, perhaps with a band around it."""
+    """A line of a plot, with or without a band around it."""
 
     name: str
     points: Sequence[Point]
     band: Sequence[tuple[float, float, float]] = ()
-    """x, low, high."""
+    """Points of the band, each as x, low and high. Empty: no band."""
     marked: bool = True
-    """A dot at each point."""
+    """True if each point of the line has a dot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whisker:
-    """A value with its interval. `series` is the number of its colour."""
+    """A value with its interval in a row of `dots`."""
 
     value: float
     low: float
     high: float
     series: int = 0
+    """Number of the colour."""
     text: str = ""
+    """Text that appears when the mouse is over it; empty: the figures."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A line of a dot plot."""
+    """A row of `dots`."""
 
     label: str
     whiskers: Sequence[Whisker]
     note: str = ""
+    """Text at the right end of the row."""
 
 
 def lines(
@@ -61,7 +66,11 @@ def lines(
     percent: bool = False,
     height: float = 330.0,
 ) -> str:
-    """Lines over a grid. `marks`: single points with a text and the number of their series."""
+    """Returns a plot of lines over a grid.
+
+    `x`, `y`: names of the axes. `marks`: diamonds, each as a point, a text and the number of its series. `diagonal`: draws the
+    line of chance. `percent`: shows the y axis in percent.
+    """
     frame = _Frame(x_range=x_range, y_range=y_range, height=height, left=52.0, bottom=46.0)
     parts = [frame.grid(x, y, percent=percent)]
     if diagonal:
@@ -93,7 +102,11 @@ def dots(
     series: int = 1,
     signed: bool = False,
 ) -> str:
-    """Rows of values with their intervals, the whiskers of a row below each other."""
+    """Returns a plot of rows: each value is a dot, with its interval as a line. The values of a row stand below each other.
+
+    `zero`: draws a line at this value. `left`: room for the labels. `series`: largest number of values in a row. `signed`:
+    shows the x axis with signs.
+    """
     step, inner = 14.0 * max(1, series) + 12.0, 14.0
     height = 12.0 + step * len(rows) + 34.0
     frame = _Frame(x_range=x_range, y_range=(0.0, 1.0), height=height, left=left, bottom=34.0, right=64.0)
@@ -116,7 +129,8 @@ def dots(
 def bars(
     groups: Sequence[tuple[str, int, Sequence[float]]], edges: Sequence[float], *, x: str, y: str, height: float = 300.0
 ) -> str:
-    """Histograms over each other: for each group its name, its colour and the share in each bin."""
+    """Returns a plot of histograms that overlap. `groups`: name, number of the colour, and share in each bin. `edges`: those of
+    the bins."""
     top = max((value for _, _, values in groups for value in values), default=1.0) or 1.0
     frame = _Frame(x_range=(edges[0], edges[-1]), y_range=(0.0, _nice(top)), height=height, left=52.0, bottom=46.0)
     parts = [frame.grid(x, y, percent=True)]
@@ -136,7 +150,7 @@ def bars(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Frame:
-    """From values to places."""
+    """The area of a plot with its axes. `x` and `y` turn values into places; the other methods return markup."""
 
     x_range: Point
     y_range: Point
@@ -227,7 +241,7 @@ def _cut(text: str, room: float) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Returns about five round values from low to high."""
+    """Returns about five round numbers from `low` to `high`, for the labels of an axis."""
     if not high > low:
         return [low]
     rough = (high - low) / 5
@@ -238,7 +252,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _nice(value: float) -> float:
-    """Returns the smallest round number that is not below the value."""
+    """Returns the smallest round number that is not below the value, for the end of an axis."""
     power = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
     return next(power * factor for factor in (1, 1.5, 2, 3, 4, 5, 6, 8, 10) if power * factor >= value * 0.999)
 
