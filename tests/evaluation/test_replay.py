@@ -73,10 +73,10 @@ def test_a_run_that_saw_fewer_tools_is_noted() -> None:
 @pytest.mark.parametrize(
     ("gone", "words"),
     [
-        ("", "(4 tools, 9 then); what"),
-        ("v", "it lacks v; what"),
-        ("vwxyz", "it lacks v, w, x, y, z; what"),
-        ("uvwxyz", "it lacks u, v, w, x, y and 1 more; what"),
+        ("", "it has 4 tools, and had 9 at the time of the run; the replay"),
+        ("v", "these selected tools: v; the replay"),
+        ("vwxyz", "these selected tools: v, w, x, y, z; the replay"),
+        ("uvwxyz", "these selected tools: u, v, w, x, y and 1 more; the replay"),
     ],
 )
 def test_another_catalog_is_noted_with_five_of_the_tools_it_lacks(gone: str, words: str) -> None:
