@@ -76,6 +76,9 @@ _MARGIN = 2_000
 
 _AFTER_OTHERS = (ApprovalClosed, RunResumed)
 """Events before which another process may have written rows of the run."""
+_DURABLE = (CallIntended, ApprovalClosed)
+"""Events whose row must be on disk before the run goes on."""
+_ENDS = (RunFinished, RunFailed, RunPaused)
 
 Data = dict[str, Any]
 
@@ -109,9 +112,9 @@ class Trail:
             await self._load_last(event.run_id)
         record = self._record(event)
         self._log.append(record)
-        if isinstance(event, CallIntended | ApprovalClosed):
+        if isinstance(event, _DURABLE):
             await self._flush_or_withdraw(record)
-        elif isinstance(event, RunFinished | RunFailed | RunPaused):
+        elif isinstance(event, _ENDS):
             self._last.pop(event.run_id)
             if self._durable == "answer" or _asks_a_person(event):
                 await self._log.flush(event.run_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
@@ -30,7 +31,7 @@ class Bounded(Generic[K, V]):
     def __init__(
         self, most: int | None = None, *limits: Limit[V], on_eviction: Callable[[V], None] | None = None
     ) -> None:
-        self._most = most
+        self._most = sys.maxsize if most is None else most
         self._limits = limits
         self._on_eviction = on_eviction
         self._totals = [0] * len(limits)
@@ -74,7 +75,8 @@ class Bounded(Generic[K, V]):
         """Stores a value under a key, and evicts values until the limits hold."""
         with self._lock:
             evicted = self._store(key, value)
-        self._report(evicted)
+        if evicted:
+            self._report(evicted)
 
     def put_if_absent(self, key: K, value: V) -> V:
         """Stores a value unless the key has one, and returns the key's value: of several threads the first one wins."""
@@ -83,7 +85,8 @@ class Bounded(Generic[K, V]):
             if existing is not None:
                 return existing
             evicted = self._store(key, value)
-        self._report(evicted)
+        if evicted:
+            self._report(evicted)
         return value
 
     def pop(self, key: K) -> V | None:
@@ -98,12 +101,15 @@ class Bounded(Generic[K, V]):
 
     def _store(self, key: K, value: V) -> list[V]:
         """Returns the values that were evicted."""
-        self._drop(key)
-        self._values[key] = value
-        self._count(value, 1)
-        evicted = []
-        while len(self._values) > 1 and self._is_over():
-            _, oldest = self._values.popitem(last=False)
+        values = self._values
+        if self._limits:
+            self._drop(key)
+            self._count(value, 1)
+        values[key] = value
+        values.move_to_end(key)
+        evicted: list[V] = []
+        while len(values) > 1 and (len(values) > self._most or (self._limits and self._exceeds_a_limit())):
+            _, oldest = values.popitem(last=False)
             self._count(oldest, -1)
             evicted.append(oldest)
         return evicted
@@ -118,9 +124,7 @@ class Bounded(Generic[K, V]):
         for i, limit in enumerate(self._limits):
             self._totals[i] += sign * limit.size(value)
 
-    def _is_over(self) -> bool:
-        if self._most is not None and len(self._values) > self._most:
-            return True
+    def _exceeds_a_limit(self) -> bool:
         return any(total > limit.most for total, limit in zip(self._totals, self._limits, strict=True))
 
     def _report(self, evicted: list[V]) -> None:
