@@ -69,7 +69,7 @@ def test_what_is_not_said_is_as_the_source_has_it() -> None:
 
 def test_a_key_is_never_shown() -> None:
     assert "sk-secret" not in repr(ToolConfig.of(WHOLE))
-    with pytest.raises(ConfigError, match="must be a text, not what is given"):
+    with pytest.raises(ConfigError, match="must be a text, not the given value"):
         ToolConfig.of({"fallbackProvider": {"provider": "o", "model": "m", "apiKey": ["sk-secret"]}})
 
 

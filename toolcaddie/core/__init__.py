@@ -1,1 +1,2 @@
-"""Values that all other packages share. They import nothing of ours but `util`."""
+"""The data types that all other packages share (tools, messages, runs, settings, errors). This package imports only
+`toolcaddie.util`."""

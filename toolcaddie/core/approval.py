@@ -1,4 +1,5 @@
-"""Approvals: a person is asked if exactly this call may run, and answers."""
+"""Approvals: a person is asked whether exactly this call may run, and answers. The policy asks for them; the gateway and the
+command line show them to people."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ ApprovalStatus = Literal["open", "approved", "refused", "expired", "used"]
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """A question and its answer. Valid once, for one call with exactly these arguments, under one version of the policy."""
+    """A question about a call, and its answer. An approval is valid for one call with exactly these arguments, and only under the
+    version of the policy that asked."""
 
     id: str
     run_id: str
@@ -26,7 +28,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     arguments: JsonObject
     """The exact arguments, without those that the application injects."""
     digest: str
-    """Digest of tool and arguments, so that only the approved call runs."""
+    """Digest of `tool` and `arguments`. A call runs on this approval only if its own digest is equal."""
     policy_version: str
     principal: Principal
     """Owner of the run."""
@@ -36,6 +38,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     created: float
     """Seconds since the epoch."""
     expires: float
+    """Seconds since the epoch."""
     status: ApprovalStatus = "open"
     answered: float | None = None
     """Seconds since the epoch."""
@@ -43,7 +46,7 @@ class Approval(Struct, frozen=True, kw_only=True):
     answer_reason: str = ""
 
     def at(self, now: float) -> Approval:
-        """Returns the approval as of a moment: expired if unused at `expires`."""
+        """Returns the approval as it is at the moment `now`: with status `expired` if `expires` has passed before it was used."""
         if self.status in ("open", "approved") and now >= self.expires:
             return replace(self, status="expired")
         return self

@@ -3,7 +3,8 @@
     Bounds(body=4 * MEGABYTE)
 
 Requests of clients, answers of models and schemas of tools are all checked against these before they are processed. Each
-field is a setting of the same name under `[bounds]`, and each refusal names its setting (`beyond`).
+field is a setting of the same name under `[bounds]`, and each refusal names the setting that it comes from (`beyond` writes the
+sentence).
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ KILOBYTE = 1024
 MEGABYTE = 1024 * KILOBYTE
 
 LARGE = 256 * KILOBYTE
-"""Bytes of JSON from which it is counted before it is decoded, both in a thread."""
+"""Size in bytes from which JSON and similar work is processed in a thread and not on the event loop. The values of such JSON are
+counted before it is decoded."""
 
 
 class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The bounds. Sizes are bytes unless a field says otherwise."""
+    """The largest accepted sizes, numbers and times. Sizes are bytes unless a field says otherwise."""
 
     # --- a connection, before the client is known
     connections: Size = 1_000
-    """Open connections. One more replaces the one that has waited longest for a complete request, or is refused if all of them
-    wait for answers."""
+    """Open connections. A further connection replaces the one whose complete request is overdue for the longest time; it is
+    refused if all open connections wait for answers."""
     pipelined: Size = 16
     """Requests of one connection that wait for the answer to an earlier one."""
     url: Size = 8 * KILOBYTE
@@ -42,15 +44,15 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     head_seconds: Seconds = 10.0
     """Seconds from the first byte of a request, or from the opening of its connection, to the end of its headers."""
     body_seconds: Seconds = 60.0
-    """Seconds from there to the end of the body."""
+    """Seconds from the end of the headers to the end of the body."""
     chunks: Size = 50_000
-    """Chunks of one body; each costs a call, however small it is."""
+    """Chunks of one body. They are limited because each chunk costs a function call, however small it is."""
 
     # --- a request's body
     body: Size = 16 * MEGABYTE
     bodies: Size = 64 * MEGABYTE
-    """All bodies together that are being received, read or checked. The first 64 KiB of each are not counted, so that
-    small requests pass while others fill this."""
+    """All bodies together that are being received, read or checked. The first 64 KiB of each body are not counted, so that
+    small requests pass while large ones use up this bound."""
     values: Size = 300_000
     """Values in one JSON document: objects, lists and their items."""
     depth: Size = 128
@@ -58,7 +60,7 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # --- a chat request
     keys: Size = 200
-    """Fields of the request itself."""
+    """Top-level fields of the request."""
     messages: Size = 5_000
     parts: Size = 10_000
     """Parts of all messages together: texts, pictures."""
@@ -72,13 +74,13 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # --- a model's answer
     answer: Size = 16 * MEGABYTE
-    """A whole answer, streamed or not; a provider's list of models too."""
+    """A whole answer, streamed or not. The same bound holds for a provider's list of models."""
     event: Size = 8 * MEGABYTE
     """One event of a stream."""
     error: Size = 1 * MEGABYTE
     """The body of an error; a longer one is truncated."""
     answer_calls: Size = 1_000
-    """Calls of one answer; one with more is refused."""
+    """Calls of one answer; an answer with more calls is refused."""
     calls_run: Size = 256
     """Calls of one answer that are executed; the others get an error result."""
     arguments: Size = 1_000_000
@@ -91,7 +93,8 @@ class Bounds(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds for all such matches of one check together."""
 
     def __post_init__(self) -> None:
-        """Raises `ConfigError` for a bound that is no positive number; in a file the settings refuse it."""
+        """Raises `ConfigError` for a bound that is not a positive number. In a settings file the reader of settings refuses it
+        earlier."""
         for name in self.__struct_fields__:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
@@ -102,7 +105,7 @@ DEFAULT = Bounds()
 
 
 def check_bounds(bounds: Bounds) -> Bounds:
-    """Returns the bounds. Raises `ConfigError` if a part may be larger than its whole."""
+    """Returns the bounds. Raises `ConfigError` if the bound of a part is above the bound of its whole (`body` and `bodies`)."""
     for part, total in (("body", "bodies"), ("header_line", "headers"), ("event", "answer")):
         small, large = getattr(bounds, part), getattr(bounds, total)
         if small > large:
@@ -113,5 +116,5 @@ def check_bounds(bounds: Bounds) -> Bounds:
 
 
 def beyond(problem: str, most: float, setting: str) -> str:
-    """Returns the message of a refusal: the excess, the limit and its setting."""
+    """Returns the message of a refusal: the `problem`, the limit (`most`) and the name of its setting."""
     return f"{problem}; at most {most:,} are accepted (setting bounds.{setting})"

@@ -1,4 +1,4 @@
-"""The input of a policy: one call and its run."""
+"""The input of a policy (`ports.Policy`) and of middleware: one call and its run."""
 
 from __future__ import annotations
 

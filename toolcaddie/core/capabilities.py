@@ -1,11 +1,13 @@
-"""Capabilities and prices of model families and their APIs, as data: `capabilities.toml`, overridden by the operator.
+"""Capabilities and prices of model families and their APIs. The shipped data is in `capabilities.toml`; an operator overrides it
+with `[[capabilities]]` in the settings.
 
     capabilities_of("anthropic:claude-opus-5-5").prices
     capabilities_of("openai:gpt-5-mini", [capabilities_from({"pattern": "gpt-5*", "tool_cap": 64}), *CAPABILITIES])
 
 A row sets a few fields. Of all rows that match a model, the first one that sets a field counts, so the common fields of a
-vendor are written once, below those of its special models. A row may be limited to one wire. A means that the wire in front
-of the model cannot express (`vocabulary`) is dropped.
+vendor are written once, below the rows of its special models. A row may be limited to one wire (the format of an API, such as
+chat completions). A mechanism (mask, deferral, ...) that the wire in front of the model cannot express (`vocabulary`) is
+dropped.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ Dollars = Annotated[float, Meta(ge=0)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars per million tokens. Reading or writing the prompt cache costs `input` if it has no price of its own."""
+    """Prices in US dollars per million tokens. `cached` and `written` are the prices of reading and writing the prompt cache; in
+    a row of the table they default to `input`."""
 
     input: Dollars
     cached: Dollars
@@ -63,8 +66,9 @@ class CacheRule:
 
 
 ASSUMED_CACHE = CacheRule(kind="automatic", minimum=1024, lifetime=86_400.0)
-"""Rule for models without a row. Most servers cache a prefix. If one does not, a tool array that only grows costs little;
-if one does, an array that changes re-bills the whole conversation."""
+"""Rule for models without a row. It assumes a cache, because most servers cache a prefix. If a server does not, the assumption
+costs little: the tool array grows and never shrinks. Without the assumption, a changed array would make a server that caches bill
+the whole conversation again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +76,10 @@ class Capabilities:
     """A row, or the merged rows of one model. The defaults are for unknown models."""
 
     pattern: Annotated[str, Meta(min_length=1)] = "*"
-    """A shell pattern over `provider:model`; without a colon, over the model whatever the provider, also after the name of its
-    vendor (`openai/gpt-5-mini`)."""
+    """A shell pattern. With a colon it is matched against `provider:model`; without one against the model of any provider, with
+    and without the name of its vendor (`openai/gpt-5-mini`)."""
     wire: WireName | None = None
-    """Wire to which a row is limited; None: any."""
+    """Wire to which a row is limited; None: all wires."""
     tools: Tools = "native"
     """`text`: the provider describes tools as text and parses calls from text; `none`: no tools may be sent."""
     tool_cap: Positive | None = 128
@@ -87,27 +91,29 @@ class Capabilities:
     thinks: bool = False
     """True: thinking is on by default."""
     forced_with_thinking: bool = True
-    """True: `required` and `named` work while the model thinks; False: an error then."""
+    """True: `required` and `named` work while the model thinks; False: the provider answers with an error."""
     forced_params: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """Additional parameters of a forced request in this API (to switch thinking off)."""
+    """Parameters that this API needs in a forced request, for example to switch thinking off."""
     json_schema: JsonSchema = "alone"
-    """Answers constrained to a JSON schema: unsupported, in requests without tools, or together with tools."""
+    """Support of answers constrained to a JSON schema: none (`no`), only in requests without tools (`alone`), or also beside
+    tools."""
     parallel_calls: bool = True
     mask: Mask = ""
-    """Means by which a request restricts callable tools without changing its tool array."""
+    """Mechanism by which a request restricts the callable tools without changing its tool array; empty: there is none."""
     deferral: Deferral = ""
-    """Means by which tools join after the cached prefix: references to deferred definitions, or items among the messages."""
+    """Mechanism by which tools join after the cached prefix: references to deferred definitions, or items among the messages;
+    empty: there is none."""
     cache_key: bool = False
-    """True: a key may route the requests of one conversation to one cache."""
+    """True: a request may carry a key that routes all requests of one conversation to the same cache."""
     cache: CacheRule = ASSUMED_CACHE
     prices: Prices | None = None
     """None: unknown."""
     says: frozenset[str] | None = None
-    """Fields that a row sets; None: all."""
+    """Names of the fields that a row sets; None: all fields."""
 
 
 _LONG_MODEL = 200
-"""Characters. Longer names are not cached, because clients may send any."""
+"""Length in characters above which the result for a model's name is not cached, because a client may send any name."""
 
 
 @lru_cache(maxsize=1)
@@ -138,8 +144,8 @@ def capabilities_of(
 ) -> Capabilities:
     """Returns the capabilities of `model` (`provider:model` or a model alone) by `table`, with defaults for unset fields.
 
-    `wire`: the provider's; None: derived from its name. `pattern` is that of the first matching row, empty without one.
-    Results for a tuple are cached; a list is searched each time.
+    `wire`: the provider's wire; None: derived from the provider's name. The result's `pattern` is the pattern of the first
+    matching row, or empty if no row matches. Results are cached unless `table` is a list, which is searched each time.
     """
     if wire is None and ":" in model:
         wire = wire_named(model.partition(":")[0])
@@ -150,7 +156,7 @@ def capabilities_of(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same:
-    """A table as a cache key, compared by identity; only for immutable tables."""
+    """A cache key for an immutable table of rows: two keys are equal if they hold the same object."""
 
     rows: Sequence[Capabilities]
 
@@ -163,7 +169,7 @@ class _Same:
 
 @lru_cache(maxsize=1_024)
 def _cached(model: str, wire: WireName | None, table: _Same) -> Capabilities:
-    """Caches `_merged`: every request needs it, and a hundred patterns take a tenth of a millisecond."""
+    """Caches `_merged`: every request needs its result, and matching a hundred patterns takes a tenth of a millisecond."""
     return _merged(model, wire, table.rows)
 
 
@@ -179,9 +185,9 @@ def _merged(model: str, wire: WireName | None, table: Sequence[Capabilities]) ->
 
 
 def _expressible(capabilities: Capabilities, wire: WireName) -> Capabilities:
-    """Returns the capabilities without the means that the wire cannot express.
+    """Returns the capabilities without the mechanisms that the wire cannot express.
 
-    A cache with breakpoints is assumed automatic behind a wire without them: the server in between must set them.
+    If the wire has no breakpoints, a cache that needs them is treated as automatic: the server in between must set them.
     """
     words = VOCABULARY[wire]
     unmarked = capabilities.cache.kind == "breakpoints" and not words.breakpoints
@@ -205,12 +211,13 @@ def capabilities_from(mapping: Any) -> Capabilities:
     return row_of(row)
 
 
+# Parts of the messages of msgspec's errors, for example "Object contains unknown field `x` - at `$.cache`".
 _UNKNOWN = re.compile(r"unknown field `([^`]*)`")
 _AT = re.compile(r" - at `\$\.(\w+)(?:\.(\w+))?`\Z")
 
 
 def _hint(error: str) -> str:
-    """Returns the allowed alternatives for an error: names of fields, or the values of one."""
+    """Returns the end of an error message: the names of the existing fields, or the allowed values of the field at fault."""
     at = _AT.search(error)
     outer, inner = (at[1], at[2]) if at else ("", None)
     types = {item.name: item.type for item in msgspec.structs.fields(_INNER_TABLES.get(outer, row_table()))}
@@ -228,14 +235,14 @@ def _hint(error: str) -> str:
 
 @lru_cache(maxsize=1)
 def row_table() -> type[Struct]:
-    """Returns the type of a table `[[capabilities]]`: the fields of `Capabilities`, of which only the pattern is required.
-    Omitted fields come from the rows below it."""
+    """Returns the type of one `[[capabilities]]` table of the settings: the fields of `Capabilities`, of which only `pattern` is
+    required. Omitted fields come from later matching rows."""
     types: dict[str, Any] = {"wire": WireName, **_INNER_TABLES}
     return partial_table(Capabilities, required=("pattern",), without=("says",), types=types)
 
 
 def row_of(row: Struct) -> Capabilities:
-    """Returns the row of a `row_table`. An omitted price is that of `input`."""
+    """Turns a decoded `[[capabilities]]` table into a row. Omitted prices of the cache are the price of `input`."""
     values = set_values(row)
     if "prices" in values:
         prices = set_values(values["prices"])
@@ -246,9 +253,9 @@ def row_of(row: Struct) -> Capabilities:
 
 
 def _names(model: str) -> tuple[str, ...]:
-    """Returns the names that a pattern without a provider may match: the model's, and that without its vendor's prefix.
+    """Returns the names that a pattern without a provider may match: the model's name with and without the vendor's prefix.
 
-    Routers write `anthropic/claude-sonnet-4.5` for what Anthropic calls `claude-sonnet-4-5`.
+    Routers write `anthropic/claude-sonnet-4.5` for the model that Anthropic calls `claude-sonnet-4-5`.
     """
     name = model.partition(":")[2] if ":" in model else model
     family = name.rpartition("/")[2]

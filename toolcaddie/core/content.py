@@ -1,7 +1,9 @@
-"""Content of messages and results: text, or a tuple of blocks. Provider-neutral; each wire has its own form of a block.
+"""Content of messages and tool results: text, or a tuple of blocks (text, images, files, ...), in a form that belongs to no
+provider.
 
-A block stores the wire it was read from (`wire`) and the fields that only this wire has (`extra`), so that it is sent
-there unchanged. Binary data stays in base64, as on every wire: it is never decoded on the way.
+Each wire (the format of a provider's API) has its own form of a block. A block stores the wire it was read from (`wire`) and the
+fields that only this wire has (`extra`), so that it can be sent over the same wire unchanged. Binary data stays in base64, as on
+every wire; it is never decoded on the way.
 """
 
 from __future__ import annotations
@@ -15,15 +17,15 @@ from msgspec import Struct
 _Fields = Mapping[str, Any]
 
 _LONGEST = 200
-"""Characters of a name or an address in a placeholder."""
+"""The largest number of characters of a name or an address in a placeholder."""
 _UNITS = ((1_000_000, "MB"), (1_000, "kB"))
 
 
 class _Block(Struct, frozen=True, kw_only=True, omit_defaults=True):
     annotations: _Fields | None = None
-    """MCP's: audience, priority, lastModified."""
+    """Annotations in the sense of MCP: audience, priority, lastModified."""
     wire: str = ""
-    """The wire or protocol it was read from (`chat`, `messages`, `mcp`, ...); empty: made in this process."""
+    """The wire or protocol that the block was read from (`chat`, `messages`, `mcp`, ...); empty: it was made in this process."""
     extra: _Fields | None = None
     """Fields of `wire` that have no counterpart in this class."""
 
@@ -39,7 +41,7 @@ class Refusal(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="refusa
 
 
 class _Media(_Block, frozen=True, kw_only=True, omit_defaults=True):
-    """`data`, or `url`, or a `file_id`."""
+    """A medium. One of `data`, `url` and `file_id` says where it is."""
 
     data: str = ""
     """Base64."""
@@ -84,7 +86,7 @@ class Resource(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="resou
 
 
 class Other(_Block, frozen=True, kw_only=True, omit_defaults=True, tag="other"):
-    """A part without a class, as `wire` wrote it: only this wire can send it."""
+    """A part for which there is no class here, unchanged from its wire; only the same wire can send it again."""
 
     part: _Fields
     problem: str = ""
@@ -98,20 +100,20 @@ BLOCKS: tuple[type[Block], ...] = get_args(Block)
 
 
 def as_content(value: Any) -> Any:
-    """Returns content with a list of blocks as a tuple. Raises `TypeError` for a sequence of anything else."""
+    """Returns the value, a list of blocks as a tuple. Raises `TypeError` for a sequence that contains anything but blocks."""
     if not isinstance(value, list | tuple):
         return value
     for place, block in enumerate(value):
         if not isinstance(block, _Block):
             raise TypeError(
                 f"content[{place}] is {type(block).__name__!r}, not a block such as Text(text='...') or Image(url='...'); "
-                "parts as dicts belong into a message that is a dict too: {'role': 'user', 'content': [...]}"
+                "to pass parts as dicts, make the whole message a dict: {'role': 'user', 'content': [...]}"
             )
     return tuple(value)
 
 
 def blocks_of(content: Content | None) -> tuple[Block, ...]:
-    """Returns content as blocks; an empty text is none."""
+    """Returns content as blocks; no blocks for None and an empty text."""
     if isinstance(content, tuple):
         return content
     return (Text(text=content),) if content else ()
@@ -136,7 +138,7 @@ def block_text(block: Block) -> str | None:
 
 
 def shown_text(content: Content | None) -> str:
-    """Returns content for a reader of text only, with a `placeholder` for each other block."""
+    """Returns content as text, with a `placeholder` for each block that has no text."""
     if content is None or isinstance(content, str):
         return content or ""
     return "\n".join(placeholder(block) if (text := block_text(block)) is None else text for block in content)
@@ -161,7 +163,7 @@ def placeholder(block: Block) -> str:
 
 
 def _shortened(text: str) -> str:
-    """Returns a text short enough for a placeholder: a data URL may be a whole picture."""
+    """Returns a text cut to the length of a placeholder; a data URL may contain a whole picture."""
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
@@ -195,7 +197,7 @@ def data_url(mime_type: str, data: str) -> str:
 
 
 def split_data_url(url: str) -> tuple[str, str] | None:
-    """Returns MIME type and base64 of a data URL; None: it is no data URL, or has no type."""
+    """Returns MIME type and base64 of a data URL; None: it is not a base64 data URL with a type."""
     if not url.startswith("data:"):
         return None
     head, comma, data = url.partition(",")

@@ -1,4 +1,4 @@
-"""The principal of a request, and the policy's decision on a call."""
+"""The principal (the person or program behind a request), and the policy's decision on a tool call."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ class Principal:
 
     @property
     def owner(self) -> tuple[str, str]:
-        """Key of everything stored for a principal: tenant and id. Bot and role are no part of it, so that a person has the same
-        conversations and runs with each of them."""
+        """Key of everything that is stored for a principal: tenant and id. It does not contain bot and role, so that a person has
+        the same conversations and runs with every bot and in every role."""
         return (self.tenant, self.id)
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The policy's decision on a call. `ask`: it runs only if a person approves it."""
+    """The policy's decision on a call. `ask`: the call runs only if a person approves it."""
 
     verdict: Literal["allow", "deny", "ask"]
     reason: str = ""
     rule: str = "default"
     policy_version: str = ""
-    """Version of the policy that decided; set at the gate."""
+    """Version of the policy that decided; the gate (`control`) sets it, not the policy itself."""

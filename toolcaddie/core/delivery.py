@@ -1,4 +1,5 @@
-"""Deliveries of selected tools to the model, and the costs of the options."""
+"""Values of delivery: the way in which selected tools are sent to the model, the input of a planner (`ports.Planner`), and the
+expected costs of its options."""
 
 from __future__ import annotations
 
@@ -22,12 +23,13 @@ class DeliveredTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Strategy = Literal["direct", "masked", "native", "compact"]
-"""Delivery of tools to a model. direct: the array itself; masked: a stable superset, of which some may be called; native: the
-array, with later additions after the cached prefix by the provider's own means; compact: meta tools in place of all."""
+"""Ways to deliver tools to a model. direct: the array of the selected tools; masked: an unchanging larger array, of which only
+some tools may be called; native: an array to which the provider's own mechanism adds tools after the cached prefix; compact: meta
+tools that search and call all other tools."""
 
 AddedBy = Literal["array", "text", "reference"]
-"""Place of later tools: at the end of the array, in the conversation as text (called through `execute_tool`), or in the
-conversation by the provider's own means."""
+"""Place of tools that join later: at the end of the array (`array`), in the conversation as text, to be called through
+`execute_tool` (`text`), or in the conversation by the provider's own mechanism (`reference`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +43,17 @@ class DeliveryOption:
     tokens: int
     """Tokens of all definitions that the model sees in the next request."""
     rebilled: int = 0
-    """Tokens of the conversation so far that are no longer read from the cache."""
+    """Tokens of the conversation so far that this option makes the provider bill in full, because they are no longer read from
+    the cache."""
     expected: float = 0.0
     """Expected cost of the tools until the conversation ends, in tokens of fresh input."""
     dollars: float | None = None
-    """The same in US dollars; None: the price is unknown."""
+    """The expected cost in US dollars; None: the price is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedBill:
-    """Expected bill for the next request's input, in tokens by kind."""
+    """Expected bill for the next request's input: tokens read from the cache, written to it, and billed without it."""
 
     read: int = 0
     written: int = 0
@@ -81,16 +84,16 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     added: tuple[str, ...] = ()
     """Tools that a message must announce before the next answer."""
     added_by: AddedBy = "array"
-    """Means of that announcement."""
+    """The place where `added` is announced."""
     later_by: AddedBy = "array"
-    """Means of announcing tools that join later, until costs are compared again."""
+    """The place where tools that join later are announced, until costs are compared again."""
     options: tuple[DeliveryOption, ...] = ()
     """Options that were compared, the chosen one first."""
     bill: ExpectedBill | None = None
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """Decisions of a run's first delivery for all its rounds, also those after a pause."""
+    """Decisions of a run's first delivery that hold for all rounds of the run, also after a pause."""
 
     strategy: Strategy
     later_by: AddedBy
@@ -123,17 +126,17 @@ class DeliveryPlan:
     referenced: Sequence[str] = ()
     """The `known` tools that are deferred in the array until such a message."""
     pinned: Sequence[str] = ()
-    """Tools named in the caller's choice or essential to it, which must be in the array."""
+    """Tools that must be in the array: those of the caller's tool choice, and essential ones."""
     allowed: Sequence[str] | None = None
-    """Tools that could be called before, if the provider masks."""
+    """Tools that the previous request allowed to be called, if the provider supports masks."""
     called: Sequence[str] = ()
     """Tools called recently in the conversation."""
     history: int = 0
     """Tokens after the array that the provider may have cached: system prompt and earlier messages."""
     fresh: int = 0
-    """Tokens of the messages that it cannot have cached."""
+    """Tokens of the messages that the provider cannot have cached."""
     idle: float | None = None
-    """Seconds since the conversation was last sent; None: unknown, assumed to be a moment."""
+    """Seconds since the conversation was last sent; None: unknown, treated as a moment ago."""
     rounds: int = 0
     """Model calls of the conversation so far."""
     lasting: bool = False

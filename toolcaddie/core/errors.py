@@ -1,28 +1,28 @@
 """All exceptions of Toolcaddie.
 
 ToolcaddieError
-├── ConfigError              a mistake of the operator: raised at start, names the key or the thing
+├── ConfigError              a mistake of the operator: raised at start, names the setting or definition
 │   ├── CatalogError         a tool or category definition is unusable; names source and tool
 │   │   └── DuplicateToolError   two sources hold one name
-│   └── BudgetError          core and meta tools alone are over a limit
-├── RequestError             the caller's request cannot be served as asked (a door answers 400)
+│   └── BudgetError          core and meta tools alone exceed a limit
+├── RequestError             the caller's request is wrong (the gateway answers 400)
 │   └── RunNotFoundError     no stored run has that id
 ├── RunError                 the run could not continue
-│   ├── LimitExceededError   calls or seconds ran out; `limit` says which
+│   ├── LimitExceededError   a limit of the run was reached; `limit` is its name
 │   ├── ToolNotCalledError   tool use was forced and no attempt called a tool
-│   ├── OutputError          no answer of the model fitted the output type
+│   ├── OutputError          no answer of the model fits the output type
 │   ├── ShutdownError        the server was shut down before the run had ended
 │   ├── AuditError           the trail could not be written, so nothing may run
 │   └── StorageError         the database could not be read or written
-├── OutboundError            an outgoing request broke a rule of `guards.net` (address, redirect, size) or failed
+├── OutboundError            an outgoing request was refused by `guards.net` (address, redirect, size) or failed
 └── ProviderError            a model's provider failed; `retryable`, `status`, `retry_after`
     ├── ProviderAuthError        401, 403
     ├── ProviderRateLimitError   429
     ├── ProviderRejectedError    other 4xx: the request is at fault
     ├── ProviderUnavailableError 5xx, no connection, timeout
-    └── ProviderProtocolError    an answer that breaks the wire: garbage, a cut stream, no choices
+    └── ProviderProtocolError    an answer that breaks the API's format: garbage, a cut stream, no choices
 
-Errors that the model can correct are never raised: they are a `ToolResult` with `is_error`.
+Errors that the model can correct are never raised. The model gets them as a `ToolResult` with `is_error`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from typing import Any, Self
 
 
 class ToolcaddieError(Exception):
-    """The base class of all our exceptions.
+    """The base class of all exceptions of this package.
 
-    `acted`: tools of the run had already run, so a repeated request would run them again. `has_acted` reads it from any
-    exception.
+    `acted` is True if tools of the run had already run, so that a repeated request would run them again. Other exceptions
+    may have the attribute too: `has_acted` reads it from any exception.
     """
 
     acted = False
@@ -57,9 +57,10 @@ class BudgetError(ConfigError):
 
 
 class RequestError(ToolcaddieError):
-    """The request itself is wrong. `param` is the field at fault, if one is; `code` is stable.
+    """The request itself is wrong. `param` is the name of the field at fault, or None; `code` is a word that does not change
+    between versions.
 
-    `attempts`: same as for `ProviderError`.
+    `attempts`: every failed request to a provider, as in `ProviderError`.
     """
 
     attempts: tuple[Any, ...] = ()
@@ -92,7 +93,8 @@ class LimitExceededError(RunError):
 
 
 class ToolNotCalledError(RunError):
-    """Tool use was forced, no attempt called a tool, and the settings make that an error. `attempts` are `message.Attempt`s."""
+    """Tool use was forced, no attempt called a tool, and the settings make that an error. `attempts` contains `message.Attempt`
+    values."""
 
     def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
@@ -100,7 +102,7 @@ class ToolNotCalledError(RunError):
 
 
 class OutputError(RunError):
-    """The model's answer does not fit the requested output type. `attempts` are `message.Attempt`s."""
+    """The model's answer does not fit the requested output type. `attempts` contains `message.Attempt` values."""
 
     def __init__(self, message: str, *, attempts: tuple[Any, ...] = ()) -> None:
         super().__init__(message)
@@ -112,11 +114,11 @@ class ShutdownError(RunError):
 
 
 class AuditError(RunError):
-    """The audit sink failed; the run stops rather than act without a record."""
+    """The trail (the record of runs) could not be written. The run stops, because no tool may run without a record."""
 
 
 class StorageError(RunError):
-    """The database failed on a read or write of something other than the trail."""
+    """The database failed on a read or write of anything but the trail (the record of runs; see `AuditError`)."""
 
 
 class OutboundError(ToolcaddieError):
@@ -126,9 +128,9 @@ class OutboundError(ToolcaddieError):
 class ProviderError(ToolcaddieError):
     """A provider failed.
 
-    `status` is the HTTP status or None, `retry_after` seconds or None, `body` the provider's answer, so that a
-    gateway can pass it on unchanged.
-    `attempts`: every failed request, as `message.Attempt`s, if a wrapper made several; the other fields are of the last.
+    `status` is the HTTP status or None. `retry_after` is the time to wait in seconds, or None. `body` is the provider's
+    answer, so that a gateway can pass it on unchanged. `attempts`: every failed request as a `message.Attempt`, if several
+    were made for one answer; the other fields describe the last one.
     """
 
     retryable = False
@@ -175,7 +177,7 @@ class ProviderProtocolError(ProviderError):
 
 
 def mark_acted(error: BaseException, acted: bool) -> None:
-    """Marks an exception, ours or not, with True if tools of the run had run before it was raised."""
+    """Marks any exception. `acted`: True if tools of the run had run before it was raised."""
     error.acted = acted  # type: ignore[attr-defined]
 
 
@@ -184,7 +186,8 @@ def has_acted(error: BaseException) -> bool:
 
 
 class MarksActed:
-    """Marks any exception that leaves its block if `acted` is set by then."""
+    """Context manager that marks an exception leaving its block (`mark_acted`) if its attribute `acted` was set to True
+    before."""
 
     def __init__(self) -> None:
         self.acted = False

@@ -1,4 +1,5 @@
-"""Events of a run as values, one fact each. Sinks receive them in order."""
+"""Events of a run, one fact each. The engine emits them; the trail, telemetry and the listeners of a stream receive them in
+order."""
 
 from __future__ import annotations
 
@@ -26,11 +27,12 @@ class RunStarted(Struct, frozen=True, kw_only=True):
     catalog_version: str
     catalog_size: int
     history: tuple[Message, ...] = ()
-    """Earlier messages in the window of selection."""
+    """Earlier messages that selection reads."""
 
 
 class RequestClassified(Struct, frozen=True, kw_only=True):
-    """A first stage was called, skipped, or failed. Its tokens are in the usage of the run."""
+    """A first stage (a model call that names the categories of a request) was called, skipped, or failed. Its tokens are in the
+    usage of the run."""
 
     run_id: str
     classification: Classification
@@ -66,14 +68,16 @@ class TextDelta(Struct, frozen=True, kw_only=True):
 
 
 class ClientCallDelta(Struct, frozen=True, kw_only=True):
-    """A piece of a call to one of the caller's tools, live; `delta.index` counts the caller's calls only."""
+    """A piece of a call to one of the caller's tools, live; not stored in the trail. `delta.index` counts only calls to the
+    caller's tools."""
 
     run_id: str
     delta: CallDelta
 
 
 class ModelAnswered(Struct, frozen=True, kw_only=True):
-    """A model answered. `attempts`: every request made for the answer, if several; `provider`: its author, if another one."""
+    """A model answered. `attempts`: every request made for the answer, if there were several. `provider`: the provider that
+    answered, if it is not the one that was asked."""
 
     run_id: str
     round: int
@@ -88,7 +92,8 @@ class ModelAnswered(Struct, frozen=True, kw_only=True):
 
 
 class MetaCalled(Struct, frozen=True, kw_only=True):
-    """A meta tool was answered inside the loop; its call has no other event."""
+    """The engine answered the call of a meta tool; such a call has no other event. `added`: names of the tools that it made
+    available."""
 
     run_id: str
     call: ToolCall
@@ -112,7 +117,7 @@ class ApprovalClosed(Struct, frozen=True, kw_only=True):
 
 
 class CallIntended(Struct, frozen=True, kw_only=True):
-    """A tool is about to run; stored durably before tools that are not idempotent."""
+    """A tool is about to run. If the tool is not idempotent, the event is on disk before the tool runs."""
 
     run_id: str
     call: ToolCall
@@ -137,11 +142,11 @@ class CallFinished(Struct, frozen=True, kw_only=True):
     source: str
     seconds: float
     number: int
-    """Place of the call among those that the run executed, from 1."""
+    """Number of the call among the executed calls of the run, from 1."""
 
 
 class CallUnknown(Struct, frozen=True, kw_only=True):
-    """A call was intended and its run ended before an outcome, so its effect is unknown."""
+    """The run ended after `CallIntended` and before the call's result, so the effect of the call is unknown."""
 
     run_id: str
     call: ToolCall
@@ -192,7 +197,7 @@ class SourceStatus(Struct, frozen=True, kw_only=True):
     status: Literal["connected", "changed", "failed", "closed"]
     """`changed`: its tools are different."""
     tools: int = 0
-    """Number of its tools now."""
+    """Number of the source's tools now."""
     detail: str = ""
     """The failure, in words for an operator."""
 

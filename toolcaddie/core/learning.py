@@ -1,4 +1,5 @@
-"""The settings of a memory of past requests."""
+"""The settings of learning: a memory of past requests and the tools they used, which helps to select tools for similar
+requests."""
 
 from __future__ import annotations
 
@@ -13,17 +14,17 @@ from toolcaddie.core.numbers import Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningSettings:
-    """The extent of a memory, and the callers that it teaches for."""
+    """The size of the memory, and the callers whose requests teach for each other."""
 
     scope: Literal["shared", "principal"] = "shared"
-    """The requests that teach: those of the caller's tenant, or only the caller's own. The operator's log teaches for
-    everybody."""
+    """The requests that a caller's selection learns from: those of the same tenant (`shared`), or only the caller's own
+    (`principal`). Everybody learns from the log that the operator supplies."""
     most_entries: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000
-    """Entries at most; beyond that the owner with the most loses the oldest."""
+    """The largest number of entries. Above it, the owner with the largest number of entries loses the oldest one."""
     keep_days: Seconds | None = 90.0
     """Days until an entry is forgotten; None: never."""
     name_others: bool = False
-    """True: reasons quote the requests of other principals too. False: these are only counted."""
+    """True: the reasons for a selection quote the requests of other principals too. False: such requests are only counted."""
 
     def __post_init__(self) -> None:
         if self.most_entries < 1:

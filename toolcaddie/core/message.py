@@ -1,4 +1,5 @@
-"""Messages of a conversation, and requests to and replies from a provider. Provider-neutral; wire names stay in `wires`."""
+"""Messages of a conversation, requests to a provider and its replies, in a form that belongs to no provider. The package `wires`
+translates them to and from the formats of the providers' APIs."""
 
 from __future__ import annotations
 
@@ -25,15 +26,15 @@ class Message:
     extra: JsonObject | None = None
     """Unknown wire fields, stored so that they can be sent again unchanged."""
     native: tuple[JsonObject, ...] = ()
-    """An answer in its author's own blocks, in order (reasoning with its signature, text, calls), which are sent back unchanged,
-    calls with the ids of `tool_calls`. Empty: the fields above are complete."""
+    """An answer in the blocks of the API that it came from, in order (reasoning with its signature, text, calls). They are sent
+    back to that API unchanged, except that calls get the ids of `tool_calls`. Empty: the fields above are complete."""
     author: str = ""
-    """`provider:model` that wrote the message; only it receives `extra` and `native` again. Or the wire (`messages`) of a caller
-    who sent these; empty: the caller wrote it."""
+    """The `provider:model` that wrote the message; only this model receives `extra` and `native` again. If a caller sent the
+    message in the blocks of a wire, `@` and the name of the wire (`@messages`). Empty: the caller wrote the message."""
     is_error: bool = False
     """True for the result of a failed tool call."""
     revealed: tuple[str, ...] = ()
-    """Deferred tools of the request that this message reveals, by its provider's own means."""
+    """Deferred tools of the request that this message reveals by the provider's own mechanism."""
     shown: tuple[str, ...] = ()
     """Tools whose schemas are in the text of this message."""
 
@@ -43,7 +44,7 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The text of the message: that of its blocks, joined by newlines."""
+        """The text of the message; the texts of several blocks are joined by newlines."""
         return text_of(self.content)
 
 
@@ -58,7 +59,7 @@ def is_empty_note(message: Message) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens of one or several model calls. Adding two gives the sum."""
+    """Tokens of one or several model calls. `+` adds two usages."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -114,7 +115,7 @@ class ModelRequest:
     cache_key: str = ""
     """Key by which a provider may route the requests of one conversation; empty: not sent."""
     force: Force | None = None
-    """Read by the wrapper that enforces it; wires ignore it."""
+    """Forced tool use. The wrapper around a provider that enforces it reads this field; wires ignore it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +135,7 @@ class CallDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelDelta:
-    """A piece of a streamed answer. `raw` is the provider's chunk if it is one of chat completions, for doors that pass
+    """A piece of a streamed answer. `raw` is the provider's chunk if the provider speaks chat completions; the gateway passes its
     unknown fields on."""
 
     text: str = ""
@@ -162,16 +163,17 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawBody:
-    """A provider's body as a door of the same wire passes it on: the top-level fields, for a stream the collected ones."""
+    """Top-level fields of a provider's answer, for streams collected from all chunks. The gateway passes them on to a client that
+    speaks the same wire."""
 
     wire: WireName
     fields: JsonObject
-    """Of chat completions all; of other wires those that `ModelReply` itself does not hold, and `usage`."""
+    """All fields of chat completions. Of other wires: `usage`, and the fields that have no place in `ModelReply`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """A whole answer. `raw` holds the fields that have no place in it, for doors that pass unknown fields on."""
+    """A whole answer. `raw` holds the fields that have no place in it; the gateway passes them on."""
 
     message: Message
     finish_reason: str = "stop"
@@ -181,14 +183,16 @@ class ModelReply:
     model: str = ""
     raw: RawBody | None = None
     provider: str = ""
-    """The provider that answered, if it differs from the one asked; otherwise empty."""
+    """The provider that answered, if it is not the one that was asked; otherwise empty."""
     attempts: tuple[Attempt, ...] = ()
-    """Every request made for this answer, if a wrapper made several; the last one gave it."""
+    """Every request made for this answer, if there were several; the last one produced the answer."""
 
 
 _MESSAGE_TOKENS = 8
+"""Estimated tokens of a message besides its text."""
+
 _PART_TOKENS = 800
-"""Estimated tokens of a message besides its text, and of a picture or another part without text."""
+"""Estimated tokens of a picture or another part without text."""
 
 
 def message_tokens(messages: Sequence[Message]) -> int:

@@ -1,4 +1,4 @@
-"""Names and page sizes of the meta tools."""
+"""Names and page sizes of the meta tools: the tools that the engine itself offers to find and call other tools."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ META_TOOLS = frozenset({REQUEST_MORE_TOOLS, EXECUTE_TOOL, LIST_TOOLS, SEARCH_TOO
 PAGE_SIZE = 50
 """Default number of tools per page."""
 READ_LIMIT = 20_000
-"""Limit of the characters that one call of `read_result` returns: less than 100 KB in any encoding."""
+"""The largest number of characters that one call of `read_result` returns: less than 100 KB in any encoding."""

@@ -1,6 +1,6 @@
-"""The six presets, as data: the behaviour of five existing systems exactly, and `default`, which is ours.
+"""The six presets, as data: `default`, which is Toolcaddie's own behaviour, and five that reproduce existing systems exactly.
 
-A preset sets the tools that a model sees and the limits of the loop. It never changes policy or audit.
+A preset decides which tools a model sees, and the limits of the tool-calling loop. It never changes policy or audit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ SIGNALS: dict[str, tuple[str, ...]] = {
     "plain": (*LEXICAL, "static"),
     "embedding": (*LEXICAL, "embedding"),
 }
-"""Rankers by their requirements: none, the vectors of every installation, or an embedder."""
+"""Names of the rankers for three kinds of installation: nothing but words (`lexical`), the vectors that every installation has
+(`plain`), or an embedder (`embedding`)."""
 
 DeliveryMode = Literal["auto", "direct", "masked", "native"]
 CacheMode = Literal["off", "declared", "everything"]
@@ -43,24 +44,26 @@ class SelectionSettings:
 
     rankers: tuple[str, ...] = SIGNALS["plain"]
     weights: Mapping[str, Weight] = field(default_factory=dict)
-    """Weights of rankers that differ from the shipped ones; `toolcaddie eval --fit` finds such weights."""
+    """Weights of rankers, only where they differ from the shipped weights; `toolcaddie eval --fit` finds good weights."""
     nothing_fits: Share | None = None
-    """Minimum score of the best tool, 0 to 1, unless a keyword matched; None: the shipped one. See `toolcaddie eval --fit`."""
+    """Score (0 to 1) of the best tool below which no tool fits the request, unless a keyword matched; None: the shipped value.
+    `toolcaddie eval --fit` finds a good one."""
     match: Literal["word", "substring"] = "word"
     """Keywords match as words with their forms, or anywhere in the text (the `keyword` preset)."""
     related_depth: Count | None = None
-    """Steps along related categories; None: until nothing is added; 0: none."""
+    """Number of steps along `Category.related`; None: until no category is added; 0: related categories are not used."""
     window: Positive = 8
-    """Number of last messages to read, of any role."""
+    """Number of the last messages to read, of any role."""
     window_user: Positive = 4
-    """Number of the user's messages among them."""
+    """The largest number of the user's messages among those of `window`."""
     on_no_match: Literal["defaults", "core", "none"] = "defaults"
     expandable_categories: tuple[str, ...] | None = None
     """Categories that a model may request with `request_more_tools`; None: all that the caller may see."""
     classify: Literal["always", "needed", "never"] = "never"
-    """Use of a first stage, if there is one, for categories; `needed`: only if nothing fitted without it."""
+    """Use of a first stage (a model call that names the categories of a request), if one is configured. `needed`: only if nothing
+    fits without it."""
     whole_if_it_fits: bool = True
-    """True: a catalog within `max_tools` (cap and tokens too) is sent whole and unchanged."""
+    """True: a catalog that fits all limits of the budget is sent whole and unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +74,18 @@ class Preset:
     budget: Budget = Budget()
     limits: Limits = Limits()
     batch: Literal["auto", "concurrent", "sequential"] = "auto"
-    """Execution of the real calls of one answer; `auto`: concurrent if each is read-only or flagged concurrent."""
+    """Execution of the calls of one answer, apart from meta tools; `auto`: concurrent if each tool is read-only or flagged as
+    concurrent."""
     delivery: DeliveryMode = "direct"
-    """Delivery of the selection: `direct` grows the tool array, as in the five systems; `auto` compares the costs of each way in
-    this conversation; `masked` and `native` are used if the provider supports them."""
+    """Delivery of the selection: `direct` appends later tools to the tool array, as the five systems do; `auto` compares the
+    costs of each way in this conversation; `masked` and `native` are used if the provider supports them."""
     core_first: bool = True
     """False: the catalog's core flags are ignored."""
     meta: tuple[str, ...] = ()
     expand_by: Literal["query", "categories"] = "query"
     """Argument of `request_more_tools`; `categories` as in the `budget` preset."""
     page_size: int = PAGE_SIZE
-    """Limit of the tools on a page of `list_tools` and of the hits of `search_tools`."""
+    """The largest number of tools on a page of `list_tools` and of hits of `search_tools`."""
     capability_note: bool = False
     """True: the system prompt says that more tools can be requested; otherwise only the meta tool's description does."""
     force: bool = False

@@ -1,7 +1,7 @@
-"""Names reserved for the shipped tools, even if their group is switched off.
+"""Names reserved for the shipped tools, even if the tools are switched off.
 
-A catalog may not use them for a tool of its own: a model and a policy written for `exec` must not meet a different one. A
-caller's own tools may have any names.
+No other tool of a catalog may have one of these names: a model and a policy that know `exec` must not meet a different tool of
+that name. Tools that a caller runs itself may have any names.
 """
 
 from __future__ import annotations
@@ -35,4 +35,4 @@ RESERVED_NAMES: Mapping[str, str] = {
     **dict.fromkeys(_BOT_TOOLS, "a built-in tool of bots"),
     **dict.fromkeys([*_HOST_TOOLS, *_PLUGIN_TOOLS], "a built-in tool of hosts"),
 }
-"""Reserved name -> its use."""
+"""Reserved names, each with the kind of tool that it is reserved for."""

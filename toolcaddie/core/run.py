@@ -1,4 +1,5 @@
-"""The request of a caller, the state of a run between two steps, and its result."""
+"""A run is the processing of one request until its answer. This file has the caller's request, the limits of a run, its state
+between two steps, and its result."""
 
 from __future__ import annotations
 
@@ -23,18 +24,19 @@ class Limits:
     """Independent limits of a run; None: off."""
 
     rounds: OneToTen | None = 5
-    """Model calls with tools; after the last, one more without tools."""
+    """The largest number of model calls with tools. After the last one the model is called once more, without tools."""
     calls: Positive | None = 75
-    """Executed calls of real tools; one more is refused and the run fails."""
+    """The largest number of executed tool calls, without meta tools. The next call is refused and the run fails."""
     idle_rounds: Positive | None = 75
-    """Model calls with only meta tools, unknown names or refused calls, so that no tool ran; then the run fails."""
+    """The largest number of model calls after which no tool ran, because the model called only meta tools or unknown names or its
+    calls were refused. Then the run fails."""
     idle_rounds_in_row: Positive | None = 25
-    """The same in a row, without a tool run in between."""
+    """The largest number of such model calls in a row, without a tool that ran in between."""
     forced_attempts: Positive = 3
-    """Model calls until the first tool call, if tool use is forced."""
+    """The largest number of model calls until the first tool call, if tool use is forced."""
     seconds: Seconds | None = 300.0
     tokens: Positive | None = None
-    """Tokens of all model calls together, as the provider counts; at the limit the run fails before the next call."""
+    """Tokens of all model calls together, by the provider's count. At the limit the run fails before the next model call."""
     tool_seconds: Seconds = 30.0
     """Timeout of tools without their own."""
     tool_seconds_most: Seconds | None = None
@@ -44,23 +46,27 @@ class Limits:
     result_bytes: Positive = 100_000
     """A longer result is truncated with a note."""
     result_media_bytes: Count = 4_000_000
-    """Bytes of pictures, sound and files in a result, in base64; further ones are replaced by a sentence."""
+    """Bytes of the pictures, sounds and files of a result, in base64. Those beyond the limit are replaced by a sentence."""
     repeats_warn: TwoOrMore | None = 3
+    """Number of equal rounds in a row (same tool, arguments and result) from which the model is warned."""
     repeats_stop: TwoOrMore | None = 5
+    """Number of equal rounds in a row from which the run is stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """Identifies a conversation whose client sends all of it again with every request (`core.transcript` makes the digests).
+    """Identity of a conversation whose client sends the whole of it again with every request (`core.transcript` makes the
+    digests).
 
-    The results of its own tools come with the next request too, so its runs are not stored for `Runtime.resume` when they end
-    with calls of the client's tools.
+    The client also sends the results of its own tools with the next request. So a run that ends with calls of the client's tools
+    is not stored for `Runtime.resume`.
     """
 
     digest: str
     """Digest of the conversation as the client sent it."""
     answered: str | None = None
-    """Digest up to the last answer in it, under which the previous turn was stored; None: there is no answer yet."""
+    """Digest of the conversation up to the last answer in it, under which the previous turn was stored; None: there is no
+    answer."""
     name: str = ""
     """The client's own name for the conversation; empty: it has none."""
 
@@ -74,8 +80,8 @@ class Transcript:
 class RunRequest:
     """The request of a caller.
 
-    `messages` ends with the message to answer. `client_tools` are run by the caller: their calls end the run and come
-    back in `RunResult.client_calls`. `params` is passed to the provider unchanged.
+    `messages` ends with the message to answer. `client_tools` are run by the caller: a call of one ends the run and
+    is returned in `RunResult.client_calls`. `params` is passed to the provider unchanged.
     """
 
     messages: Sequence[Message]
@@ -84,14 +90,15 @@ class RunRequest:
     preset: str | None = None
     client_tools: Sequence[Tool] = ()
     use_catalog: bool = True
-    """False: only the client's tools."""
+    """False: only `client_tools` are offered."""
     tool_choice: Any = None
     params: Mapping[str, Any] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     conversation: str | Transcript | None = None
-    """The caller's own name for this conversation, or its digests, for deliveries that stay the same from turn to turn."""
+    """The caller's own name for this conversation, or its digests. With either, the tool array stays the same from turn to turn,
+    so that the provider's cache stays valid."""
     cache_key: str = ""
-    """Key by which a provider may route the requests of this conversation; empty: the conversation's name."""
+    """Key by which a provider may route the requests of this conversation; empty: the conversation's name is the key."""
     remember: bool = True
     """False: the caller stores the conversation: it passes `delivered`, and the results of its own tools come with a new
     request, not through `Runtime.resume`."""
@@ -103,24 +110,25 @@ class RunRequest:
     """Limit of the tools selected for this request, without core and meta tools; None: the preset's."""
     disabled_tools: Sequence[str] = ()
     essential: Mapping[str, str] = field(default_factory=dict)
-    """Tools that are always sent, each with the reason that `why` shows; outside `max_tools`, inside the provider's cap. The
-    caller's own among them can still be called in the last round."""
+    """Tools that are always sent, each with the reason that `why` shows. `max_tools` does not count them; the provider's cap
+    does. If a tool of the caller is among them, the model can call it in the last round too."""
     tags: Sequence[str] | None = None
-    """Only tools with one of these tags (`collab_safe`) exist for this request; None: all tools. The prompt is not changed: any
-    mention of tools in it is the caller's."""
+    """Only tools with one of these tags (`collab_safe`) exist for this request; None: all tools. The prompt is not changed,
+    even if it mentions other tools."""
     output: Any = None
     """The type of the answer: a pydantic model, a dataclass, a TypedDict or another type, or a JSON schema; None: text."""
     dependencies: Sequence[Any] = ()
-    """Objects for tools in this request, found by type, before those of the runtime."""
+    """Objects for the tools of this request, found by type. They take precedence over the objects of the runtime."""
     injected: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments added to every call of our own tools, which override the model's (`_chatId`, `_botId`)."""
+    """Arguments (`_chatId`, `_botId`) that are added to every call of a catalog tool. They override arguments from the model."""
     run_id: str | None = None
     lease: int | None = None
-    """Lease under which something was claimed for the run, which begins only while this process holds it. None: any."""
+    """Number of the lease under which work was claimed for this run. The run begins only while this process holds that lease.
+    None: no lease is needed."""
 
     @property
     def is_resumable(self) -> bool:
-        """True: a run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
+        """True if a run that ends with calls of the caller's own tools is stored for `Runtime.resume`."""
         return self.remember and not isinstance(self.conversation, Transcript)
 
 
@@ -129,7 +137,7 @@ ReportProgress = Callable[[float, float | None, str], Awaitable[None]]
 
 
 class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The constant part of a run. A tool's copy also has the remaining calls and seconds."""
+    """The facts about a run that do not change. A tool gets a copy for its call, with the remaining calls and the deadline."""
 
     run_id: str
     principal: Principal
@@ -152,7 +160,7 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     on_progress: ReportProgress | None = None
     """Takes the progress of this call; None: no one listens."""
     began: float = msgspec.field(default_factory=time.monotonic)
-    """Start of the run on the monotonic clock; for a resumed run shifted by the pause."""
+    """Start of the run on the monotonic clock. For a resumed run it is later by the length of the pause, which does not count."""
 
     def __repr__(self) -> str:
         """Omits the objects of the application: they may hold keys."""
@@ -170,39 +178,39 @@ class RunContext(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of the last answer and its progress."""
+    """A tool call of the model's last answer, with its result or the reason why it waits."""
 
     call: ToolCall
     result: ToolResult | None = None
     waiting: Literal["", "approval", "client"] = ""
-    """Party for whose answer the call waits; empty: none."""
+    """The party whose answer the call waits for; empty: it does not wait."""
     decision: Decision | None = None
     """The policy's decision `ask`, for a call that waits for a person."""
     approval: str = ""
-    """Id of the approval for which it waits (`ports.ApprovalStore`)."""
+    """Id of the approval that the call waits for (`ports.ApprovalStore`)."""
 
 
 RunStatus = Literal["running", "completed", "client_calls", "pending", "failed"]
 
 
 class RunState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of a run between two steps. Plain data: encode with msgspec, store, decode, continue."""
+    """The state of a run between two steps. It is plain data: it can be encoded with msgspec, stored, decoded and continued."""
 
     run_id: str
     status: RunStatus = "running"
     messages: tuple[Message, ...] = ()
     first_new: int = 0
-    """Index in `messages` of the first one this run added."""
+    """Index in `messages` of the first message that this run added."""
     delivered: tuple[DeliveredTool, ...] = ()
     meta: tuple[str, ...] = ()
     known: tuple[str, ...] = ()
     """Tools that messages have announced after the array."""
     referenced: tuple[str, ...] = ()
-    """The `known` tools that were announced by the provider's own means."""
+    """The `known` tools that were announced by the provider's own mechanism."""
     allowed: tuple[str, ...] | None = None
     """Delivered tools that may be called, if the provider masks; None: all."""
     later_by: AddedBy = "array"
-    """Means of announcing tools that join later."""
+    """The place where tools that join later are announced."""
     categories: tuple[str, ...] = ()
     """Categories from a first stage, for the next turn."""
     settled: Settled | None = None
@@ -225,7 +233,7 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage = Usage()
     last_usage: Usage = Usage()
     repeats: tuple[tuple[str, int], ...] = ()
-    """Digest of (tool, arguments, result) of the last round -> rounds in a row."""
+    """For each digest of (tool, arguments, result) of the last round, the number of rounds in a row that contain it."""
     called: tuple[str, ...] = ()
     """Real tools run so far, in order."""
     closing: bool = False
@@ -234,15 +242,15 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     finish_reason: str = ""
     model: str = ""
     provider: str = ""
-    """The provider that answered last, if it differs from the one asked; otherwise empty."""
+    """The provider that answered last, if it is not the one that was asked; otherwise empty."""
     catalog_version: str = ""
     without_model: bool = False
-    """True for a single direct call, with whose result the run ends."""
+    """True for a run that calls one tool without a model and ends with the result of that call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """The end of a run. `status` 'pending': a person must approve, then `resume(run_id)`."""
+    """The result of a run. With status 'pending' a person must first approve a call; then `Runtime.resume` continues the run."""
 
     run_id: str
     status: RunStatus
@@ -251,7 +259,7 @@ class RunResult:
     selection: Selection | None = None
     client_calls: tuple[ToolCall, ...] = ()
     raw: RawBody | None = None
-    """The provider's last body, for doors that pass unknown fields on."""
+    """Fields of the provider's last answer; the gateway passes the unknown ones on."""
     provider: str = ""
     output: Any = None
     """The parsed answer, if the request has an output type."""

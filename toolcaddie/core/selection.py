@@ -1,4 +1,5 @@
-"""The query of a request, the number of tools it may carry, and the tools chosen and left out, with their reasons."""
+"""Values of selection: the query made from a request, the budget of tools, and the result, which lists the chosen and the dropped
+tools with reasons."""
 
 from __future__ import annotations
 
@@ -19,9 +20,9 @@ class Budget:
     """Limits of the tools in a request."""
 
     max_tools: Count | None = 24
-    """Selected tools; core and meta tools are outside it. None: no limit."""
+    """The largest number of selected tools, not counting core and meta tools. None: no limit."""
     provider_cap: Positive | None = 128
-    """Tools sent in all. None: no limit of the provider."""
+    """The largest number of tools that the provider accepts in a request. None: no limit."""
     max_tokens: Positive | None = None
     """Tokens of everything sent, by `schema.estimate_tokens` of the definitions. None: no limit."""
     policy: Literal["proportional", "fair", "ranked"] = "fair"
@@ -30,22 +31,23 @@ class Budget:
     reserve_tools: Count = 16
     """Slots of the cap reserved for later additions if `request_more_tools` is offered."""
     reserve_tokens: PartialShare = 0.25
-    """Share of `max_tokens` reserved for the same."""
+    """Share of `max_tokens` reserved for the same additions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectionQuery:
     """The input of a selection.
 
-    Its text is the window of `messages`, or `text` alone (the query of an expansion). With `categories` there is no
-    matching. `exclude` has the names of tools that are already sent.
+    The text to match is the last messages of `messages`, or only `text` if it is set (the model's query when it requests more
+    tools). If `categories` is set, their tools are taken and no text is matched. `exclude` contains the names of tools that are
+    already sent.
     """
 
     messages: Sequence[Message] = ()
     text: str | None = None
     categories: Sequence[str] | None = None
     suggested: Sequence[str] = ()
-    """Categories from a first stage; each counts as if one of its keywords had just been used."""
+    """Categories from a first stage (a model call that names them). Each counts as if one of its keywords had just been used."""
     pinned: Sequence[str] = ()
     """Names selected regardless of their scores (a tool forced by the caller)."""
     essential: Mapping[str, str] = field(default_factory=dict)
@@ -62,12 +64,12 @@ class SelectionQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryWords:
-    """A query for rankers: the messages of the window, newest first, with their weights."""
+    """A query for rankers: the last messages of the conversation, newest first, each with its weight."""
 
     messages: tuple[tuple[str, float], ...]
-    """Messages of the user."""
+    """Messages of the user, each with its weight."""
     replies: tuple[tuple[str, float], ...] = ()
-    """Messages of the assistant in between."""
+    """Messages of the assistant between them, each with its weight."""
     called: tuple[str, ...] = ()
     """Names of recently called tools."""
     principal: Principal | None = None
@@ -75,7 +77,7 @@ class QueryWords:
 
 
 class SelectedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A selected tool, its reasons, and a flag for a slimmed schema."""
+    """A selected tool, its score and the reasons. `slim`: its schema is sent in a shorter form."""
 
     tool: Tool
     score: float = 0.0
@@ -88,7 +90,7 @@ DropStage = Literal["hidden", "floor", "no_match", "max_tools", "quota", "provid
 
 
 class DroppedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A dropped tool, with the stage and the reason."""
+    """A dropped tool, with the stage of selection that dropped it, and the reason."""
 
     name: str
     stage: DropStage
@@ -97,7 +99,7 @@ class DroppedTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools chosen for a request, core first, and the ones left out."""
+    """The tools chosen for a request, core tools first, and the tools that were dropped."""
 
     tools: tuple[SelectedTool, ...] = ()
     dropped: tuple[DroppedTool, ...] = ()
@@ -122,7 +124,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classification:
-    """The categories of a conversation by a first stage."""
+    """The categories that a first stage (a model call before selection) named for a conversation."""
 
     categories: tuple[str, ...] = ()
     """Visible categories, the most important first. Empty: no tool is needed, or the first stage failed."""

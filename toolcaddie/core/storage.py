@@ -1,4 +1,4 @@
-"""Stored values: documents, log entries, rows of the trail, summaries of runs, API keys."""
+"""Values that the stores (`ports`) read and write: documents, log entries, rows of the trail, summaries of runs, API keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from toolcaddie.core.control import Principal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A value of a store and its key."""
+    """A value in a store of documents, and its key."""
 
     key: str
     value: bytes
@@ -25,7 +25,7 @@ class DocumentPage:
 
     documents: Sequence[Document] = ()
     cursor: str | None = None
-    """Continues the scan after the last document; None: there are no more."""
+    """Cursor that continues the scan after the last document; None: there are no more documents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class LogEntry:
 
 
 class EventRecord(Struct, frozen=True, kw_only=True):
-    """A row of the trail. `seq` counts within the run; `data` is JSON-compatible."""
+    """A row of the trail, which records the events of all runs. `seq` counts within the run; `data` is JSON-compatible."""
 
     run_id: str
     seq: int
@@ -62,7 +62,7 @@ class RunSummary:
     rounds: int = 0
     seconds: float | None = None
     owner: int | None = None
-    """Lease of the process that continues it; None: no process does."""
+    """Number of the lease of the process that runs it; None: no process does."""
 
     @property
     def cursor(self) -> RunCursor:
@@ -72,7 +72,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCursor:
-    """A place in the list of runs, which has the newest first and runs of the same moment by id."""
+    """A place in the list of runs. The newest run comes first; runs of the same moment are ordered by id."""
 
     started: float
     run_id: str
@@ -80,7 +80,7 @@ class RunCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """The runs of a list. A field that is None restricts nothing.
+    """A filter for the list of runs. A field that is None restricts nothing.
 
     RunQuery(tenant="acme", status="pending", limit=20)    # the first page
     RunQuery(tenant="acme", status="pending", limit=20, before=runs[-1].cursor)    # the next one
@@ -90,7 +90,7 @@ class RunQuery:
     principal: str | None = None
     status: str | None = None
     before: RunCursor | None = None
-    """Only runs after this position of the list, that is, older ones."""
+    """Only runs after this place in the list, that is, older runs."""
     limit: int = 50
 
 
@@ -116,4 +116,4 @@ class ApiKey:
     revoked: float | None = None
     last_used: float | None = None
     hint: str = ""
-    """The first characters, so that a person can tell keys apart."""
+    """The first characters of the secret, so that a person can tell keys apart."""

@@ -1,4 +1,5 @@
-"""Tools as model and policy see them, calls and results. Data only, never the code behind a tool."""
+"""Tools as the model and the policy see them, calls of tools, and their results. Data only; the code behind a tool is in its
+source (`ports.ToolSource`)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from toolcaddie.core.content import Content, as_content, text_of
 JsonObject = Mapping[str, Any]
 
 CLIENT_SOURCE = "client"
-"""Source of tools that the caller runs itself: their calls are returned, never executed by us."""
+"""Name of the source of tools that the caller runs itself: calls of them are returned to the caller and never executed here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +42,13 @@ class Tool:
     source: str = "local"
     annotations: ToolAnnotations = ToolAnnotations()
     core: bool = False
-    """Sent with every request, outside `max_tools`."""
+    """True: the tool is sent with every request, and `max_tools` does not count it."""
     concurrent: bool = False
-    """May run beside other calls of the same answer although it is not read-only."""
+    """True: the tool may run beside other calls of the same answer although it is not read-only."""
     polling: bool = False
-    """True: the tool is called repeatedly on purpose, so repeats are no sign of a stuck model."""
+    """True: the tool is meant to be called repeatedly, so repeated calls do not mean that the model is stuck."""
     idempotency_key: str | None = None
-    """Name of the argument with an idempotency key, if the tool takes one."""
+    """Name of the argument that takes an idempotency key; None: the tool takes none."""
     scope: str = "all"
     """`all`, or the id of the one bot that may use it."""
     roles: tuple[str, ...] = ()
@@ -56,9 +57,9 @@ class Tool:
     timeout: float | None = None
     """Seconds; None: the run's general timeout."""
     cache_ttl: float | None = None
-    """Seconds a result may be reused; None: not cacheable."""
+    """Seconds for which a result may be reused; None: it may not."""
     personal: bool = False
-    """True: its result depends on the caller and may be reused only for the same one."""
+    """True: the result depends on the caller and may be reused only for the same caller."""
     definition: JsonObject | None = None
     """Wire definition exactly as a client sent it; None: made from the fields above."""
 
@@ -80,21 +81,21 @@ class ToolCall:
     name: str
     arguments: str = "{}"
     extra: JsonObject | None = None
-    """Wire fields we do not know, kept so that they go out again unchanged."""
+    """Unknown fields of the provider's API, stored so that they can be sent again unchanged."""
 
 
 class Reveal(msgspec.Struct, frozen=True, kw_only=True, tag="reveal"):
-    """The effect that tools join the delivery from the next round on, in this order."""
+    """Effect of a meta tool: these tools are delivered to the model from the next round on, in this order."""
 
     names: tuple[str, ...]
     slim: tuple[str, ...] = ()
     """Names whose schema is slimmed."""
     replace: bool = False
-    """True: the reserve for additions is used up, so these replace all delivered tools."""
+    """True: these tools replace all delivered tools, because the slots reserved for additions are used up."""
 
 
 class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
-    """The effect that the run ends with this text."""
+    """Effect of a meta tool: the run ends with this text."""
 
     text: str
 
@@ -102,15 +103,15 @@ class Finish(msgspec.Struct, frozen=True, kw_only=True, tag="finish"):
 Effect = Reveal | Finish
 
 ErrorKind = Literal[
-    "invalid_arguments",  # the schema refused them: the model can correct its call
+    "invalid_arguments",  # the arguments do not fit the schema; the model can correct its call
     "unknown_tool",  # no such tool is visible to this caller
     "denied",  # refused by policy, scope, a disabled tool, or a person
-    "revoked",  # visible when the run began, withdrawn since
+    "revoked",  # the caller could see the tool when the run began, but no longer
     "timeout",
     "failed",  # the tool raised or answered with an error
     "limit",  # the limit of calls was reached before this call
-    "not_run",  # its intent was recorded, or may have been, and the run ended before the call began
-    "unknown_outcome",  # it may or may not have run before a crash; never repeated blindly
+    "not_run",  # the run ended before the call began; that it would run may already have been recorded
+    "unknown_outcome",  # the tool may or may not have run before a crash; it is not run again by itself
 ]
 
 
@@ -127,9 +128,10 @@ class ToolResult:
     effect: Effect | None = None
     """Effect on the run; ignored unless it comes from a meta tool of the engine."""
     held: str | None = None
-    """Handle with which `read_result` finds the whole of a truncated result."""
+    """Handle with which the meta tool `read_result` reads the whole of a truncated result; None: it is not truncated."""
     cached: bool = False
-    """True: the tool did not run for this call; the result is that of an equal call, cached or in progress."""
+    """True: the tool did not run for this call; the result comes from an equal call, from the cache or one that was in
+    progress."""
     tries: int = 1
     """Number of times the tool ran for this call."""
 
@@ -139,7 +141,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """The text of the result: that of its blocks, joined by newlines."""
+        """The text of the result; the texts of several blocks are joined by newlines."""
         return text_of(self.content)
 
     @property

@@ -1,10 +1,10 @@
-"""`toolConfig` of an agent: forced tool use, its fallbacks, timeouts and caching.
+"""`toolConfig` of an agent: forced tool use, the fallback provider, timeouts and caching of results.
 
     ToolConfig.of({"forceToolUse": True, "maxRetries": 3})
     ToolConfig.of({"force_tool_use": True, "tool_timeout": 5.0, "cache_results": {"ttl": 60}})
 
-Keys in camelCase have times in milliseconds, for compatibility. Keys in snake_case have times in seconds; so do the keys
-inside `cache_results`, while those inside `cacheResults` have milliseconds.
+Times are milliseconds under keys in camelCase, for compatibility, and seconds under keys in snake_case. Inside the cache table
+the spelling of its own key decides: milliseconds inside `cacheResults`, seconds inside `cache_results`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class FallbackProvider:
     model: str = ""
     """Empty: the provider's default, if it has one."""
     api_key: str | None = field(default=None, repr=False)
-    """None: the provider's environment variable, or no key if `base_url` is set."""
+    """None: the key is read from the provider's environment variable; with a `base_url` there is no key then."""
     base_url: str | None = None
     temperature: float | None = None
     max_tokens: int | None = None
@@ -52,22 +52,24 @@ class CacheResults:
     ttl: float = 300.0
     """Seconds; 0: nothing is cached."""
     key: CacheKey | None = None
-    """Cache key of a tool's name and arguments; None: the name, a colon and the canonical JSON of the arguments."""
+    """Function that makes the cache key from a tool's name and arguments; None: the key is the name, a colon and the canonical
+    JSON of the arguments."""
     max_size: int = 100
-    """Entries."""
+    """The largest number of entries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolConfig:
-    """Settings of an agent's tool use. Times are seconds. Without them the model decides freely."""
+    """Settings of an agent's tool use. Times are seconds. With the defaults the model itself decides whether it calls a tool."""
 
     force_tool_use: bool = False
     on_tool_not_called: OnToolNotCalled = "retry"
-    """Outcome after all attempts and the fallback: an error, or the last answer, with or without (`allow`, `retry`) a warning."""
+    """Outcome if all attempts and the fallback called no tool: an error (`error`), the last answer with a warning (`warn`), or
+    the last answer without one (`allow`, `retry`)."""
     max_retries: int = 3
-    """Attempts in all, the first included; 0 and 1 are both a single one."""
+    """Number of attempts, including the first; 0 and 1 both mean a single attempt."""
     tool_timeout: float | None = None
-    """An upper bound for every tool; None: each tool's own, or the general one."""
+    """Upper bound for the timeout of every tool; None: the timeout of the tool or the general one holds."""
     fallback_provider: FallbackProvider | None = None
     validate_tool_response: bool = False
     """True: results are validated against the output schema of their tool."""
@@ -92,7 +94,7 @@ class ToolConfig:
 
     @property
     def attempts(self) -> int:
-        """Limit of the requests to the agent's own provider."""
+        """The largest number of requests to the agent's own provider."""
         return max(1, self.max_retries)
 
     @property
@@ -192,14 +194,14 @@ class _Table:
         value = self._values.get(key)
         if value is None:
             return default
-        if isinstance(value, float) and value.is_integer():  # JSON of other languages knows no other numbers
+        if isinstance(value, float) and value.is_integer():  # JavaScript writes every number as a float
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise self._wrong(key, f"a whole number from {least}")
         return value
 
     def number(self, key: str, *, least: float | None = None, above: float | None = None) -> tuple[float | None, float]:
-        """Returns the number, and how many of its unit are a second."""
+        """Returns the number, and the number of its units of time in a second (1,000 or 1)."""
         value = self._values.get(key)
         unit = self._unit(key)
         if value is None:
@@ -228,14 +230,14 @@ class _Table:
         return value
 
     def nested(self, key: str) -> tuple[Any, float]:
-        """Returns the inner table, and how many of its unit of time are a second."""
+        """Returns the inner table, and the number of its units of time in a second (1,000 or 1)."""
         return self._values.get(key), self._unit(key)
 
     def _unit(self, key: str) -> float:
         return _MILLISECONDS if self._spelled.get(key) == key else 1.0
 
     def _wrong(self, key: str, expected: str) -> ConfigError:
-        value = "what is given" if key == "apiKey" else repr(self._values[key])[:_QUOTED]
+        value = "the given value" if key == "apiKey" else repr(self._values[key])[:_QUOTED]
         return ConfigError(f"{self._name}: {self._spelled[key]!r} must be {expected}, not {value}")
 
 

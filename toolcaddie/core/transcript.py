@@ -1,7 +1,7 @@
-"""Digests of conversations, for clients that send the whole conversation with every request and have no name for it.
+"""Digests of conversations, for clients of the gateway that send the whole conversation with every request without a name for it.
 
-Such a client sends the answer back in its next request. So the digest of the conversation with that answer is the name
-under which the next request finds its stored state.
+Such a client sends the last answer back in its next request. So the state of a conversation is stored under the digest of the
+conversation with that answer, and the next request finds it there.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ BETWEEN_ROUNDS = "\n\n"
 """Separator of the texts of two model calls."""
 
 _REWRITTEN = ("system", "developer")
-"""Roles whose text clients change from request to request (the time, the user's name): no part of a digest."""
+"""Roles whose text clients change from request to request (the time, the user's name). Digests do not contain it."""
 
 
 def empty_digest(principal: Principal) -> str:
     """Returns the digest of a principal's conversation without messages.
 
-    All digests begin with the owner, so equal conversations of two principals have different ones.
+    All digests begin with the owner, so equal conversations of two principals have different digests.
     """
     return digest_of(*principal.owner)
 
 
 def extended(digest: str, message: Message) -> str:
-    """Returns the digest of a conversation with one more message: roles, texts and calls, without parts that clients rewrite."""
+    """Returns the digest of a conversation with one more message. It covers roles, texts and calls, without texts that clients
+    rewrite."""
     if message.role in _REWRITTEN:
         return digest
     calls = [f"{call.id} {call.name}" for call in message.tool_calls]
@@ -50,8 +51,8 @@ def visible_answer(result: RunResult) -> Message:
 
 
 def answer_text(result: RunResult) -> str | None:
-    """Returns the text for the caller: all texts of the model in its rounds, as in a stream. For a run that waits for a
-    person it includes a note, because plain HTTP has no other way to ask."""
+    """Returns the text for the caller: all texts that the model wrote in the run, as a stream shows them. If the run waits for a
+    person, a note is appended, because plain HTTP has no other way to say so."""
     texts = [message.text for message in result.messages if message.role == "assistant" and message.text]
     if result.status == "pending":
         texts.append(approval_text(result))

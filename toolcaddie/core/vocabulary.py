@@ -1,7 +1,9 @@
-"""The wires, the means of each to control a tool array beyond its definitions, and the header of its API key.
+"""The wires (formats of providers' APIs), the mechanisms with which each wire controls a tool array, and the header of its API
+key.
 
-A model family may support a means that the wire in front of it cannot express: Claude behind a chat-completions router is
-the same model, but later tools cannot be announced between two messages. Every plan for a model is checked against this.
+A model may support a mechanism that the wire in front of it cannot express. Claude behind a chat-completions router is the same
+model, but later tools cannot be announced between two messages there. `core.capabilities` therefore drops the mechanisms that
+`VOCABULARY` does not list for a wire.
 """
 
 from __future__ import annotations
@@ -12,19 +14,23 @@ from typing import Literal
 
 WireName = Literal["chat", "responses", "messages", "gemini"]
 """OpenAI's chat completions and Responses, Anthropic's Messages, Gemini's generateContent."""
+
 Mask = Literal["", "allowed_tools", "allowed_function_names"]
+"""Mechanism that restricts the callable tools without changing the tool array; empty: none."""
+
 Deferral = Literal["", "references", "additions"]
+"""Mechanism by which tools join after the cached prefix; empty: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """The means that a wire can express."""
+    """The mechanisms that a wire can express."""
 
     masks: frozenset[Mask] = frozenset()
     deferrals: frozenset[Deferral] = frozenset()
     cache_key: bool = False
     breakpoints: bool = False
-    """True: a request can mark the prefixes to cache."""
+    """True: a request can mark the prefixes that the provider should cache."""
 
 
 VOCABULARY: Mapping[WireName, Vocabulary] = {

@@ -1,4 +1,5 @@
-"""Values between a wire and its users: requests to a provider, and requests and answers at a door."""
+"""Values that pass between a wire and its users. A wire (package `wires`) translates between our types and the format of one API.
+Providers use it to send requests; a door (an HTTP endpoint of the gateway) uses it to read requests and write answers."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class WireRequest:
     """Path below the provider's base address, with its query."""
     body: bytes
     headers: Mapping[str, str] | None = None
-    """Headers of the `ModelRequest`, and those of the wire itself."""
+    """Headers of the `ModelRequest`, and the headers that the wire adds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,8 @@ class ErrorReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelPage:
-    """A page of a provider's list of models, as OpenAI's model objects, and the path of the next page; empty: the last."""
+    """A page of a provider's list of models, as OpenAI's model objects, and the path of the next page; an empty path: there is
+    none."""
 
     models: Sequence[JsonObject]
     next_path: str = ""
@@ -50,8 +52,8 @@ class ModelPage:
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """The top-level fields of a request as bytes. A door decodes only those that decide its route: most bodies are mostly
-    tools."""
+    """The top-level fields of a request as bytes. A door decodes only the fields that decide where the request goes, because in
+    most requests the list of tools is by far the largest field."""
 
     fields: Mapping[str, msgspec.Raw]
 
@@ -66,13 +68,13 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoorRequest:
-    """A client's request in our words. Tools are read separately, because a client repeats the same list and a door caches
+    """A client's request in our types. The tools are read separately, because clients repeat the same list and a door caches
     it."""
 
     model: str
     messages: tuple[Message, ...]
     tool_choice: Any = None
-    """Same as in `ModelRequest`."""
+    """As in `ModelRequest`."""
     stream: bool = False
     params: Mapping[str, Any] = field(default_factory=dict)
     """All other fields, unchanged."""
@@ -86,12 +88,12 @@ class AnswerHead:
     created: int
     """Seconds since 1970."""
     model: str
-    """Model named by the client; a whole answer names the one that answered, if known."""
+    """Model named by the client. An answer that is not streamed names the model that answered, if it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error of a door, before a wire encodes it."""
+    """An error answer of a door, before a wire encodes it."""
 
     status: int
     message: str
@@ -101,14 +103,15 @@ class Problem:
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     upstream: bytes = b""
-    """The upstream's own error body, a JSON object. It goes to the client, completed if it is another API's."""
+    """The provider's own error body, a JSON object. It is passed to the client; missing fields are added if the provider speaks
+    another API."""
 
     @property
     def may_be_sent_again(self) -> bool:
-        """True: a client with automatic retries may send the same request again."""
+        """True if a client with automatic retries may send the same request again."""
         return self.headers.get("x-should-retry") != "false"
 
 
 def client_author(wire: WireName) -> str:
-    """Returns the author of a message that a client sent back in the wire's own blocks, for the same wire."""
+    """Returns the value of `Message.author` for a message that a client sent in the wire's own blocks."""
     return f"@{wire}"

@@ -90,8 +90,8 @@ def test_usable_schemas_pass(schema: dict[str, Any]) -> None:
         (nested(40), "nested more than 64 levels deep; put parts of it under"),
         (nested(100_000), "nested more than 64 levels deep"),
         (laughs(30), "more than 10000 steps, because its references multiply"),
-        ({"default": object()}, "the schema is no JSON"),
-        ({"description": "\ud800"}, "the schema is no JSON"),
+        ({"default": object()}, "the schema is not JSON"),
+        ({"description": "\ud800"}, "the schema is not JSON"),
     ],
 )
 def test_unusable_schemas_are_refused_by_name(schema: Any, words: str) -> None:

@@ -175,5 +175,5 @@ async def test_a_result_is_held_against_its_own_patterns_within_the_same_bounds(
 def test_a_reference_to_a_value_is_refused_because_patterns_there_would_have_no_budget(
     reference: str, place: dict[str, Any]
 ) -> None:
-    with pytest.raises(CatalogError, match=r"leads to a value and not to a schema; put the definition under \$defs"):
+    with pytest.raises(CatalogError, match=r"points to a value that is not a schema; put the definition under \$defs"):
         check_schema({**field(**{"$ref": reference}), **place}, what="t")

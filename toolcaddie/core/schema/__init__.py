@@ -1,4 +1,4 @@
-"""JSON Schemas of tools: checked and compiled once, never fetched, slimmed, measured and encoded."""
+"""JSON Schemas of tools: checks them, checks arguments against them, shortens them, and estimates their tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks schemas once at load, and arguments against them. Nothing is ever fetched.
+"""Checks tools' schemas when they are loaded, and the arguments of calls against them. References are never fetched.
 
 A schema may come from a stranger (an OpenAPI file, an MCP server), so schemas that could hang or break the validator are
 refused at load, by name, and quotations in messages are kept short.
@@ -22,17 +22,19 @@ from toolcaddie.core.schema.walk import anchors, every_schema, references, resol
 from toolcaddie.core.tool import JsonObject
 
 MAX_DEPTH = 64
-"""Levels of a schema, and of arguments if the schema refers to itself."""
+"""The largest number of nested levels of a schema, and of arguments if their schema has references."""
 
 MAX_VISITS = 10_000
-"""Schemas that may apply to one value. Thirty lines of nested `allOf` can apply a billion."""
+"""The largest number of schemas that may apply to one value. Thirty lines of nested `allOf` can apply a billion."""
 
 _BIG = 100_000
-"""Bytes of arguments above which only the first error is reported: collecting all takes seconds for a long list."""
+"""Size of arguments in bytes above which only the first error is reported: collecting all errors of a long list takes seconds."""
 
 _LONG = 32 * 1024
+"""Size of arguments in bytes above which a check may take milliseconds."""
+
 _LONG_FOR_PATTERNS = 200
-"""Bytes from which a check may take milliseconds, without and with patterns that backtrack."""
+"""The same size for schemas with patterns that backtrack."""
 
 _MASK = patterns.MASK
 _MAX_QUOTED, _MAX_MESSAGE = 60, 300
@@ -41,10 +43,10 @@ Validator = jsonschema_rs.Draft202012Validator
 
 
 def check_schema(schema: Any, *, what: str) -> None:
-    """Raises `CatalogError`, naming `what`, unless this is a usable schema of a tool's arguments.
+    """Raises `CatalogError` unless this is a usable schema of a tool's arguments. `what`: the tool, in the words of the message.
 
-    Usable: an object schema of draft 2020-12 that compiles, with references only inside it (others are refused and never
-    fetched), no deeper than `MAX_DEPTH`, and without exponential growth when it is applied.
+    A usable schema is an object schema of draft 2020-12 that compiles, refers only to its own parts (other references are
+    refused and never fetched), is no deeper than `MAX_DEPTH`, and does not grow exponentially when it is applied.
     """
     if not isinstance(schema, Mapping):
         raise CatalogError(f"{what}: the schema must be a JSON object, not {type(schema).__name__}")
@@ -57,7 +59,7 @@ def check_schema(schema: Any, *, what: str) -> None:
     except RecursionError:
         raise CatalogError(_TOO_DEEP.format(what=what)) from None
     except (ValueError, TypeError) as error:
-        raise CatalogError(f"{what}: the schema is no JSON: {shorten(_first_line(error), _MAX_MESSAGE)}") from error
+        raise CatalogError(f"{what}: the schema is not JSON: {shorten(_first_line(error), _MAX_MESSAGE)}") from error
     if deeper_than(plain, MAX_DEPTH):
         raise CatalogError(_TOO_DEEP.format(what=what))
     if _refers(canonical) or b'"$id"' in canonical:
@@ -73,7 +75,7 @@ _TOO_DEEP = f"{{what}}: the schema is nested more than {MAX_DEPTH} levels deep; 
 
 
 def compile_schema(schema: JsonObject) -> Validator:
-    """Returns the validator of a schema, compiled once per distinct schema. Raises `ValueError` for a bad one."""
+    """Returns the validator of a schema, compiled once per distinct schema. Raises `ValueError` for an invalid schema."""
     return _compile(canonical_json(schema)).validator
 
 
@@ -81,11 +83,11 @@ def compile_schema(schema: JsonObject) -> Validator:
 class _Compiled:
     validator: Validator
     refers: bool
-    """True: it has references, so it may recurse as deep as the arguments."""
+    """True: the schema has references, so a check may recurse as deep as the arguments."""
     costly: bool
-    """True: it has patterns with look-around or backreferences."""
+    """True: the schema has patterns with look-around or backreferences."""
     names: tuple[str, ...]
-    """Such patterns among its `patternProperties`."""
+    """Such patterns in the `patternProperties` of the schema."""
 
 
 def _compiled(canonical: bytes) -> _Compiled:
@@ -123,7 +125,7 @@ def _refuse_outside_references(schema: dict[str, Any], what: str) -> None:
             target = resolve(schema, reference)
             if isinstance(target, dict) and id(target) not in schemas:
                 raise CatalogError(
-                    f"{what}: the reference {shorten(reference, _MAX_MESSAGE)!r} leads to a value and not to a schema; put "
+                    f"{what}: the reference {shorten(reference, _MAX_MESSAGE)!r} points to a value that is not a schema; put "
                     "the definition under $defs"
                 )
             if not reference.startswith("#"):
@@ -134,12 +136,12 @@ def _refuse_outside_references(schema: dict[str, Any], what: str) -> None:
         if isinstance(node.get("$id"), str) and node is not schema:
             raise CatalogError(
                 f"{what}: $id {shorten(node['$id'], _MAX_MESSAGE)!r} inside the schema changes what its references mean; "
-                "leave it out"
+                "omit it"
             )
 
 
 def _refuse_explosion(schema: dict[str, Any], what: str) -> None:
-    """Counts the schemas that apply to one value, with all references followed."""
+    """Raises `CatalogError` if more than `MAX_VISITS` schemas apply to one value when all references are followed."""
     by_anchor = anchors(schema)
     visits: dict[int, int] = {}
     for root in every_schema(schema):
@@ -152,7 +154,7 @@ def _refuse_explosion(schema: dict[str, Any], what: str) -> None:
                 if visits[id(node)] > MAX_VISITS:
                     raise CatalogError(
                         f"{what}: checking one value against the schema would take more than {MAX_VISITS} steps, because "
-                        "its references multiply; say the same with fewer allOf, anyOf and $ref"
+                        "its references multiply; use fewer allOf, anyOf and $ref"
                     )
             elif id(node) not in visits:
                 visits[id(node)] = 0  # in progress: a schema that leads back to itself adds nothing
@@ -168,12 +170,12 @@ def _targets(
 
 
 def takes_long(schema: JsonObject, size: int) -> bool:
-    """Returns True if the check of so many bytes is slow enough to run beside the event loop."""
+    """Returns True if the check of arguments of `size` bytes is so slow that it should run in a thread."""
     return size > _LONG or (size > _LONG_FOR_PATTERNS and _compile(canonical_json(schema)).costly)
 
 
 def argument_errors(schema: JsonObject, arguments: Any, *, limit: int = 3, bounds: Bounds = DEFAULT) -> list[str]:
-    """Returns the errors of arguments as sentences that name the field; empty: none."""
+    """Returns the errors of arguments as sentences that name the field, or an empty list."""
     compiled = _compile(canonical_json(schema))
     if not compiled.costly:
         return _errors(compiled, arguments, limit)
@@ -183,7 +185,7 @@ def argument_errors(schema: JsonObject, arguments: Any, *, limit: int = 3, bound
     except patterns.Overspent as error:
         return [f"arguments: a name {error}" if "characters" in str(error) else f"arguments: {error}"]
     errors = _errors(compiled, arguments, limit)
-    # A text that could not be matched is refused even if a `not` or another branch of the schema makes that a success.
+    # A text that could not be matched is refused even if a `not` or another branch of the schema turns the failure into success.
     return errors or ([f"arguments: a text {budget.overspent}"] if budget.overspent else [])
 
 
@@ -205,7 +207,7 @@ def _errors(compiled: _Compiled, arguments: Any, limit: int) -> list[str]:
 
 
 def deeper_than(value: Any, levels: int) -> bool:
-    """Returns True if objects and lists are nested in more than so many levels."""
+    """Returns True if objects and lists are nested more than `levels` deep."""
     nodes = [value]
     for _ in range(levels):
         nodes = [
@@ -228,7 +230,8 @@ def _first_error(validator: Validator, arguments: Any) -> jsonschema_rs.Validati
 
 
 def _sentences(error: jsonschema_rs.ValidationError) -> list[str]:
-    """Returns sentences with the field and its error. Only alternatives that accept this type of value are reported."""
+    """Returns sentences with the field and its error. Of alternatives (`anyOf`, `oneOf`) only those that accept this type of
+    value are reported."""
     branches = getattr(error.kind, "context", None)
     if not branches:
         return [_sentence(error, error.message)]
@@ -244,7 +247,7 @@ def _sentences(error: jsonschema_rs.ValidationError) -> list[str]:
 
 
 def _expected_types(branch: list[jsonschema_rs.ValidationError], path: list[str | int]) -> list[str]:
-    """Returns the types of an alternative that refuses the value only for its type."""
+    """Returns the types that an alternative accepts if the type is its only objection to the value; otherwise an empty list."""
     if len(branch) == 1 and branch[0].kind.name == "type" and branch[0].instance_path == path:
         return list(getattr(branch[0].kind, "types", ()))
     return []

@@ -10,7 +10,7 @@ import msgspec
 _ENCODER = msgspec.json.Encoder(order="sorted")
 
 BYTES_PER_TOKEN = 3.6
-"""Initial value; a provider's usage figures calibrate it per model."""
+"""Bytes of JSON per token before the first answer of a model; the usage figures of its provider then calibrate it per model."""
 
 
 def canonical_json(value: Any) -> bytes:
@@ -24,13 +24,14 @@ def digest(value: Any) -> str:
 
 
 def estimate_tokens(text: bytes | str) -> int:
-    """Returns the tokens of a text by its size in UTF-8 bytes, rounded up."""
+    """Estimates the tokens of a text by its size in UTF-8 bytes, rounded up."""
     size = len(text) if isinstance(text, bytes) else len(text.encode(errors="surrogatepass"))
     return int(-(-size // BYTES_PER_TOKEN))
 
 
 def shorten(text: str, size: int) -> str:
-    """Shortens a text to `size` characters: to its first sentence if that fits, else by cutting; never to more bytes."""
+    """Returns a text of at most `size` characters: unchanged if it fits, else its first sentence if that fits, else cut. The
+    result never has more bytes than the text."""
     if len(text) <= size:
         return text
     ends = (text.find(mark, 0, size) for mark in _SENTENCE_ENDS)

@@ -1,9 +1,9 @@
 """Matches patterns with look-around or backreferences within a budget.
 
-A regular expression without them is matched in linear time. One with them may backtrack from every character, and the
-validator limits only the steps from each one. So such a `pattern` becomes a keyword of our own, which checks the length of
-the text first and the clock after each match. The names for such a `patternProperties` are matched beforehand, because the
-validator does not call us in between.
+A regular expression without these features is matched in linear time. An expression with them may backtrack from every character,
+and the validator (jsonschema_rs) limits only the steps from each character. So `schema.check` moves such a `pattern` under a
+keyword of our own, which checks the length of the text before a match and counts the time of all matches. Costly patterns in
+`patternProperties` are matched before the check, because the validator calls no code of ours for them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MASK = "\x00"
 """Placeholder for the value in every message of a validator."""
 
 _BACKTRACKS = 10_000
-"""Steps from one character; with the longest accepted text some 100 ms at worst."""
+"""The largest number of backtracking steps from one character. The longest accepted text takes at most some 100 ms."""
 
 OPTIONS = jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACKS)
 
@@ -33,11 +33,11 @@ Matcher = Callable[[str], bool]
 
 
 class Overspent(ValueError):
-    """A text is too long for such a pattern, or the budget is spent."""
+    """A text is too long for a costly pattern, or the time for such patterns is used up."""
 
 
 class Budget:
-    """The time of one check for these patterns. Refuses every match once it is spent."""
+    """The time that one check may spend on costly patterns. When it is used up, every further match is refused."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -45,7 +45,7 @@ class Budget:
         self.overspent: Overspent | None = None
 
     def matches(self, matcher: Matcher, text: str) -> bool:
-        """Matches a text. Raises `Overspent`."""
+        """Matches a text. Raises `Overspent` if the text is too long or the time is used up."""
         if len(text) > self._bounds.pattern_text:
             self._overspend(
                 f"has {len(text):,} characters, but a pattern with look-around or backreferences is matched against "
@@ -68,7 +68,7 @@ class Budget:
 
 
 class _Checking(threading.local):
-    """The budget of this thread's check: threads share the validators."""
+    """The budget of the check in this thread. It cannot be stored in a validator, because threads share the validators."""
 
     budget = Budget(DEFAULT)
 
@@ -77,13 +77,13 @@ _checking = _Checking()
 
 
 def begin(bounds: Bounds) -> Budget:
-    """Starts a budget for all matches of this thread until the next one."""
+    """Starts a new budget, which holds for all matches in this thread until the next call."""
     _checking.budget = Budget(bounds)
     return _checking.budget
 
 
 class PatternKeyword:
-    """The keyword in the form that jsonschema_rs calls."""
+    """The implementation of `KEYWORD`, as a class that jsonschema_rs calls."""
 
     def __init__(self, parent_schema: dict[str, Any], value: Any, schema_path: list[str | int]) -> None:
         self._pattern = str(value)
@@ -95,7 +95,8 @@ class PatternKeyword:
 
 
 def set_apart(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Moves costly `pattern`s under our keyword, in place. Returns the schema and the costly patterns of names."""
+    """Moves costly `pattern`s under `KEYWORD`, in place. Returns the schema and the costly patterns of its
+    `patternProperties`."""
     name_patterns: dict[str, None] = {}
     for node in list(every_schema(schema)):
         pattern = node.get("pattern")
@@ -108,7 +109,8 @@ def set_apart(schema: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
 
 
 def try_names(patterns: tuple[str, ...], value: Any, budget: Budget) -> None:
-    """Matches every name of an object in the value. Raises `Overspent` with the name at fault."""
+    """Matches the names of all objects in the value, only to measure the time. Raises `Overspent` for a name that is too long, or
+    when the time is used up."""
     for name in dict.fromkeys(_names(value)):
         for pattern in patterns:
             budget.matches(_matcher(pattern), name)
@@ -127,7 +129,7 @@ def _names(value: Any) -> Iterator[str]:
 
 @lru_cache(maxsize=4_096)
 def is_costly(pattern: str) -> bool:
-    """Returns True if a pattern needs backtracking. An invalid one is left for the validator to refuse."""
+    """Returns True if a pattern needs backtracking. Returns False for an invalid pattern, which the validator refuses."""
     try:
         jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
     except jsonschema_rs.ValidationError:

@@ -1,4 +1,4 @@
-"""Slims schemas: the same constraints in fewer bytes."""
+"""Slims schemas of tools: the same constraints in fewer bytes, so that a definition costs fewer tokens."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9._$-]+")
 
 
 def slim_schema(schema: Any) -> Any:
-    """Returns an equivalent schema in fewer bytes: without examples, titles and comments, with descriptions cut to a
-    sentence, without equal or unused definitions. The same values are valid for both (draft 2020-12).
+    """Returns an equivalent schema in fewer bytes: without examples, titles, comments and unused definitions, with long
+    descriptions shortened and equal definitions merged. The same values are valid for both schemas (draft 2020-12).
 
-    A schema whose references are not plain pointers into it, or that is deeper than `MAX_DEPTH`, stays unchanged: cutting
-    it could change their meaning.
+    A schema that has references other than plain pointers into itself, or that is deeper than `MAX_DEPTH`, stays unchanged,
+    because slimming could change what its references mean.
     """
     if not isinstance(schema, dict) or deeper_than(schema, MAX_DEPTH):
         return schema
     if not any("$id" in node or any(references(node)) for node in every_schema(schema)):
-        return _without_unused(_slim(schema))  # most schemas: nothing in them can change its meaning
+        return _without_unused(_slim(schema))  # most schemas have no references whose meaning could change
     if not _is_plain(schema):
         return schema
     small = _fold(_slim(schema))
@@ -49,7 +49,7 @@ def _is_plain_pointer(reference: str) -> bool:
 
 
 def _keeps_targets(schema: Mapping[str, Any], small: Mapping[str, Any]) -> bool:
-    """Returns True if no reference lost its target: one may point into a dropped part (`#/examples/0`)."""
+    """Returns True if no reference lost its target. A reference may point into a dropped part (`#/examples/0`)."""
     lost_before = {reference for reference in _all_references(schema) if resolve(schema, reference) is None}
     return all(
         resolve(small, reference) is not None for reference in _all_references(small) if reference not in lost_before
@@ -86,7 +86,7 @@ def _fold(schema: dict[str, Any]) -> dict[str, Any]:
         folded = _renamed(schema, renames)
         for old in renames:
             _, keyword, name = old.split("/")
-            # A pointer into the middle of it still needs it; otherwise it goes with the unused ones below.
+            # A definition that a pointer leads into is still needed.
             if not any(reference.startswith(old + "/") for reference in _all_references(folded)):
                 del folded[keyword][name]
         if folded == schema:
@@ -96,12 +96,13 @@ def _fold(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _equal_definitions(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Returns, by reference of a definition, the reference of the equal one with the shortest name."""
+    """Returns the references of definitions to replace, each with the reference of the equal definition that has the shortest
+    name."""
     equal: dict[bytes, list[str]] = {}
     for keyword in _DEFINITIONS:
         bodies = schema.get(keyword)
         for name, body in bodies.items() if isinstance(bodies, dict) else ():
-            if _PLAIN_NAME.fullmatch(name):  # others have several spellings, so references to them are not recognised
+            if _PLAIN_NAME.fullmatch(name):  # other names can be spelled in several ways in a reference
                 equal.setdefault(canonical_json(body), []).append(f"#/{keyword}/{name}")
     shortest = {reference: min(group, key=len) for group in equal.values() for reference in group}
     return {reference: other for reference, other in shortest.items() if other != reference}

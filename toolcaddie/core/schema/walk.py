@@ -1,5 +1,7 @@
-"""Walks the schemas inside a schema. A property may be called `title`, `$ref` or `default`: then it is a name, and a
-key in an `enum` or a `default` is part of a value. So a key alone never makes a keyword.
+"""Walks the schemas inside a JSON schema. Used to check and to slim schemas.
+
+A key is a keyword only in the place of a keyword: a property may be called `title`, `$ref` or `default`, and the keys inside an
+`enum` or a `default` belong to a value.
 
 Objects must be `dict`, not any `Mapping`: other mappings cannot be encoded as JSON, and checking for `dict` is six times
 faster.
@@ -15,7 +17,7 @@ NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "d
 """Keywords whose value maps names to schemas."""
 
 VALUES = frozenset({"enum", "const", "default", "examples", "example", "required", "dependentRequired"})
-"""Keywords whose value is data: no schemas in it."""
+"""Keywords whose value is data and contains no schemas."""
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
@@ -49,7 +51,7 @@ def every_schema(root: Any) -> Iterator[dict[str, Any]]:
 
 
 def references(node: dict[str, Any]) -> Iterator[str]:
-    """Yields the references of this schema itself."""
+    """Yields the references of this schema, without those of the schemas inside it."""
     for keyword in REFERENCES:
         if isinstance(node.get(keyword), str):
             yield node[keyword]
@@ -71,7 +73,7 @@ def anchors(root: Any) -> dict[str, dict[str, Any]]:
 
 
 def steps(reference: str) -> list[str] | None:
-    """Returns the keys of a pointer (`#/$defs/a~1b`); None: it is no pointer into this document."""
+    """Returns the keys of a pointer (`#/$defs/a~1b`); None: it is not a pointer into this document."""
     if reference == "#":
         return []
     if not reference.startswith("#/"):
@@ -80,7 +82,7 @@ def steps(reference: str) -> list[str] | None:
 
 
 def resolve(root: Any, reference: str) -> Any:
-    """Returns the target of a pointer; None: there is none, or it is no pointer."""
+    """Returns the target of a pointer; None: there is no such target, or the reference is not a pointer."""
     path = steps(reference)
     if path is None:
         return None

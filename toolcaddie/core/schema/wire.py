@@ -1,4 +1,4 @@
-"""Encodes tools as wire definitions, on which their cost in tokens depends."""
+"""Encodes tools as definitions in OpenAI's function format, and estimates the tokens of these definitions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def wire_definition(tool: Tool, *, slim: bool = False) -> dict[str, Any]:
         function = {"name": tool.name, "description": tool.description, "parameters": tool.input_schema}
         return {"type": "function", "function": _slim_function(function) if slim else function}
     function_of_client = tool.definition.get("function")
-    if not slim or not isinstance(function_of_client, Mapping):  # unknown kinds must not be changed
+    if not slim or not isinstance(function_of_client, Mapping):  # a definition of an unknown kind must not be changed
         return dict(tool.definition)
     return {**tool.definition, "function": _slim_function(function_of_client)}
 
 
 def definition_tokens(tools: Iterable[Tool]) -> int:
-    """Returns the tokens of these tools together, each rounded up by itself as in the allotment."""
+    """Estimates the tokens of the definitions of these tools. Each is rounded up by itself, as selection does."""
     return sum(estimate_tokens(msgspec.json.encode(wire_definition(tool))) for tool in tools)
 
 
